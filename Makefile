@@ -1,0 +1,85 @@
+# The front door. Every target installs what it needs (tools/packages.txt, requirements files) and is quick when nothing is
+# missing. The presets of CMakePresets.json do the work.
+
+BUILD  := build
+VENV   := $(BUILD)/venv
+PYTHON := $(VENV)/bin/python
+CMAKE_QUIET := --log-level=WARNING
+
+.DEFAULT_GOAL := build
+.PHONY: build test demo dist bench format tidy test-asan test-tsan fuzz check clean help
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the program, build/bin/joulemap
+	@tools/install_packages.sh build test
+	@cmake --preset dev $(CMAKE_QUIET)
+	@cmake --build --preset dev
+
+test: build $(VENV)/.tests-installed ## unit, command-line, golden, corpus and structure tests
+	@ctest --preset dev --output-on-failure -j2 --no-tests=error
+	@$(PYTHON) tools/check_layers.py
+	@$(PYTHON) tools/check_sizes.py
+	@$(PYTHON) -m pytest -q tests
+
+demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
+	@$(BUILD)/bin/joulemap doctor
+	@$(BUILD)/bin/joulemap stat -r 3 -- $(PYTHON) examples/train_digits.py
+
+dist: ## a folder that runs on other distributions: build/dist/
+	@tools/install_packages.sh build
+	@cmake --preset dist $(CMAKE_QUIET)
+	@cmake --build --preset dist
+	@tools/make_dist.sh
+
+bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
+	@tools/install_packages.sh bench
+	@$(PYTHON) bench/peers/run.py
+
+format: ## clang-format over everything
+	@tools/install_packages.sh lint
+	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i
+
+tidy: build ## clang-tidy over everything; what it finds is fatal
+	@tools/install_packages.sh lint
+	@tools/run_tidy.sh
+
+test-asan: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory sanitized SANITIZER=asan
+
+test-tsan: ## the unit tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory sanitized SANITIZER=tsan
+
+.PHONY: sanitized
+sanitized: $(VENV)/.tests-installed
+	@tools/install_packages.sh build test
+	@cmake --preset $(SANITIZER) $(CMAKE_QUIET)
+	@cmake --build --preset $(SANITIZER)
+	@ctest --preset $(SANITIZER) --output-on-failure -j2 --no-tests=error
+	@JOULEMAP_BUILD=$(BUILD)/$(SANITIZER) $(PYTHON) -m pytest -q tests
+
+FUZZ_SECONDS ?= 60
+fuzz: ## every fuzz target for FUZZ_SECONDS, with libFuzzer
+	@tools/install_packages.sh build fuzz
+	@cmake --preset fuzz $(CMAKE_QUIET)
+	@cmake --build --preset fuzz
+	@tools/run_fuzzers.sh $(FUZZ_SECONDS)
+
+check: test tidy test-asan test-tsan fuzz ## everything that can fail
+
+clean:
+	rm -rf $(BUILD)
+
+# One virtual environment; a stamp for each list of requirements.
+$(PYTHON):
+	@tools/install_packages.sh test
+	@python3 -m venv $(VENV)
+$(VENV)/.tests-installed: tests/requirements.txt | $(PYTHON)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(VENV)/.examples-installed: examples/requirements.txt | $(PYTHON)
+	@echo "joulemap: installing what the examples need" >&2
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(VENV)/.bench-installed: bench/requirements.txt | $(PYTHON)
+	@echo "joulemap: installing the peers" >&2
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@

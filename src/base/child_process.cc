@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/small_file.h"
+
+namespace joulemap {
+namespace {
+
+constexpr int kCommandNotFound = 127;
+constexpr int kCommandNotExecutable = 126;
+constexpr int kKilledBySignal = 128;
+
+struct Pipe {
+  FileDescriptor read_end;
+  FileDescriptor write_end;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("create", "a pipe", errno);
+  return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+ssize_t read_fully_or_eof(int fd, void* buffer, std::size_t size) {
+  while (true) {
+    const ssize_t got = ::read(fd, buffer, size);
+    if (got >= 0 || errno != EINTR) return got;
+  }
+}
+
+// In the child, between fork and exec: only calls that are safe there.
+[[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, const sigset_t& signal_mask) {
+  char byte = 0;
+  if (read_fully_or_eof(go, &byte, 1) != 1) ::_exit(0);  // never released
+  ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
+  ::execvp(argv[0], argv);
+  const int error_number = errno;
+  [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);
+  ::_exit(kCommandNotFound);
+}
+
+}  // namespace
+
+Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, const sigset_t& signal_mask) {
+  if (argv.empty()) return Error{ErrorCode::usage, "no command given", {}};
+  Result<Pipe> go = make_pipe();
+  if (!go) return std::move(go).error();
+  Result<Pipe> failure = make_pipe();
+  if (!failure) return std::move(failure).error();
+
+  std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
+  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+
+  const pid_t pid = ::fork();
+  if (pid < 0) return system_error("fork for", argv[0], errno);
+  if (pid == 0) {
+    go->write_end.reset();  // else the child would keep its own gate from closing
+    wait_and_execute(go->read_end.get(), failure->write_end.get(), pointers.data(), signal_mask);
+  }
+  return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
+}
+
+Status ChildProcess::release() {
+  const char byte = 1;
+  if (::write(go_.get(), &byte, 1) != 1) return system_error("start", name_, errno);
+  go_.reset();
+  int error_number = 0;
+  const ssize_t got = read_fully_or_eof(failure_.get(), &error_number, sizeof error_number);
+  if (got == 0) return Done{};
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (error_number == ENOENT) {
+    return Error{ErrorCode::not_found, fmt::format("{}: no such command", name_),
+                 "check the spelling and PATH; a script also needs the interpreter named in its first line"};
+  }
+  Error error = system_error("execute", name_, error_number);
+  if (error.code == ErrorCode::not_found) error.code = ErrorCode::io;  // ENOTDIR and the like: it cannot be executed
+  if (error_number == EACCES) error.remedy = fmt::format("chmod +x {}, or name its interpreter", name_);
+  return error;
+}
+
+ExitStatus ExitStatus::from_wait_status(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    return {kKilledBySignal + signal, signal};
+  }
+  return {WEXITSTATUS(wait_status), std::nullopt};
+}
+
+int exit_code_of_start_failure(const Error& error) {
+  return error.code == ErrorCode::not_found ? kCommandNotFound : kCommandNotExecutable;
+}
+
+}  // namespace joulemap

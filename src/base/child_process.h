@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChildProcess: a command that is forked first and let go later, so that a measurement can begin in between.
+//
+//   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);   // forked, waiting, nothing executed yet
+//   begin_measuring();
+//   Status started = child->release();                                        // execvp; says so if that failed
+//
+// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is never released
+// ends without having run anything. Not thread-safe; forks, so prepare() belongs before threads are started.
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/file_descriptor.h"
+#include "base/result.h"
+
+namespace joulemap {
+
+class ChildProcess {
+ public:
+  // `signal_mask` is what the command shall run with (ours may block signals that we wait for).
+  static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask);
+
+  pid_t pid() const { return pid_; }
+
+  // Executes the command. Error not_found: no such command; any other: it is there but cannot be executed.
+  // In both cases the child has ended and been waited for.
+  Status release();
+
+ private:
+  ChildProcess(pid_t pid, std::string name, FileDescriptor go, FileDescriptor failure)
+      : pid_(pid), name_(std::move(name)), go_(std::move(go)), failure_(std::move(failure)) {}
+
+  pid_t pid_;
+  std::string name_;
+  FileDescriptor go_;       // one byte written here lets the child execute
+  FileDescriptor failure_;  // closed by a successful exec, else carries errno
+};
+
+// How a command ended, from the status of waitpid.
+struct ExitStatus {
+  int code = 0;               // as a shell would say it: its own, or 128 + the signal
+  std::optional<int> signal;  // the signal that killed it
+
+  static ExitStatus from_wait_status(int wait_status);
+};
+
+// The shell's code for a command that could not be started: 127 when there is none, 126 when it cannot be executed.
+int exit_code_of_start_failure(const Error& error);
+
+}  // namespace joulemap

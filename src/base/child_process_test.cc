@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/child_process.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "support/temporary_directory.h"
+
+namespace joulemap {
+namespace {
+
+sigset_t empty_mask() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  return mask;
+}
+
+ExitStatus run(const std::vector<std::string>& argv) {
+  Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
+  EXPECT_TRUE(child.has_value());
+  EXPECT_TRUE(child->release().has_value());
+  int status = 0;
+  EXPECT_EQ(::waitpid(child->pid(), &status, 0), child->pid());
+  return ExitStatus::from_wait_status(status);
+}
+
+Error start_failure(const std::vector<std::string>& argv) {
+  Result<ChildProcess> child = ChildProcess::prepare(argv, empty_mask());
+  EXPECT_TRUE(child.has_value());
+  const Status status = child->release();
+  EXPECT_FALSE(status.has_value());
+  return status.error();
+}
+
+TEST(ChildProcess, PassesOnTheExitCodeOfItsCommand) { EXPECT_EQ(run({"sh", "-c", "exit 7"}).code, 7); }
+
+TEST(ChildProcess, TellsTheSignalThatKilledItsCommand) {
+  const ExitStatus status = run({"sh", "-c", "kill -TERM $$"});
+  EXPECT_EQ(status.code, 128 + SIGTERM);
+  EXPECT_EQ(status.signal, SIGTERM);
+}
+
+TEST(ChildProcess, SaysThatThereIsNoSuchCommand) {
+  const Error error = start_failure({"joulemap-no-such-command"});
+  EXPECT_EQ(exit_code_of_start_failure(error), 127);
+  EXPECT_NE(error.message.find("joulemap-no-such-command"), std::string::npos);
+}
+
+TEST(ChildProcess, SaysThatAFileIsNotExecutable) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.write("plain.txt", "no program");
+  EXPECT_EQ(exit_code_of_start_failure(start_failure({path})), 126);
+  EXPECT_EQ(exit_code_of_start_failure(start_failure({path + "/below-a-file"})), 126);
+}
+
+TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
+  const TemporaryDirectory directory;
+  const std::string witness = directory.path() + "/ran";
+  pid_t pid = 0;
+  {
+    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
+    ASSERT_TRUE(child.has_value());
+    pid = child->pid();
+  }
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  EXPECT_FALSE(std::ifstream(witness).good());
+}
+
+}  // namespace
+}  // namespace joulemap

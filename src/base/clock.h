@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two clocks everything is stamped with, as integer nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace joulemap {
+
+inline constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+inline constexpr std::int64_t kNanosecondsPerMillisecond = 1'000'000;
+inline constexpr std::int64_t kNanosecondsPerMicrosecond = 1'000;
+
+inline std::int64_t clock_ns(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+}
+
+// Never jumps; what samples and events carry.
+inline std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+
+// Since 1970; what people and other tools' logs carry.
+inline std::int64_t unix_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
+
+// CPU time of this process, all threads: what the tool itself costs.
+inline std::int64_t own_cpu_ns() noexcept { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+inline timespec to_timespec(std::int64_t duration_ns) noexcept {
+  return {static_cast<time_t>(duration_ns / kNanosecondsPerSecond),
+          static_cast<long>(duration_ns % kNanosecondsPerSecond)};
+}
+
+inline double seconds(std::int64_t duration_ns) noexcept {
+  return static_cast<double>(duration_ns) / static_cast<double>(kNanosecondsPerSecond);
+}
+
+// Sleeps until the monotonic clock shows deadline_ns. A signal may wake it early.
+inline void sleep_until(std::int64_t deadline_ns) noexcept {
+  const timespec deadline = to_timespec(deadline_ns);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);
+}
+
+}  // namespace joulemap

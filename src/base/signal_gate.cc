@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/signal_gate.h"
+
+#include <cerrno>
+
+#include "base/small_file.h"
+
+namespace joulemap {
+
+Result<SignalGate> SignalGate::open() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&wanted, signal);
+  FileDescriptor fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.is_open()) return system_error("create", "a signal descriptor", errno);
+  // An ignored SIGCHLD (inherited from a careless parent) would make the kernel throw the exit codes away.
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &action, nullptr);
+  sigset_t original;
+  if (::sigprocmask(SIG_BLOCK, &wanted, &original) != 0) return system_error("block", "signals", errno);
+  return SignalGate(std::move(fd), original);
+}
+
+SignalGate::SignalGate(SignalGate&& other) noexcept : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
+
+SignalGate::~SignalGate() {
+  if (fd_.is_open()) ::sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+std::optional<signalfd_siginfo> SignalGate::next() {
+  signalfd_siginfo signal{};
+  if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
+  return signal;
+}
+
+bool came_from_terminal(const signalfd_siginfo& signal) { return signal.ssi_code == SI_KERNEL; }
+
+}  // namespace joulemap

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/small_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+namespace joulemap {
+namespace {
+
+constexpr std::size_t kLargestSmallFile = 1 << 20;
+
+ErrorCode code_of(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENODEV:
+    case ENXIO:
+      return ErrorCode::not_found;
+    case EACCES:
+    case EPERM:
+      return ErrorCode::permission;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::io;
+  }
+}
+
+std::size_t digits_at(std::string_view text, std::size_t position) {
+  std::size_t end = position;
+  while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
+  return end - position;
+}
+
+}  // namespace
+
+Error system_error(std::string_view action, std::string_view path, int error_number) {
+  return {code_of(error_number), fmt::format("{} {}: {}", action, path, std::strerror(error_number)), {}};
+}
+
+Result<FileDescriptor> open_for_reading(const std::string& path) {
+  // O_NONBLOCK: a FIFO in the place of a sensor file must not hang the tool; regular files ignore it.
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open()) return system_error("open", path, errno);
+  return fd;
+}
+
+Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes) {
+  Result<FileDescriptor> fd = open_for_reading(path);
+  if (!fd) return std::move(fd).error();
+  std::string content;
+  std::array<char, 4096> buffer;
+  while (content.size() < most_bytes) {
+    const ssize_t got = ::read(fd->get(), buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read", path, errno);
+    if (got == 0) break;
+    content.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return content;
+}
+
+Result<std::string> read_small_file(const std::string& path) {
+  Result<std::string> content = read_file_start(path, kLargestSmallFile + 1);
+  if (content && content->size() > kLargestSmallFile) {
+    return Error{ErrorCode::malformed, fmt::format("read {}: larger than 1 MiB", path), {}};
+  }
+  return content;
+}
+
+Result<std::vector<std::string>> list_directory(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (!directory) return system_error("list", path, errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return system_error("list", path, errno);
+  std::sort(names.begin(), names.end(), natural_less);
+  return names;
+}
+
+bool natural_less(std::string_view a, std::string_view b) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    const std::size_t digits_a = digits_at(a, i);
+    const std::size_t digits_b = digits_at(b, j);
+    if (digits_a > 0 && digits_b > 0) {
+      if (digits_a != digits_b) return digits_a < digits_b;
+      const int order = a.substr(i, digits_a).compare(b.substr(j, digits_b));
+      if (order != 0) return order < 0;
+      i += digits_a;
+      j += digits_b;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string link_target_name(const std::string& path) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length <= 0) return {};
+  const std::string_view whole(target.data(), static_cast<std::size_t>(length));
+  return std::string(whole.substr(whole.rfind('/') + 1));
+}
+
+}  // namespace joulemap

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/small_file.h"
+
+#include <gtest/gtest.h>
+
+#include "support/temporary_directory.h"
+
+namespace joulemap {
+namespace {
+
+TEST(SmallFile, ReadsAllOfAFile) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(read_small_file(directory.write("name", "package-0\n")).value(), "package-0\n");
+}
+
+TEST(SmallFile, NamesThePathInEveryError) {
+  const TemporaryDirectory directory;
+  const Result<std::string> missing = read_small_file(directory.path() + "/missing");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  EXPECT_NE(missing.error().message.find(directory.path() + "/missing"), std::string::npos);
+
+  const Result<std::string> folder = read_small_file(directory.path());
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_NE(folder.error().message.find("Is a directory"), std::string::npos);
+}
+
+TEST(SmallFile, RefusesAFileThatIsNotSmall) {
+  const TemporaryDirectory directory;
+  const Result<std::string> large = read_small_file(directory.write("large", std::string(3 << 20, 'x')));
+  ASSERT_FALSE(large.has_value());
+  EXPECT_EQ(large.error().code, ErrorCode::malformed);
+}
+
+TEST(ListDirectory, SortsNumbersInsideNamesAsNumbers) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"zone:10", "zone:2", "zone:2:0", "alpha"}) directory.write(name, "");
+  EXPECT_EQ(list_directory(directory.path()).value(),
+            (std::vector<std::string>{"alpha", "zone:2", "zone:2:0", "zone:10"}));
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SystemRoot: where /sys and /proc are. "/" on a real machine; a folder for a fake one (tests, `--sysroot`).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace joulemap {
+
+struct SystemRoot {
+  std::string prefix;  // empty for the real machine
+
+  bool is_real() const { return prefix.empty(); }
+  std::string path(std::string_view absolute) const { return prefix + std::string(absolute); }
+};
+
+}  // namespace joulemap

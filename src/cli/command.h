@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a verb of the command line is: a name, a line of help, and a function that declares its flags and says what to do.
+// A command parses, calls the library, chooses a report, and prints; nothing else.
+//
+// To add one: a file <verb>_command.cc with an add function, and a line in commands.cc.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/system_root.h"
+
+namespace joulemap::cli {
+
+// Exit codes of our own. Around a command its code is passed on, and these appear only before it has started.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+inline constexpr int kNotPossibleHere = 77;
+
+// What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
+struct CommandLine {
+  SystemRoot root;
+  std::string program;              // path of this executable
+  std::vector<std::string> wrapped;  // what stood after --
+  int exit_code = kDone;
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  // Declares flags on `verb` and a callback that runs the command and sets line.exit_code.
+  void (*add)(CLI::App& verb, CommandLine& line);
+};
+
+// All verbs, in the order of the help text.
+std::span<const Command> commands();
+
+// Prints "joulemap: message" and the remedy to stderr; returns the exit code for that kind of error.
+int fail(const Error& error);
+
+}  // namespace joulemap::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_command.h"
+
+#include <memory>
+
+#include "cli/output.h"
+#include "report/doctor_json.h"
+#include "report/doctor_text.h"
+#include "sampling/doctor.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct DoctorFlags {
+  bool json = false;
+  std::string output;
+  std::string sensors;
+};
+
+int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
+  if (!line.wrapped.empty()) return fail({ErrorCode::usage, "doctor runs no command", "leave out what stands after --"});
+  const Result<DoctorResult> result = sampling::examine(line.root, flags.sensors, line.program);
+  if (!result) return fail(result.error());
+  const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
+  const Status written = flags.output.empty() ? write_to(Stream::out, text) : write_to_file(flags.output, text);
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<DoctorFlags>();
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.doctor/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.add_option("--sensors", flags->sensors, "look at these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.callback([flags, &line] { line.exit_code = run_doctor(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// joulemap: the command line. Parses, hands over to a command, and turns what comes back into an exit code.
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/output.h"
+
+namespace joulemap::cli {
+namespace {
+
+std::string path_of_this_program() {
+  std::array<char, PATH_MAX> path;
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+// With file capabilities we may read what our user may not: then nobody chooses for us where to read.
+bool has_borrowed_rights() { return ::getauxval(AT_SECURE) != 0; }
+
+void add_sysroot(CLI::App& app, CommandLine& line) {
+  app.add_option("--sysroot", line.root.prefix, "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
+      ->type_name("DIR")
+      ->check([](const std::string& directory) -> std::string {
+        if (has_borrowed_rights()) return "not allowed for a program with capabilities of its own";
+        return directory.empty() ? "needs a folder" : "";
+      });
+}
+
+int usage_message(CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    std::ostringstream text;
+    app.exit(error, text, text);
+    const Status written = write_to(Stream::out, text.str());
+    return written ? kDone : fail(written.error());
+  }
+  return fail({ErrorCode::usage, error.what(), "see joulemap --help"});
+}
+
+int run(std::vector<std::string> arguments) {
+  CommandLine line;
+  line.program = path_of_this_program();
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  if (dashes != arguments.end()) {
+    line.wrapped.assign(dashes + 1, arguments.end());
+    if (line.wrapped.empty()) return fail({ErrorCode::usage, "no command stands after --", "joulemap stat -- python train.py"});
+    arguments.erase(dashes, arguments.end());
+  }
+
+  CLI::App app("Maps the joules of a run to the code that spent them.", "joulemap");
+  app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
+  add_sysroot(app, line);
+  app.require_subcommand(1);
+  for (const Command& command : commands()) {
+    CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    add_sysroot(*verb, line);  // before or after the verb
+    command.add(*verb, line);
+  }
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    return usage_message(app, error);
+  }
+  return line.exit_code;
+}
+
+}  // namespace
+}  // namespace joulemap::cli
+
+int main(int argc, char** argv) { return joulemap::cli::run({argv + 1, argv + argc}); }

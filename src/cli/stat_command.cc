@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stat_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/child_process.h"
+#include "base/clock.h"
+#include "base/signal_gate.h"
+#include "cli/output.h"
+#include "report/stat_json.h"
+#include "report/stat_summary.h"
+#include "report/stat_text.h"
+#include "sampling/command_cpu_time.h"
+#include "sampling/meter.h"
+#include "sampling/stat_session.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::int64_t kMostMilliseconds = 1'000LL * 3600 * 24 * 365;
+
+struct StatFlags {
+  int repeat = 1;
+  std::int64_t interval_ms = 0;
+  bool system_wide = false;
+  std::optional<int> pid;
+  std::int64_t delay_ms = 0;
+  std::string sensors;
+  bool json = false;
+  std::string output;
+  std::vector<std::string> command;
+};
+
+std::optional<Error> usage_error(const StatFlags& flags) {
+  const auto error = [](std::string message, std::string remedy) {
+    return Error{ErrorCode::usage, std::move(message), std::move(remedy)};
+  };
+  if (!flags.command.empty() && flags.command.front().starts_with("-")) {
+    return error(fmt::format("stat knows no option {}", flags.command.front()), "see joulemap stat --help");
+  }
+  if (flags.system_wide && flags.pid) return error("-a and -p exclude each other", "choose one of them");
+  if (flags.command.empty() && !flags.system_wide && !flags.pid) {
+    return error("stat needs a command, -a or -p PID", "joulemap stat -- python train.py");
+  }
+  if (flags.command.empty() && flags.repeat > 1) return error("-r repeats a command, and none is given", "");
+  return std::nullopt;
+}
+
+// Sensors that could tell more than what is used, and what would open them.
+void note_unavailable_sensors(const sampling::Meter& meter, bool asked_by_name, Diagnostics& diagnostics) {
+  bool measured = false;
+  for (const SensorStatus& sensor : meter.sensors()) measured = measured || sensor.state == SensorState::measured;
+  for (const SensorStatus& sensor : meter.sensors()) {
+    diagnostics.add_all(sensor.diagnostics);
+    const bool denied = sensor.state == SensorState::denied && !measured;
+    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+    if (!denied && !missed) continue;
+    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
+                     sensor.remedy});
+  }
+  if (meter.has_channels() && !measured) {
+    diagnostics.add({"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
+  }
+  if (!meter.has_channels()) {
+    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+  }
+}
+
+int exit_code_of(const StatResult& result) {
+  for (const StatRun& run : result.runs) {
+    if (run.exit_code.value_or(kDone) != kDone) return *run.exit_code;
+  }
+  return kDone;
+}
+
+// The report goes out after the command has ended: whatever happens here, its exit code stays.
+void deliver(const StatFlags& flags, const StatResult& result) {
+  const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
+  Status written = Done{};
+  if (!flags.output.empty()) {
+    written = write_to_file(flags.output, text);
+  } else if (flags.json) {
+    // The command may have left stdout in the middle of a line.
+    written = write_to(Stream::out, flags.command.empty() ? text : "\n" + text);
+  } else {
+    written = write_to(Stream::error, text);
+  }
+  if (!written) fail(written.error());
+}
+
+// Runs the command as often as asked. An exit code instead of a result when it never started.
+Result<StatResult> measure(const StatFlags& flags, sampling::Meter& meter, int& start_failure) {
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  sampling::adopt_orphans();
+
+  bool first_interval = true;
+  sampling::StatOptions options;
+  options.command = flags.command;
+  if (flags.pid) options.pid = *flags.pid;
+  options.delay_ns = flags.delay_ms * kNanosecondsPerMillisecond;
+  options.interval_ns = flags.interval_ms * kNanosecondsPerMillisecond;
+  options.on_interval = [&](const StatInterval& interval) {
+    const Status written = write_to(Stream::error, report::stat_interval_text(interval, first_interval));
+    first_interval = false;
+    static_cast<void>(written);  // stderr is gone: there is nowhere left to say so, and the result may go elsewhere
+  };
+
+  StatResult result;
+  result.command = flags.command;
+  result.watched_pid = flags.pid;
+  for (int run = 0; run < flags.repeat; ++run) {
+    Result<sampling::StatOutcome> outcome = sampling::measure_once(meter, *signals, options);
+    if (!outcome) {
+      if (!flags.command.empty() && outcome.error().code != ErrorCode::usage) {
+        start_failure = exit_code_of_start_failure(outcome.error());
+      }
+      return std::move(outcome).error();
+    }
+    result.runs.push_back(std::move(outcome->run));
+    if (outcome->interrupted) break;
+  }
+  if (static_cast<int>(result.runs.size()) < flags.repeat) {
+    result.diagnostics.add({"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), flags.repeat), ""});
+  }
+  return result;
+}
+
+int run_stat(const StatFlags& flags, const CommandLine& line) {
+  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  Result<sampling::Meter> meter =
+      sampling::Meter::open({.root = line.root, .sensors = flags.sensors, .program = line.program});
+  if (!meter) return fail(meter.error());
+  if (!meter->has_channels() && flags.command.empty()) {
+    fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+    return kNotPossibleHere;
+  }
+  int start_failure = kFailed;
+  Result<StatResult> result = measure(flags, *meter, start_failure);
+  if (!result) {
+    const int code = fail(result.error());
+    return code == kFailed ? start_failure : code;
+  }
+  note_unavailable_sensors(*meter, !flags.sensors.empty(), result->diagnostics);
+  result->summary = report::summarize(result->runs, result->interval);
+  deliver(flags, *result);
+  return exit_code_of(*result);
+}
+
+}  // namespace
+
+void add_stat_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<StatFlags>();
+  verb.footer("Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to stdout.");
+  verb.prefix_command();
+  verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  verb.add_option("-I,--interval", flags->interval_ms, "print energy every MS milliseconds")
+      ->type_name("MS")
+      ->check(CLI::Range(std::int64_t{1}, kMostMilliseconds));
+  verb.add_flag("-a,--all", flags->system_wide, "the whole machine: until the command ends, or Ctrl-C without one");
+  verb.add_option("-p,--pid", flags->pid, "while process PID lives; its share of the CPU time is told")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("-D,--delay", flags->delay_ms, "begin to measure MS milliseconds after the start")
+      ->type_name("MS")
+      ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
+  verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
+  verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
+  verb.callback([flags, &verb, &line] {
+    flags->command = verb.remaining();
+    // "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
+    if (!flags->command.empty() && !line.wrapped.empty()) flags->command.emplace_back("--");
+    flags->command.insert(flags->command.end(), line.wrapped.begin(), line.wrapped.end());
+    line.exit_code = run_stat(*flags, line);
+  });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JsonWriter: writes one line of JSON into memory. The face of RapidJSON's writer, which no other folder includes.
+// What JSON cannot say stays valid JSON: a number that is not finite and an empty optional are null, and bytes that are no
+// UTF-8 (arguments of a command may hold any) become U+FFFD.
+//
+//   JsonWriter json;
+//   json.begin_object().member("name", "package-0").member("joules", joules).end_object();
+//   std::string line = std::move(json).text();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace joulemap::formats {
+
+class JsonWriter {
+ public:
+  JsonWriter();
+  ~JsonWriter();
+  JsonWriter(JsonWriter&&) noexcept;
+
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  JsonWriter& key(std::string_view name);
+
+  JsonWriter& value(double number);
+  JsonWriter& value(std::int64_t number);
+  JsonWriter& value(std::uint64_t number);
+  JsonWriter& value(int number) { return value(static_cast<std::int64_t>(number)); }
+  JsonWriter& value(bool truth);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  JsonWriter& null();
+
+  template <class T>
+  JsonWriter& value(const std::optional<T>& maybe) {
+    return maybe ? value(*maybe) : null();
+  }
+  template <class T>
+  JsonWriter& member(std::string_view name, const T& content) {
+    return key(name).value(content);
+  }
+  // A text that is null when there is none.
+  JsonWriter& text_or_null(std::string_view name, std::string_view text);
+
+  // The whole text. The writer must be complete: every object and array closed.
+  std::string text() &&;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;  // hides RapidJSON from everybody who includes this
+};
+
+}  // namespace joulemap::formats

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/json_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace joulemap::formats {
+namespace {
+
+template <class T>
+std::string written(const T& content) {
+  JsonWriter json;
+  json.begin_object().member("x", content).end_object();
+  return std::move(json).text();
+}
+
+TEST(JsonWriter, WritesObjectsArraysAndPlainValues) {
+  JsonWriter json;
+  json.begin_object().member("name", "package-0").member("counted", true).key("list").begin_array();
+  json.value(1).value(2.5).null().end_array().end_object();
+  EXPECT_EQ(std::move(json).text(), R"({"name":"package-0","counted":true,"list":[1,2.5,null]})");
+}
+
+TEST(JsonWriter, WritesNullForWhatIsNotKnown) {
+  EXPECT_EQ(written(std::optional<double>{}), R"({"x":null})");
+  EXPECT_EQ(written(std::numeric_limits<double>::quiet_NaN()), R"({"x":null})");
+  EXPECT_EQ(written(std::numeric_limits<double>::infinity()), R"({"x":null})");
+}
+
+TEST(JsonWriter, KeepsAllDigitsOfALargeInteger) {
+  EXPECT_EQ(written(std::uint64_t{18446744073709551615u}), R"({"x":18446744073709551615})");
+}
+
+TEST(JsonWriter, StaysValidWhateverBytesAreInAText) {
+  EXPECT_EQ(written("a\"b\\c\n"), R"({"x":"a\"b\\c\n"})");
+  EXPECT_EQ(written("caf\xc3\xa9"), "{\"x\":\"caf\xc3\xa9\"}");
+  EXPECT_EQ(written("bad\xff\xc3"), "{\"x\":\"bad\xef\xbf\xbd\xef\xbf\xbd\"}");
+}
+
+}  // namespace
+}  // namespace joulemap::formats

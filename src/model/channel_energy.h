@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChannelEnergy: what one channel says about one window of time. Plain data.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "model/channel.h"
+#include "model/energy_accumulator.h"
+
+namespace joulemap {
+
+struct ChannelEnergy {
+  Channel channel;
+  std::optional<double> joules;
+  double uncertainty_j = 0;  // half width at 95 %, meaningful when there are joules
+  std::string reason;        // why there are none: "frozen", "too-short", "vanished", "denied", "garbage" ...
+  double missing_s = 0;      // part of the window whose energy this channel does not know
+  double frozen_s = 0;       // of which at the end, standing still
+  double refresh_s = 0;      // how often the value was seen to change
+  EnergyTally tally;
+};
+
+}  // namespace joulemap

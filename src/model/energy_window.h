@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EnergyWindow: the energy of one channel between two moments that the hardware knows nothing of.
+//
+// A counter is renewed every T (1 ms for RAPL), so a reading is stale by anything up to T, and a window shorter than T would
+// often read 0 J. Where the caller reads densely just before begin() and just after end(), the window sees the counter's own
+// steps around both edges and interpolates between them; else the edges stay as read. The uncertainty says which.
+//
+//       step s0      begin t0              end t1      step s2
+//   ------|-------------|--------- ... ------|------------|-----> time
+//         E(s0)         E(t0) interpolated   E(t1)        E(s2)
+//
+// Feed every reading, in order of time: before begin, during, and after end until is_settled().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "model/channel_energy.h"
+#include "model/energy_accumulator.h"
+
+namespace joulemap {
+
+class EnergyWindow {
+ public:
+  explicit EnergyWindow(const Channel& channel) : channel_(channel), accumulator_(channel) {}
+
+  void observe(const Reading& reading) noexcept;
+
+  // Both follow a reading taken at that moment.
+  void begin(std::int64_t time_ns) noexcept;
+  void end(std::int64_t time_ns) noexcept;
+
+  // Before begin: the refresh is known and the last step was seen. After end: the step that follows was seen.
+  // Gauges and estimates are always settled: their value at the edge is the value.
+  bool is_settled() const noexcept;
+
+  std::uint64_t steps() const { return accumulator_.tally().steps; }
+  // Energy so far, uncorrected: for interval lines.
+  double joules_so_far() const { return accumulator_.tally().joules - joules_at_begin_; }
+
+  ChannelEnergy result() const;
+
+ private:
+  bool interpolates() const {
+    return channel_.kind == ChannelKind::counter && channel_.provenance == Provenance::measured;
+  }
+  double refresh_s() const;
+  double joules_at_begin(bool& interpolated) const;
+  double joules_at_end(bool& interpolated) const;
+  void judge_missing_time(ChannelEnergy& energy) const;
+  double uncertainty_j(const ChannelEnergy& energy, bool begin_interpolated, bool end_interpolated) const;
+
+  Channel channel_;
+  EnergyAccumulator accumulator_;
+  std::optional<std::int64_t> begin_ns_;
+  std::optional<std::int64_t> end_ns_;
+  EnergyTally tally_at_begin_;
+  double joules_at_begin_ = 0;
+  double joules_at_end_ = 0;
+  std::uint64_t steps_at_end_ = 0;
+  std::optional<EnergyStep> step_before_begin_;
+  std::optional<EnergyStep> step_after_begin_;
+  std::optional<EnergyStep> last_step_before_end_;
+  std::optional<EnergyStep> step_after_end_;
+  std::optional<std::int64_t> shortest_refresh_ns_;  // between two steps whose moments are known well
+};
+
+}  // namespace joulemap

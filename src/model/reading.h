@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading: what one read of one channel gave, as raw as the hardware gave it. Unwrapping, scaling and rates happen later
+// (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace joulemap {
+
+enum class ReadCode : std::uint8_t {
+  ok,
+  torn,      // the text changed under the reader's eyes
+  garbage,   // the text is no number
+  vanished,  // the file or device is gone
+  denied,    // permission was taken away
+  failed,    // any other error of the operating system
+};
+inline constexpr std::size_t kReadCodes = 6;
+
+struct Reading {
+  std::uint64_t raw = 0;  // meaningful only when code is ok
+  std::int64_t before_ns = 0;
+  std::int64_t after_ns = 0;
+  ReadCode code = ReadCode::failed;
+
+  std::int64_t time_ns() const { return before_ns + (after_ns - before_ns) / 2; }
+};
+
+constexpr std::string_view to_string(ReadCode code) {
+  switch (code) {
+    case ReadCode::ok:
+      return "ok";
+    case ReadCode::torn:
+      return "torn";
+    case ReadCode::garbage:
+      return "garbage";
+    case ReadCode::vanished:
+      return "vanished";
+    case ReadCode::denied:
+      return "denied";
+    case ReadCode::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+}  // namespace joulemap

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StatResult: what `joulemap stat` found out: every run, and the runs together. Plain data; seconds and joules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/diagnostics.h"
+#include "model/domain_energy.h"
+
+namespace joulemap {
+
+// One round of -I: energy between two moments after the start, as read (edges are not interpolated).
+struct StatInterval {
+  double from_s = 0;
+  double to_s = 0;
+  std::vector<DomainEnergy> domains;
+};
+
+struct StatRun {
+  std::int64_t start_unix_ns = 0;
+  std::int64_t start_monotonic_ns = 0;
+  double elapsed_s = 0;
+  std::optional<int> exit_code;  // none when no command was run
+  std::optional<int> signal;
+  std::vector<DomainEnergy> domains;
+  EnergyTotals totals;
+  std::vector<StatInterval> intervals;
+
+  std::optional<double> user_s;  // CPU time of the command and its children
+  std::optional<double> system_s;
+  std::optional<double> process_cpu_s;  // the same together; of a process that was watched, too
+  std::optional<double> machine_cpu_s;  // of everything on this machine meanwhile
+  std::optional<double> process_share;  // process over machine
+  double own_cpu_s = 0;                 // what measuring cost
+  std::uint64_t missed_ticks = 0;
+  Diagnostics diagnostics;
+};
+
+struct StatSummary {
+  std::string name;
+  std::size_t runs_with_value = 0;
+  std::optional<double> mean_j;
+  std::optional<double> low_j;
+  std::optional<double> high_j;
+};
+
+struct StatResult {
+  std::vector<std::string> command;
+  std::optional<int> watched_pid;
+  double interval = 0.95;
+  std::vector<StatRun> runs;
+  std::vector<StatSummary> summary;
+  Diagnostics diagnostics;  // of the setting, not of one run
+};
+
+}  // namespace joulemap

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `joulemap doctor` for people: a verdict, then every sensor with its state, why, and the exact line that would help.
+#pragma once
+
+#include <string>
+
+#include "model/sensor_status.h"
+
+namespace joulemap::report {
+
+std::string doctor_text(const DoctorResult& result);
+
+}  // namespace joulemap::report

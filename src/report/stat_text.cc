@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/stat_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "report/diagnostics_text.h"
+#include "report/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+// Four significant digits, without an exponent between a microjoule and a gigajoule.
+std::string number(double value) {
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size >= 1e9 || size < 1e-6) return fmt::format("{:.3e}", value);
+  int decimals = 3;
+  for (double limit = 10; limit <= size && decimals > 0; limit *= 10) --decimals;
+  for (double limit = 1; limit > size && decimals < 9; limit /= 10) ++decimals;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string optional_number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
+
+std::string title(const StatResult& result) {
+  std::string subject = "the whole machine";
+  if (!result.command.empty()) {
+    subject.clear();
+    for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
+    subject = quoted(subject, 56);
+  } else if (result.watched_pid) {
+    subject = fmt::format("the machine while process {} ran", *result.watched_pid);
+  }
+  const std::string runs = result.runs.size() > 1 ? fmt::format(" (mean of {} runs, 95 % interval)", result.runs.size()) : "";
+  return fmt::format("\n Energy of {}{}\n\n", subject, runs);
+}
+
+// What a row says of its origin.
+std::string origin(const DomainEnergy& domain) {
+  if (!domain.joules) return fmt::format("no value: {} ({})", domain.reason, domain.sensor);
+  std::string text(to_string(*domain.provenance));
+  if (domain.provenance == Provenance::measured) text += fmt::format(", {}", domain.sensor);
+  if (!domain.counted) text += domain.part_of.empty() ? "; not added" : fmt::format("; in {}", domain.part_of);
+  return text;
+}
+
+struct Row {
+  std::string name;
+  std::optional<double> joules;
+  std::optional<double> half_width_j;
+  std::optional<double> watts;
+  std::string origin;
+};
+
+std::string row_text(const Row& row) {
+  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j)) : "";
+  return fmt::format("  {:>11} J {:<12} {:>9} W  {:<12} {}\n", optional_number(row.joules), spread, optional_number(row.watts),
+                     row.name, row.origin);
+}
+
+double mean_elapsed_s(const StatResult& result) {
+  double sum_s = 0;
+  for (const StatRun& run : result.runs) sum_s += run.elapsed_s;
+  return sum_s / static_cast<double>(result.runs.size());
+}
+
+// The run that describes a domain best: the last one in which it has a value.
+const DomainEnergy* describe(const StatResult& result, const std::string& name) {
+  const DomainEnergy* best = nullptr;
+  for (const StatRun& run : result.runs) {
+    for (const DomainEnergy& domain : run.domains) {
+      if (domain.name == name && (best == nullptr || domain.joules)) best = &domain;
+    }
+  }
+  return best;
+}
+
+std::string domain_rows(const StatResult& result) {
+  std::string out;
+  const double elapsed_s = mean_elapsed_s(result);
+  for (const StatSummary& summary : result.summary) {
+    const DomainEnergy* domain = describe(result, summary.name);
+    if (domain == nullptr) continue;
+    Row row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name, summary.mean_j, {}, {}, origin(*domain)};
+    if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
+    row.watts = domain->mean_w;
+    if (summary.mean_j && result.runs.size() > 1 && elapsed_s > 0) row.watts = *summary.mean_j / elapsed_s;
+    out += row_text(row);
+  }
+  return out;
+}
+
+std::string total_rows(const StatResult& result) {
+  std::string out;
+  const auto add = [&](std::string_view name, std::optional<double> EnergyTotals::*which) {
+    double sum_j = 0;
+    std::size_t runs = 0;
+    for (const StatRun& run : result.runs) {
+      if (!(run.totals.*which)) continue;
+      sum_j += *(run.totals.*which);
+      ++runs;
+    }
+    if (runs == 0) return;
+    const double mean_j = sum_j / static_cast<double>(runs);
+    out += row_text({std::string(name), mean_j, {}, mean_j / mean_elapsed_s(result), ""});
+  };
+  add("total measured", &EnergyTotals::measured_j);
+  add("total estimated", &EnergyTotals::estimated_j);
+  return out;
+}
+
+std::string time_lines(const StatResult& result) {
+  const auto runs = static_cast<double>(result.runs.size());
+  double user_s = 0;
+  double system_s = 0;
+  double share = 0;
+  double own_s = 0;
+  std::size_t shares = 0;
+  bool has_times = false;
+  for (const StatRun& run : result.runs) {
+    has_times = has_times || run.user_s;
+    user_s += run.user_s.value_or(0) / runs;
+    system_s += run.system_s.value_or(0) / runs;
+    own_s += run.own_cpu_s / runs;
+    if (!run.process_share) continue;
+    share += *run.process_share;
+    ++shares;
+  }
+  const double elapsed_s = mean_elapsed_s(result);
+  std::string out = fmt::format("  {:>11} s elapsed", number(elapsed_s));
+  if (has_times) out += fmt::format("   {} s user   {} s system", number(user_s), number(system_s));
+  out += "\n";
+  if (shares > 0) {
+    const std::string_view whose = result.watched_pid ? "that process's" : "the command's";
+    out += fmt::format("  {:>11} % of the machine's CPU time was {}\n", number(100 * share / static_cast<double>(shares)), whose);
+  }
+  const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
+  out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(own_s), own_share);
+  return out;
+}
+
+std::string model_lines(const StatResult& result) {
+  std::string out;
+  std::set<std::string> shown;
+  for (const StatSummary& summary : result.summary) {
+    const DomainEnergy* domain = describe(result, summary.name);
+    if (domain == nullptr || domain->model.empty() || !shown.insert(domain->model).second) continue;
+    out += wrapped(fmt::format(" estimate of {}: ", domain->name), domain->model);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string stat_text(const StatResult& result) {
+  std::string out = title(result);
+  if (!result.runs.empty()) {
+    const std::string rows = domain_rows(result);
+    out += rows.empty() ? "  no sensor gave a value\n" : rows;
+    const std::string totals = total_rows(result);
+    if (!totals.empty()) out += "  -----------\n" + totals;
+    out += "\n" + time_lines(result);
+  }
+  Diagnostics all = result.diagnostics;
+  for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
+  const std::string notes = model_lines(result) + diagnostics_text(all);
+  if (!notes.empty()) out += "\n" + notes;
+  return out + "\n";
+}
+
+std::string stat_interval_text(const StatInterval& interval, bool first) {
+  std::string out;
+  if (first) out += fmt::format("#{:>11} {:>12} {:>10}  {}\n", "seconds", "joules", "watts", "domain");
+  for (const DomainEnergy& domain : interval.domains) {
+    const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
+    out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, optional_number(domain.joules),
+                       optional_number(domain.mean_w), domain.name, domain.joules ? label : " (" + domain.reason + ")");
+  }
+  return out;
+}
+
+}  // namespace joulemap::report

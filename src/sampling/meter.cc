@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/meter.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "model/channel_faults.h"
+#include "sensors/backends.h"
+
+namespace joulemap::sampling {
+namespace {
+
+constexpr std::int64_t kLongestPeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
+// Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
+constexpr double kHighPower_w = 1000;
+
+// Two steps of a counter that is renewed every millisecond, and one more for luck; slower ones are not waited for.
+constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kSettleAtMost_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kDensePeriod_ns = 100 * kNanosecondsPerMicrosecond;
+
+std::int64_t period_for(std::span<const Channel> channels) {
+  std::int64_t period_ns = kLongestPeriod_ns;
+  for (const Channel& channel : channels) {
+    if (!channel.wrap_range) continue;
+    const double range_j = static_cast<double>(*channel.wrap_range) * channel.scale;
+    const double safe_ns = range_j / (2 * kHighPower_w) * static_cast<double>(kNanosecondsPerSecond);
+    if (safe_ns < static_cast<double>(period_ns)) period_ns = static_cast<std::int64_t>(safe_ns);
+  }
+  return std::max(period_ns, kShortestPeriod_ns);
+}
+
+}  // namespace
+
+Result<Meter> Meter::open(const MeterOptions& options) {
+  Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
+  if (!backends) return std::move(backends).error();
+  Meter meter;
+  meter.estimates_by_name_ = options.sensors.find("estimate") != std::string::npos;
+  const sensors::ProbeContext context(options.root, options.program);
+  for (const sensors::SensorBackend* backend : *backends) {
+    sensors::Probe probe = backend->probe(context);
+    meter.statuses_.push_back(std::move(probe.status));
+    if (!probe.sensor) continue;
+    for (const Channel& channel : probe.sensor->channels()) meter.channels_.push_back(channel);
+    meter.sensors_.push_back(std::move(probe.sensor));
+  }
+  meter.readings_.resize(meter.channels_.size());
+  meter.marks_.resize(meter.channels_.size());
+  meter.period_ns_ = period_for(meter.channels_);
+  return meter;
+}
+
+void Meter::read_all() noexcept {
+  std::span<Reading> rest(readings_);
+  for (const std::unique_ptr<sensors::Sensor>& sensor : sensors_) {
+    const std::size_t count = sensor->channels().size();
+    sensor->read(rest.first(count));
+    rest = rest.subspan(count);
+  }
+  for (std::size_t i = 0; i < windows_.size(); ++i) windows_[i].observe(readings_[i]);
+}
+
+bool Meter::all_settled() const {
+  return std::all_of(windows_.begin(), windows_.end(), [](const EnergyWindow& window) { return window.is_settled(); });
+}
+
+void Meter::read_until_settled(std::int64_t most_ns) {
+  const std::int64_t deadline_ns = monotonic_ns() + most_ns;
+  while (!all_settled() && monotonic_ns() < deadline_ns) {
+    sleep_until(monotonic_ns() + kDensePeriod_ns);
+    read_all();
+  }
+}
+
+void Meter::prepare() {
+  windows_.clear();
+  windows_.reserve(channels_.size());
+  for (const Channel& channel : channels_) windows_.emplace_back(channel);
+  read_all();
+  read_until_settled(kPrepareAtMost_ns);
+}
+
+void Meter::begin() {
+  read_all();
+  begin_ns_ = monotonic_ns();
+  own_cpu_at_begin_ns_ = own_cpu_ns();
+  for (EnergyWindow& window : windows_) window.begin(begin_ns_);
+  std::fill(marks_.begin(), marks_.end(), Mark{});
+  for (std::size_t i = 0; i < windows_.size(); ++i) marks_[i].steps = windows_[i].steps();
+}
+
+void Meter::sample() { read_all(); }
+
+void Meter::end() {
+  read_all();
+  end_ns_ = monotonic_ns();
+  own_cpu_at_end_ns_ = own_cpu_ns();
+  for (EnergyWindow& window : windows_) window.end(end_ns_);
+  read_until_settled(kSettleAtMost_ns);
+}
+
+double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
+
+double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
+
+std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
+  std::vector<ChannelEnergy> energies;
+  energies.reserve(channels_.size());
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    const Mark now{windows_[i].joules_so_far(), windows_[i].steps()};
+    ChannelEnergy energy;
+    energy.channel = channels_[i];
+    const bool must_step =
+        channels_[i].kind == ChannelKind::counter && channels_[i].provenance == Provenance::measured;
+    if (must_step && now.steps == marks_[i].steps) {
+      energy.reason = "frozen";
+    } else {
+      energy.joules = std::max(now.joules - marks_[i].joules, 0.0);
+    }
+    marks_[i] = now;
+    energies.push_back(std::move(energy));
+  }
+  return make_domain_table(energies, elapsed_s, estimates_by_name_).rows;
+}
+
+DomainTable Meter::result() const {
+  std::vector<ChannelEnergy> energies;
+  energies.reserve(windows_.size());
+  for (const EnergyWindow& window : windows_) energies.push_back(window.result());
+  DomainTable table = make_domain_table(energies, elapsed_s(), estimates_by_name_);
+  for (const ChannelEnergy& energy : energies) table.diagnostics.add_all(describe_faults(energy));
+  return table;
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/backends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "sensors/estimate/estimate_sensor.h"
+#include "sensors/host_kind.h"
+#include "sensors/hwmon/hwmon_sensor.h"
+#include "sensors/perf_event/perf_event_sensor.h"
+#include "sensors/powercap/powercap_sensor.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::array<SensorBackend, 4> kBackends = {{
+    {"perf_event", "RAPL energy counters through perf_event_open", &probe_perf_event},
+    {"powercap", "RAPL energy counters in /sys/class/powercap", &probe_powercap},
+    {"hwmon", "energy and power of devices in /sys/class/hwmon", &probe_hwmon},
+    {"estimate", "a model of CPU and memory, where nothing can be read", &probe_estimate},
+}};
+
+}  // namespace
+
+std::span<const SensorBackend> sensor_backends() { return kBackends; }
+
+Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list) {
+  std::vector<const SensorBackend*> chosen;
+  std::vector<std::string_view> wanted;
+  if (!trim(list).empty()) wanted = split(list, ',');
+  for (std::string_view& name : wanted) {
+    name = trim(name);
+    const auto known =
+        std::find_if(kBackends.begin(), kBackends.end(), [&](const SensorBackend& b) { return b.name == name; });
+    if (known != kBackends.end()) continue;
+    std::string names;
+    for (const SensorBackend& backend : kBackends) names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
+    return Error{ErrorCode::usage, fmt::format("no sensor is called {}", quoted(name)), fmt::format("known are: {}", names)};
+  }
+  for (const SensorBackend& backend : kBackends) {
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end()) chosen.push_back(&backend);
+  }
+  return chosen;
+}
+
+const HostKind& ProbeContext::host() const {
+  if (!host_) host_ = find_host_kind(root_);
+  return *host_;
+}
+
+}  // namespace joulemap::sensors

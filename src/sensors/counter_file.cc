@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/counter_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::sensors {
+namespace {
+
+// A writer that truncates and writes leaves an empty file for some ten microseconds.
+constexpr std::int64_t kPatience_ns = 300 * kNanosecondsPerMicrosecond;
+
+ReadCode code_of_errno(int error_number) noexcept {
+  switch (error_number) {
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+      return ReadCode::vanished;
+    case EACCES:
+    case EPERM:
+      return ReadCode::denied;
+    default:
+      return ReadCode::failed;
+  }
+}
+
+bool is_only_blanks(std::string_view text) noexcept {
+  for (const char c : text) {
+    if (c != ' ' && c != '\n' && c != '\t' && c != '\r' && c != '\0') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<CounterFile> CounterFile::open(const std::string& path) {
+  Result<FileDescriptor> fd = open_for_reading(path);
+  if (!fd) return std::move(fd).error();
+  struct statfs filesystem {};
+  const bool made_by_kernel = ::fstatfs(fd->get(), &filesystem) == 0 && filesystem.f_type == SYSFS_MAGIC;
+  return CounterFile(path, std::move(*fd), made_by_kernel);
+}
+
+ReadCode CounterFile::read_once(std::uint64_t& raw) noexcept {
+  std::array<char, 64> buffer;
+  ssize_t got = 0;
+  do {
+    got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return code_of_errno(errno);
+  const char* const end = buffer.data() + got;
+  const char* begin = buffer.data();
+  while (begin != end && *begin == ' ') ++begin;
+  const auto [after, error] = std::from_chars(begin, end, raw);
+  if (error != std::errc{}) return ReadCode::garbage;
+  return is_only_blanks({after, static_cast<std::size_t>(end - after)}) ? ReadCode::ok : ReadCode::garbage;
+}
+
+ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
+  const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
+  ReadCode before = read_once(raw);
+  if (made_by_kernel_) return before;
+  while (true) {
+    std::uint64_t again = 0;
+    const ReadCode code = read_once(again);
+    if (code != ReadCode::garbage && code != ReadCode::ok) return code;
+    if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
+    if (monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
+    raw = again;
+    before = code;
+  }
+}
+
+ReadCode CounterFile::reopen_if_replaced() noexcept {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) {
+    // Permissions are checked when a file is opened; a file that lost them must not be read on unnoticed.
+    return (status.st_mode & (S_IRUSR | S_IRGRP | S_IROTH)) != 0 ? ReadCode::ok : ReadCode::denied;
+  }
+  FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fresh.is_open()) return code_of_errno(errno);
+  fd_ = std::move(fresh);
+  return ReadCode::torn;  // the caller reads once more
+}
+
+Reading CounterFile::read() noexcept {
+  Reading reading;
+  reading.before_ns = monotonic_ns();
+  reading.code = read_until_stable(reading.raw);
+  if (!made_by_kernel_ && reading.code != ReadCode::torn && (reading.code != ReadCode::ok || reading.raw == last_raw_)) {
+    const ReadCode state = reopen_if_replaced();
+    if (state == ReadCode::torn) {
+      reading.code = read_until_stable(reading.raw);
+    } else if (reading.code == ReadCode::ok) {
+      reading.code = state;
+    }
+  }
+  if (reading.code == ReadCode::ok) last_raw_ = reading.raw;
+  reading.after_ns = monotonic_ns();
+  return reading;
+}
+
+Result<CounterFile> open_counter_file(const std::string& path) {
+  Result<CounterFile> file = CounterFile::open(path);
+  if (!file) return file;
+  const Reading reading = file->read();
+  switch (reading.code) {
+    case ReadCode::ok:
+      return file;
+    case ReadCode::garbage:
+    case ReadCode::torn: {
+      const Result<std::string> text = read_file_start(path, 64);
+      return Error{ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
+    }
+    case ReadCode::vanished:
+      return Error{ErrorCode::not_found, fmt::format("{}: gone", path), {}};
+    case ReadCode::denied:
+      return Error{ErrorCode::permission, fmt::format("{}: permission denied", path), {}};
+    case ReadCode::failed: {
+      Result<std::string> text = read_file_start(path, 64);
+      if (!text) return std::move(text).error();
+      return Error{ErrorCode::io, fmt::format("{}: cannot be read", path), {}};
+    }
+  }
+  return file;
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/estimate/estimate_sensor.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/cpu_times.h"
+#include "base/small_file.h"
+#include "sensors/estimate/machine_description.h"
+#include "sensors/estimate/power_model.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kName = "estimate";
+constexpr double kMicrojoule = 1e-6;
+
+// Power of a channel = idle_w + busy_w x busy share.
+struct Law {
+  double idle_w = 0;
+  double busy_w = 0;
+};
+
+class EstimateSensor final : public Sensor {
+ public:
+  EstimateSensor(FileDescriptor proc_stat, int threads, std::vector<Channel> channels, std::vector<Law> laws)
+      : proc_stat_(std::move(proc_stat)),
+        tick_share_s_(1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) / threads),
+        channels_(std::move(channels)),
+        laws_(std::move(laws)) {}
+
+  std::span<const Channel> channels() const override { return channels_; }
+
+  void read(std::span<Reading> readings) noexcept override {
+    Reading common;
+    common.before_ns = monotonic_ns();
+    const std::optional<std::uint64_t> ticks = read_busy_ticks();
+    common.after_ns = monotonic_ns();
+    common.code = ticks ? ReadCode::ok : ReadCode::failed;
+    if (ticks && !start_ns_) {
+      start_ns_ = common.time_ns();
+      start_ticks_ = *ticks;
+    }
+    const std::size_t count = std::min(readings.size(), laws_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      readings[i] = common;
+      if (ticks) readings[i].raw = microjoules(laws_[i], *ticks, common.time_ns());
+    }
+  }
+
+ private:
+  std::optional<std::uint64_t> read_busy_ticks() noexcept {
+    std::array<char, 512> buffer;  // the first line is all that counts
+    const ssize_t got = ::pread(proc_stat_.get(), buffer.data(), buffer.size(), 0);
+    if (got <= 0) return std::nullopt;
+    return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(got)});
+  }
+
+  // energy = idle power x time + busy power x busy time / number of CPUs
+  std::uint64_t microjoules(const Law& law, std::uint64_t ticks, std::int64_t time_ns) const noexcept {
+    const double elapsed_s = seconds(time_ns - *start_ns_);
+    const double busy_s = ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * tick_share_s_ : 0;
+    return static_cast<std::uint64_t>((law.idle_w * elapsed_s + law.busy_w * busy_s) / kMicrojoule);
+  }
+
+  FileDescriptor proc_stat_;
+  double tick_share_s_;  // what one tick of one CPU is of the whole machine's second
+  std::vector<Channel> channels_;
+  std::vector<Law> laws_;
+  std::optional<std::int64_t> start_ns_;
+  std::uint64_t start_ticks_ = 0;
+};
+
+Channel make_channel(std::string domain, DomainClass domain_class, std::string model, double relative_uncertainty) {
+  Channel channel;
+  channel.name = domain;
+  channel.sensor = kName;
+  channel.source = "/proc/stat and a model";
+  channel.domain = std::move(domain);
+  channel.domain_class = domain_class;
+  channel.scale = kMicrojoule;
+  channel.refresh_s = 0.01;
+  channel.provenance = Provenance::estimated;
+  channel.model = std::move(model);
+  channel.relative_uncertainty = relative_uncertainty;
+  return channel;
+}
+
+}  // namespace
+
+Probe probe_estimate(const ProbeContext& context) {
+  Probe probe;
+  probe.status.name = kName;
+  const std::string path = context.root().path("/proc/stat");
+  const Result<MachineCpuTime> time = read_machine_cpu_time(context.root());
+  Result<FileDescriptor> proc_stat = open_for_reading(path);
+  if (!time || !proc_stat) {
+    probe.status.reason = fmt::format("the model needs {}: {}", path, time ? proc_stat.error().message : time.error().message);
+    probe.status.remedy = "mount /proc";
+    return probe;
+  }
+  const MachineDescription machine = describe_machine(context.root(), time->cpus);
+  std::vector<Channel> channels;
+  std::vector<Law> laws;
+  const std::vector<PackageModel> packages = package_models(machine);
+  for (std::size_t i = 0; i < packages.size(); ++i) {
+    const PackageModel& model = packages[i];
+    channels.push_back(
+        make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula, model.relative_uncertainty));
+    laws.push_back({kIdleShare * model.limit_w, kBusyShare * model.limit_w});
+  }
+  if (const std::optional<MemoryModel> memory = memory_model(machine)) {
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+      channels.push_back(
+          make_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula, memory->relative_uncertainty));
+      laws.push_back({memory->power_w, 0});
+    }
+  }
+  probe.status.state = SensorState::estimated;
+  probe.status.reason = fmt::format("package: {}{}{}", packages.front().formula, channels.size() > packages.size() ? "; dram: " : "",
+                                    channels.size() > packages.size() ? channels.back().model : "");
+  probe.status.channels = channels;
+  probe.sensor = std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels), std::move(laws));
+  return probe;
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/estimate/power_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr double kUncertaintyWithLimit = 0.5;
+constexpr double kUncertaintyWithoutLimit = 0.67;
+constexpr double kWattsPerThread = 3.5;
+
+constexpr double kFirstGib = 16;
+constexpr double kWattsPerFirstGib = 0.2;
+constexpr double kWattsPerFurtherGib = 0.1;
+constexpr double kMemoryUncertainty = 0.67;
+
+int percent(double share) { return static_cast<int>(share * 100 + 0.5); }
+
+}  // namespace
+
+std::vector<PackageModel> package_models(const MachineDescription& machine) {
+  std::vector<PackageModel> models;
+  const int packages = std::max(machine.packages, 1);
+  for (int package = 0; package < packages; ++package) {
+    const auto index = static_cast<std::size_t>(package);
+    const std::optional<double> limit = index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
+    PackageModel model;
+    std::string origin;
+    if (limit) {
+      model.limit_w = *limit;
+      model.relative_uncertainty = kUncertaintyWithLimit;
+      origin = "its power limit";
+    } else {
+      const double threads = static_cast<double>(machine.threads) / packages;
+      model.limit_w = kWattsPerThread * threads;
+      model.relative_uncertainty = kUncertaintyWithoutLimit;
+      origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
+    }
+    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin, kIdleShare, kBusyShare,
+                                percent(model.relative_uncertainty));
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+std::optional<MemoryModel> memory_model(const MachineDescription& machine) {
+  if (!machine.memory_gib) return std::nullopt;
+  const double gib = *machine.memory_gib;
+  const double all_w = kWattsPerFirstGib * std::min(gib, kFirstGib) + kWattsPerFurtherGib * std::max(gib - kFirstGib, 0.0);
+  const int packages = std::max(machine.packages, 1);
+  MemoryModel model;
+  model.power_w = all_w / packages;
+  model.relative_uncertainty = kMemoryUncertainty;
+  model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %", model.power_w,
+                              kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
+                              packages > 1 ? fmt::format(" / {} packages", packages) : "", percent(model.relative_uncertainty));
+  return model;
+}
+
+}  // namespace joulemap::sensors

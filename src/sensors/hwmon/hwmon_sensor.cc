@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/hwmon/hwmon_sensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sensors/counter_file.h"
+#include "sensors/file_sensor.h"
+#include "sensors/hwmon/hwmon_devices.h"
+
+namespace joulemap::sensors {
+namespace {
+
+Probe absent(std::string reason, std::string remedy) {
+  return {{"hwmon", SensorState::absent, std::move(reason), std::move(remedy), {}, {}}, nullptr};
+}
+
+}  // namespace
+
+Probe probe_hwmon(const ProbeContext& context) {
+  Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
+  if (!found) return absent(found.error().message, "");
+  if (found->empty()) {
+    return absent(fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
+                  "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
+  }
+  std::vector<CounterFile> files;
+  std::vector<Channel> channels;
+  std::vector<Error> errors;
+  for (HwmonFile& candidate : *found) {
+    Result<CounterFile> file = open_counter_file(candidate.path);
+    if (!file) {
+      errors.push_back(std::move(file).error());
+      continue;
+    }
+    files.push_back(std::move(*file));
+    channels.push_back(std::move(candidate.channel));
+  }
+  if (channels.empty()) {
+    Probe probe = absent(errors.front().message, "");
+    if (errors.front().code == ErrorCode::permission) {
+      probe.status.state = SensorState::denied;
+      probe.status.remedy = fmt::format("sudo chmod g+r on that file, or run as root");
+    }
+    return probe;
+  }
+  Probe probe = absent(fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
+  probe.status.state = SensorState::measured;
+  for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
+  probe.status.channels = channels;
+  probe.sensor = std::make_unique<FileSensor>(std::move(files), std::move(channels));
+  return probe;
+}
+
+}  // namespace joulemap::sensors

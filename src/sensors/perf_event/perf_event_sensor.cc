@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/perf_event/perf_event_sensor.h"
+
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "sensors/remedies.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kName = "perf_event";
+
+// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open and stay 0.
+constexpr std::int64_t kPatience_ns = 8 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kPollEvery_ns = 200 * kNanosecondsPerMicrosecond;
+
+class PerfEventSensor final : public Sensor {
+ public:
+  PerfEventSensor(std::vector<FileDescriptor> events, std::vector<Channel> channels)
+      : events_(std::move(events)), channels_(std::move(channels)) {}
+
+  std::span<const Channel> channels() const override { return channels_; }
+
+  void read(std::span<Reading> readings) noexcept override {
+    const std::size_t count = std::min(readings.size(), events_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      Reading& reading = readings[i];
+      reading.before_ns = monotonic_ns();
+      const ssize_t got = ::read(events_[i].get(), &reading.raw, sizeof reading.raw);
+      reading.after_ns = monotonic_ns();
+      reading.code = got == sizeof reading.raw ? ReadCode::ok : got == 0 ? ReadCode::vanished : ReadCode::failed;
+    }
+  }
+
+  // Drops the channels that stay at 0, and returns their sources.
+  std::vector<std::string> drop_dead_channels() {
+    std::vector<Reading> readings(events_.size());
+    const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
+    const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
+    do {
+      sleep_until(monotonic_ns() + kPollEvery_ns);
+      read(readings);
+    } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
+
+    std::vector<std::string> dead;
+    for (std::size_t i = events_.size(); i-- > 0;) {
+      if (!is_dead(readings[i])) continue;
+      dead.insert(dead.begin(), channels_[i].source);
+      channels_.erase(channels_.begin() + static_cast<std::ptrdiff_t>(i));
+      events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return dead;
+  }
+
+ private:
+  std::vector<FileDescriptor> events_;
+  std::vector<Channel> channels_;
+};
+
+Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
+  std::vector<FileDescriptor> events;
+  std::vector<Channel> channels;
+  std::optional<Error> first_error;
+  for (const RaplCounter& counter : counters) {
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = pmu.type;
+    attributes.config = counter.event.config;
+    // Uncore events belong to no process: pid -1, and a CPU of the package they shall count.
+    FileDescriptor event(static_cast<int>(
+        ::syscall(SYS_perf_event_open, &attributes, -1, counter.cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+    if (!event.is_open()) {
+      if (!first_error) first_error = system_error("perf_event_open", counter.channel.source, errno);
+      continue;
+    }
+    events.push_back(std::move(event));
+    channels.push_back(counter.channel);
+  }
+  if (events.empty() && first_error) return *first_error;
+  return std::make_unique<PerfEventSensor>(std::move(events), std::move(channels));
+}
+
+std::string paranoid_level(const SystemRoot& root) {
+  const Result<std::string> text = read_small_file(root.path("/proc/sys/kernel/perf_event_paranoid"));
+  return text ? std::string(trim(*text)) : "unknown";
+}
+
+Probe unusable(SensorState state, std::string reason, std::string remedy) {
+  return {{std::string(kName), state, std::move(reason), std::move(remedy), {}, {}}, nullptr};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
+  Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(pmu, counters);
+  if (!sensor) return std::move(sensor).error();
+  return std::unique_ptr<Sensor>(std::move(*sensor));
+}
+
+Probe probe_perf_event(const ProbeContext& context) {
+  if (!context.root().is_real()) return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "");
+  const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
+  const auto absent = [&](std::string_view found) {
+    return unusable(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
+                    remedy_for_absent_rapl(context.host()));
+  };
+  if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
+  if (!pmu) return unusable(SensorState::absent, pmu.error().message, "");
+  if (pmu->events.empty()) return absent("the power PMU has no events");
+
+  Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));
+  if (!sensor && sensor.error().code == ErrorCode::permission) {
+    return unusable(SensorState::denied,
+                    fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, paranoid_level(context.root())),
+                    remedy_for_denied_perf_event(context.host(), context.program()));
+  }
+  if (!sensor) return unusable(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
+
+  const std::vector<std::string> dead = (*sensor)->drop_dead_channels();
+  if ((*sensor)->channels().empty()) return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
+  Probe probe = unusable(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
+  for (const std::string& source : dead) {
+    probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
+  }
+  probe.status.channels.assign((*sensor)->channels().begin(), (*sensor)->channels().end());
+  probe.sensor = std::move(*sensor);
+  return probe;
+}
+
+}  // namespace joulemap::sensors

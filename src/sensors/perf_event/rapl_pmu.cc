@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/perf_event/rapl_pmu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kPmuPath = "/sys/bus/event_source/devices/power";
+constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces"
+
+struct KnownEvent {
+  std::string_view event;
+  std::string_view domain;
+  DomainClass domain_class;
+};
+
+// Linux arch/x86/events/rapl.c. What perf calls gpu, powercap calls uncore.
+constexpr std::array<KnownEvent, 5> kKnownEvents = {{
+    {"energy-pkg", "package", DomainClass::cpu},
+    {"energy-ram", "dram", DomainClass::memory},
+    {"energy-cores", "core", DomainClass::other},
+    {"energy-gpu", "uncore", DomainClass::other},
+    {"energy-psys", "psys", DomainClass::platform},
+}};
+
+Error malformed(const std::string& path, std::string_view text) {
+  return {ErrorCode::malformed, fmt::format("{}: cannot make sense of {}", path, quoted(trim(text))), {}};
+}
+
+// One event file with its .scale and .unit; nothing for events that are no energy.
+Result<std::optional<RaplEvent>> read_event(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name;
+  Result<std::string> config_text = read_small_file(path);
+  if (!config_text) return std::move(config_text).error();
+  Result<std::string> unit = read_small_file(path + ".unit");
+  if (!unit || trim(*unit) != "Joules") return std::optional<RaplEvent>{};
+  Result<std::string> scale_text = read_small_file(path + ".scale");
+  if (!scale_text) return std::move(scale_text).error();
+  const auto config = parse_event_config(*config_text);
+  if (!config) return malformed(path, *config_text);
+  const auto scale = parse_double(*scale_text);
+  if (!scale || *scale <= 0) return malformed(path + ".scale", *scale_text);
+  return std::optional<RaplEvent>(RaplEvent{name, *config, *scale});
+}
+
+// "0", or "0-die-1" when several CPUs of the mask share a package.
+std::map<int, std::string> place_of_cpus(const RaplPmu& pmu, const SystemRoot& root) {
+  const auto topology = [&](int cpu, std::string_view file) -> std::uint64_t {
+    const std::string path = root.path(fmt::format("/sys/devices/system/cpu/cpu{}/topology/{}", cpu, file));
+    const Result<std::string> text = read_small_file(path);
+    return text ? parse_u64(*text).value_or(0) : 0;
+  };
+  std::map<std::uint64_t, int> cpus_in_package;
+  for (const int cpu : pmu.cpus) ++cpus_in_package[topology(cpu, "physical_package_id")];
+  std::map<int, std::string> places;
+  for (const int cpu : pmu.cpus) {
+    const std::uint64_t package = topology(cpu, "physical_package_id");
+    places[cpu] = cpus_in_package[package] > 1 ? fmt::format("{}-die-{}", package, topology(cpu, "die_id"))
+                                               : fmt::format("{}", package);
+  }
+  return places;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_event_config(std::string_view text) {
+  text = trim(text);
+  constexpr std::string_view kTerm = "event=";
+  if (!text.starts_with(kTerm)) return std::nullopt;
+  return parse_u64(text.substr(kTerm.size()));
+}
+
+Result<RaplPmu> read_rapl_pmu(const SystemRoot& root) {
+  const std::string directory = root.path(kPmuPath);
+  Result<std::string> type_text = read_small_file(directory + "/type");
+  if (!type_text) return std::move(type_text).error();
+  const auto type = parse_u64(*type_text);
+  if (!type || *type > UINT32_MAX) return malformed(directory + "/type", *type_text);
+  RaplPmu pmu{static_cast<std::uint32_t>(*type), {}, {}};
+
+  const Result<std::vector<std::string>> names = list_directory(directory + "/events");
+  if (!names) return pmu;  // the folder of a kernel that found no RAPL
+  for (const std::string& name : *names) {
+    if (name.find('.') != std::string::npos) continue;
+    Result<std::optional<RaplEvent>> event = read_event(directory + "/events", name);
+    if (!event) return std::move(event).error();
+    if (*event) pmu.events.push_back(std::move(**event));
+  }
+  const Result<std::string> mask = read_small_file(directory + "/cpumask");
+  const auto cpus = mask ? parse_cpu_list(*mask) : std::nullopt;
+  pmu.cpus = cpus.value_or(std::vector<int>{0});
+  return pmu;
+}
+
+std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& root) {
+  const std::map<int, std::string> places = place_of_cpus(pmu, root);
+  const bool has_platform = std::any_of(pmu.events.begin(), pmu.events.end(),
+                                        [](const RaplEvent& event) { return event.name == "energy-psys"; });
+  std::vector<RaplCounter> counters;
+  for (const int cpu : pmu.cpus) {
+    for (const KnownEvent& known : kKnownEvents) {
+      const auto event = std::find_if(pmu.events.begin(), pmu.events.end(),
+                                      [&](const RaplEvent& candidate) { return candidate.name == known.event; });
+      if (event == pmu.events.end()) continue;
+      const bool platform = known.domain_class == DomainClass::platform;
+      if (platform && cpu != pmu.cpus.front()) continue;
+      Channel channel;
+      channel.domain = platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, places.at(cpu));
+      channel.name = channel.domain;
+      channel.sensor = "perf_event";
+      channel.source = fmt::format("power/{}/ on CPU {}", event->name, cpu);
+      channel.domain_class = known.domain_class;
+      if (known.domain_class == DomainClass::other) {
+        channel.part_of = fmt::format("package-{}", places.at(cpu));
+      } else if (has_platform && !platform) {
+        channel.part_of = "psys";
+      }
+      channel.scale = event->scale_j;
+      channel.refresh_s = kRaplRefresh_s;
+      counters.push_back({*event, cpu, std::move(channel)});
+    }
+  }
+  return counters;
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What /sys/bus/event_source/devices/power says about the RAPL events of the kernel's perf subsystem: type, configs, scales,
+// and the CPUs to open them on (one for each package or die). Reads files only; opens no event.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/system_root.h"
+#include "model/channel.h"
+
+namespace joulemap::sensors {
+
+struct RaplEvent {
+  std::string name;  // "energy-pkg"
+  std::uint64_t config = 0;
+  double scale_j = 0;  // joules per count
+};
+
+struct RaplPmu {
+  std::uint32_t type = 0;
+  std::vector<RaplEvent> events;
+  std::vector<int> cpus;  // where each event is opened
+};
+
+// A folder without events gives a Pmu without events; a missing folder is not_found.
+Result<RaplPmu> read_rapl_pmu(const SystemRoot& root);
+
+// "event=0x02" is 2. Other terms have no meaning for RAPL and make it malformed.
+std::optional<std::uint64_t> parse_event_config(std::string_view text);
+
+// The counter to open: where, and what it watches. One for each event and CPU, the platform only once.
+struct RaplCounter {
+  RaplEvent event;
+  int cpu = 0;
+  Channel channel;
+};
+std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& root);
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/powercap/powercap_sensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "sensors/counter_file.h"
+#include "sensors/file_sensor.h"
+#include "sensors/powercap/zones.h"
+#include "sensors/remedies.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kName = "powercap";
+constexpr double kJoulesPerMicrojoule = 1e-6;
+constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
+
+Channel channel_of(const PowercapZone& zone, const std::string& path) {
+  Channel channel;
+  channel.name = zone.is_repeat ? zone.domain + "-mmio" : zone.domain;
+  channel.sensor = kName;
+  channel.source = path;
+  channel.domain = zone.domain;
+  channel.part_of = zone.part_of;
+  channel.domain_class = zone.domain_class;
+  channel.scale = kJoulesPerMicrojoule;
+  channel.refresh_s = kRaplRefresh_s;
+  if (const Result<std::string> range = read_small_file(zone.directory + "/max_energy_range_uj")) {
+    const auto value = parse_u64(*range);
+    if (value && *value > 0) channel.wrap_range = value;
+  }
+  return channel;
+}
+
+struct OpenedZones {
+  std::vector<CounterFile> files;
+  std::vector<Channel> channels;
+  std::vector<Error> errors;
+};
+
+OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
+  OpenedZones opened;
+  for (const PowercapZone& zone : zones) {
+    const std::string path = zone.directory + "/energy_uj";
+    if (!file_exists(path)) continue;  // a zone that only limits power
+    Result<CounterFile> file = open_counter_file(path);
+    if (!file) {
+      opened.errors.push_back(std::move(file).error());
+      continue;
+    }
+    opened.files.push_back(std::move(*file));
+    opened.channels.push_back(channel_of(zone, path));
+  }
+  return opened;
+}
+
+void judge_failures(const std::vector<Error>& errors, const ProbeContext& context, SensorStatus& status) {
+  const auto denied = std::find_if(errors.begin(), errors.end(),
+                                   [](const Error& error) { return error.code == ErrorCode::permission; });
+  status.state = denied != errors.end() ? SensorState::denied : SensorState::absent;
+  status.reason = denied != errors.end() ? denied->message : errors.front().message;
+  if (status.state == SensorState::denied) {
+    status.remedy = remedy_for_denied_powercap(context.host(), context.program());
+  } else {
+    status.remedy = "the file is not what the powercap driver writes; look at what put it there";
+  }
+}
+
+void note_oddities(const OpenedZones& opened, const ProbeContext& context, SensorStatus& status) {
+  for (const Error& error : opened.errors) {
+    const bool denied = error.code == ErrorCode::permission;
+    status.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", 1, error.message,
+                            denied ? remedy_for_denied_powercap(context.host(), context.program()) : ""});
+  }
+  for (const Channel& channel : opened.channels) {
+    if (channel.wrap_range) continue;
+    status.diagnostics.add({"unknown_range", 1,
+                            fmt::format("{}: max_energy_range_uj cannot be read; a wrap will look like a reset",
+                                        channel.source),
+                            ""});
+  }
+}
+
+}  // namespace
+
+Probe probe_powercap(const ProbeContext& context) {
+  Probe probe;
+  probe.status.name = kName;
+  const Result<std::vector<PowercapZone>> zones = find_powercap_zones(context.root());
+  if (!zones) {
+    judge_failures({zones.error()}, context, probe.status);
+    return probe;
+  }
+  OpenedZones opened = open_zones(*zones);
+  if (opened.channels.empty() && !opened.errors.empty()) {
+    judge_failures(opened.errors, context, probe.status);
+    return probe;
+  }
+  if (opened.channels.empty()) {
+    probe.status.reason = fmt::format("no energy zones in {}: {}", context.root().path("/sys/class/powercap"),
+                                      reason_for_absent_rapl(context.host()));
+    probe.status.remedy = remedy_for_absent_rapl(context.host());
+    return probe;
+  }
+  note_oddities(opened, context, probe.status);
+  probe.status.state = SensorState::measured;
+  probe.status.reason = fmt::format("{} energy counters in {}", opened.channels.size(),
+                                    context.root().path("/sys/class/powercap"));
+  probe.status.channels = opened.channels;
+  probe.sensor = std::make_unique<FileSensor>(std::move(opened.files), std::move(opened.channels));
+  return probe;
+}
+
+}  // namespace joulemap::sensors

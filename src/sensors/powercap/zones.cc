@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/powercap/zones.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kClassPath = "/sys/class/powercap";
+
+std::string_view control_type(std::string_view id) { return id.substr(0, id.find(':')); }
+
+std::string parent_id(std::string_view id) {
+  const std::size_t last = id.rfind(':');
+  const std::size_t first = id.find(':');
+  return last == first ? std::string() : std::string(id.substr(0, last));
+}
+
+// "package-0-die-1" and "core" give "core-0-die-1"; a parent of another name gives "core-<parent>".
+std::string name_below(std::string_view name, std::string_view parent_domain) {
+  constexpr std::string_view kPackage = "package";
+  if (parent_domain.starts_with(kPackage)) return std::string(name) + std::string(parent_domain.substr(kPackage.size()));
+  return std::string(name) + "-" + std::string(parent_domain);
+}
+
+std::string unique_name(std::string wanted, const std::set<std::string>& taken) {
+  if (!taken.contains(wanted)) return wanted;
+  int number = 1;
+  while (taken.contains(wanted + "-" + std::to_string(number))) ++number;
+  return wanted + "-" + std::to_string(number);
+}
+
+DomainClass class_of(std::string_view name) {
+  if (name.starts_with("package")) return DomainClass::cpu;
+  if (name == "dram") return DomainClass::memory;
+  if (name == "psys") return DomainClass::platform;
+  return DomainClass::other;
+}
+
+}  // namespace
+
+Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
+  const std::string top = root.path(kClassPath);
+  Result<std::vector<std::string>> ids = list_directory(top);
+  if (!ids) {
+    if (ids.error().code == ErrorCode::not_found) return std::vector<PowercapZone>{};
+    return std::move(ids).error();
+  }
+  std::vector<PowercapZone> zones;
+  for (const std::string& id : *ids) {
+    if (id.find(':') == std::string::npos) continue;  // the control type itself
+    PowercapZone zone;
+    zone.id = id;
+    zone.directory = top + "/" + id;
+    zone.is_repeat = control_type(id).ends_with("-mmio");
+    const Result<std::string> name = read_small_file(zone.directory + "/name");
+    if (!name) continue;  // without a name nothing can be said about what it covers
+    zone.name = std::string(trim(*name));
+    // The name becomes part of reports: what is no plain word is not a zone's name.
+    const bool plain = std::all_of(zone.name.begin(), zone.name.end(), [](char c) { return c > ' ' && c < 127; });
+    if (zone.name.empty() || zone.name.size() > 64 || !plain) continue;
+    zones.push_back(std::move(zone));
+  }
+  std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_repeat; });
+  name_domains(zones);
+  return zones;
+}
+
+void name_domains(std::vector<PowercapZone>& zones) {
+  std::map<std::string, std::string> domain_of_id;
+  std::map<std::string, std::set<std::string>, std::less<>> taken;  // by control type: repeats share names with the first
+  std::string platform;
+  for (PowercapZone& zone : zones) {
+    zone.domain_class = class_of(zone.name);
+    const auto parent = domain_of_id.find(parent_id(zone.id));
+    const std::string wanted = parent == domain_of_id.end() ? zone.name : name_below(zone.name, parent->second);
+    std::set<std::string>& names = taken[std::string(control_type(zone.id))];
+    zone.domain = unique_name(wanted, names);
+    names.insert(zone.domain);
+    domain_of_id[zone.id] = zone.domain;
+    const bool separate = zone.domain_class != DomainClass::other;  // DRAM lies below the package, but is not part of it
+    if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
+    if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
+  }
+  for (PowercapZone& zone : zones) {
+    if (zone.part_of.empty() && zone.domain != platform) zone.part_of = platform;
+  }
+}
+
+}  // namespace joulemap::sensors

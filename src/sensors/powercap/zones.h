@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The zones of /sys/class/powercap: which there are, what each one covers, and which contains which. Reads names only, no
+// energy; world-readable on every kernel.
+//
+//   intel-rapl:0        package-0   -> domain package-0
+//   intel-rapl:0:0      core        -> domain core-0, part of package-0
+//   intel-rapl:0:1      dram        -> domain dram-0 (not inside package-0, although its folder is)
+//   intel-rapl:1        psys        -> domain psys; packages and drams are part of it
+//   intel-rapl-mmio:0   package-0   -> domain package-0 once more, through another door: a cross-check
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/system_root.h"
+#include "model/channel.h"
+
+namespace joulemap::sensors {
+
+struct PowercapZone {
+  std::string id;         // "intel-rapl:0:1": parents come from the colons
+  std::string directory;  // whole path
+  std::string name;       // as the kernel calls it: "dram"
+  bool is_repeat = false;  // a second door to zones that another control type shows too
+
+  std::string domain;
+  std::string part_of;
+  DomainClass domain_class = DomainClass::other;
+};
+
+// In natural order, repeats last. An empty list when there is no powercap; an error when it cannot be listed.
+Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root);
+
+// Fills in domain, part_of and domain_class from ids and names. Pure.
+void name_domains(std::vector<PowercapZone>& zones);
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/remedies.h"
+
+#include <fmt/format.h>
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::string_view kPlatypus =
+    "(do not make energy_uj world-readable: PLATYPUS, CVE-2020-8694, reads secrets of other users from it)";
+
+std::string_view program_or_name(std::string_view program) { return program.empty() ? "$(which joulemap)" : program; }
+
+}  // namespace
+
+std::string remedy_for_denied_powercap(const HostKind& host, std::string_view program) {
+  if (!host.container.empty()) {
+    return fmt::format(
+        "run the container as root with: --security-opt systempaths=unconfined "
+        "-v /sys/devices/virtual/powercap:/sys/devices/virtual/powercap:ro {}",
+        kPlatypus);
+  }
+  return fmt::format(
+      "sudo setcap cap_dac_read_search,cap_perfmon+ep {}\n"
+      "or, for a group of trusted users: sudo groupadd -f energy && sudo usermod -aG energy $USER && "
+      "echo 'SUBSYSTEM==\"powercap\", ACTION==\"add|change\", RUN+=\"/bin/chgrp energy /sys%p/energy_uj\", "
+      "RUN+=\"/bin/chmod 0440 /sys%p/energy_uj\"' | sudo tee /etc/udev/rules.d/99-joulemap.rules && "
+      "sudo udevadm control --reload && sudo udevadm trigger --subsystem-match=powercap\n{}",
+      program_or_name(program), kPlatypus);
+}
+
+std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view program) {
+  if (!host.container.empty()) {
+    return "run the container with: --cap-add PERFMON (engines before 2023 also need --security-opt seccomp=unconfined)";
+  }
+  return fmt::format(
+      "sudo setcap cap_perfmon+ep {}\n"
+      "or, on a machine whose users all trust each other: sudo sysctl kernel.perf_event_paranoid=0 "
+      "(opens RAPL to every local user: PLATYPUS, CVE-2020-8694)",
+      program_or_name(program));
+}
+
+std::string reason_for_absent_rapl(const HostKind& host) {
+  if (host.is_virtual) return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
+  if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
+  return "this kernel shows none";
+}
+
+std::string remedy_for_absent_rapl(const HostKind& host) {
+  if (host.is_virtual) {
+    return "none inside this VM; measure on the host or on a bare-metal instance (the estimate stands in meanwhile)";
+  }
+  if (!host.container.empty()) {
+    return "run the container with: --security-opt systempaths=unconfined --cap-add PERFMON";
+  }
+  return "sudo modprobe intel_rapl_msr (Intel, and AMD since Zen); CONFIG_INTEL_RAPL and CONFIG_PERF_EVENTS_INTEL_RAPL "
+         "must be set in the kernel";
+}
+
+}  // namespace joulemap::sensors
