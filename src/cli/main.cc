@@ -27,8 +27,16 @@ std::string path_of_this_program() {
 // With file capabilities we may read what our user may not: then nobody chooses for us where to read.
 bool has_borrowed_rights() { return ::getauxval(AT_SECURE) != 0; }
 
+// "/" itself is the real machine, as it is for every other tool with such a flag.
+std::string without_trailing_slashes(std::string directory) {
+  while (directory.ends_with('/')) directory.pop_back();
+  return directory;
+}
+
 void add_sysroot(CLI::App& app, CommandLine& line) {
-  app.add_option("--sysroot", line.root.prefix, "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
+  app.add_option_function<std::string>(
+         "--sysroot", [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
+         "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
         if (has_borrowed_rights()) return "not allowed for a program with capabilities of its own";

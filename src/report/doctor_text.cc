@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "report/diagnostics_text.h"
 #include "report/wrapped_text.h"
 
 namespace joulemap::report {
@@ -38,16 +37,18 @@ std::string doctor_text(const DoctorResult& result) {
                                 result.host.container.empty() ? "" : ", in a container (" + result.host.container + ")");
   out += verdict(result) + "\n";
   for (const SensorStatus& sensor : result.sensors) {
-    out += "\n";
-    out += wrapped(fmt::format("  {:<11} {:<10} ", sensor.name, to_string(sensor.state)), sensor.reason);
     const std::string indent(13, ' ');
-    if (!sensor.channels.empty()) out += wrapped(indent + "reads      ", channels_line(sensor));
-    if (!sensor.remedy.empty()) {
-      for (const std::string_view step : split(sensor.remedy, '\n')) out += wrapped(indent + "-> ", step);
-    }
-    const std::string notes = diagnostics_text(sensor.diagnostics);
-    for (const std::string_view line : split(notes, '\n')) {
-      if (!line.empty()) out += fmt::format("            {}\n", line);
+    const auto add_steps = [&](const std::string& remedy) {
+      if (remedy.empty()) return;
+      for (const std::string_view step : split(remedy, '\n')) out += wrapped(indent + "-> ", step);
+    };
+    out += "\n";
+    out += wrapped(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
+    add_steps(sensor.remedy);
+    if (!sensor.channels.empty()) out += wrapped(indent + "reads: ", channels_line(sensor));
+    for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
+      out += wrapped(indent + "note: ", diagnostic.message);
+      add_steps(diagnostic.remedy);
     }
   }
   return out;

@@ -26,15 +26,16 @@ void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
     const std::span<const Channel> channels = probe.sensor->channels();
     std::vector<Reading> after(channels.size());
     probe.sensor->read(after);
+    std::string still;
     for (std::size_t k = 0; k < channels.size(); ++k) {
-      const bool still = after[k].code == ReadCode::ok && before[i][k].code == ReadCode::ok && after[k].raw == before[i][k].raw;
-      if (!still || channels[k].kind != ChannelKind::counter) continue;
-      probe.status.diagnostics.add({"counter_still", 1,
-                                    fmt::format("{} ({}) did not move for {} ms", channels[k].name, channels[k].source,
-                                                kWatch_ns / kNanosecondsPerMillisecond),
-                                    "if it never does, the firmware or a virtual machine holds it: stat will say so and use "
-                                    "the estimate"});
+      const bool both = after[k].code == ReadCode::ok && before[i][k].code == ReadCode::ok;
+      if (!both || after[k].raw != before[i][k].raw || channels[k].kind != ChannelKind::counter) continue;
+      still += fmt::format("{}{}", still.empty() ? "" : ", ", channels[k].name);
     }
+    if (still.empty()) continue;
+    probe.status.diagnostics.add(
+        {"counter_still", 1, fmt::format("did not move for {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
+         "if they never do, firmware or a virtual machine holds them; stat will then say so"});
   }
 }
 

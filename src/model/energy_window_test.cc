@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/energy_window.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kMicrosecond_ns = 1000;
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+
+// A counter of constant power that is renewed every `refresh_ns`, first at `phase_ns`.
+struct SteppingCounter {
+  double watts = 100;
+  std::int64_t refresh_ns = kMillisecond_ns;
+  std::int64_t phase_ns = 0;
+  std::int64_t frozen_from_ns = INT64_MAX;
+
+  Reading at(std::int64_t time_ns) const {
+    const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
+    const std::int64_t renewed_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
+    const double joules = 1000 + watts * static_cast<double>(renewed_ns) * 1e-9;
+    return {static_cast<std::uint64_t>(std::llround(joules * 1e6)), time_ns, time_ns, ReadCode::ok};
+  }
+};
+
+Channel package() {
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  channel.wrap_range = 262'143'328'850;
+  return channel;
+}
+
+// As the meter does it: densely before, every 20 ms within, densely after.
+ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns) {
+  EnergyWindow window(package());
+  std::int64_t now_ns = begin_ns - 4 * kMillisecond_ns;
+  for (; now_ns < begin_ns; now_ns += 100 * kMicrosecond_ns) window.observe(counter.at(now_ns));
+  window.observe(counter.at(begin_ns));
+  window.begin(begin_ns);
+  for (now_ns = begin_ns + 20 * kMillisecond_ns; now_ns < end_ns; now_ns += 20 * kMillisecond_ns) {
+    window.observe(counter.at(now_ns));
+  }
+  window.observe(counter.at(end_ns));
+  window.end(end_ns);
+  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 5 * kMillisecond_ns; now_ns += 100 * kMicrosecond_ns) {
+    window.observe(counter.at(now_ns));
+  }
+  return window.result();
+}
+
+constexpr std::int64_t kStart_ns = 1'000 * kMillisecond_ns;
+
+TEST(EnergyWindow, TellsTheEnergyOfALongWindow) {
+  const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kMillisecond_ns);
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 1000.0, 0.02);
+  EXPECT_LT(energy.uncertainty_j, 0.2);
+}
+
+TEST(EnergyWindow, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
+  for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
+    SCOPED_TRACE(offset_us);
+    const std::int64_t begin_ns = kStart_ns + offset_us * kMicrosecond_ns;
+    const ChannelEnergy energy = measure({}, begin_ns, begin_ns + 300 * kMicrosecond_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_GT(*energy.joules, 0.0);
+    EXPECT_NEAR(*energy.joules, 0.03, 0.02);
+    EXPECT_LE(std::abs(*energy.joules - 0.03), energy.uncertainty_j);
+  }
+}
+
+// Property: the stated interval holds for windows of every length and phase, interpolated or not.
+TEST(EnergyWindow, StatesAnUncertaintyThatHolds) {
+  for (const std::int64_t refresh_ns : {kMillisecond_ns, 10 * kMillisecond_ns, 50 * kMillisecond_ns}) {
+    const unsigned seed = 7;
+    SCOPED_TRACE(refresh_ns);
+    std::mt19937_64 random(seed);
+    int within = 0;
+    constexpr int kTrials = 500;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const SteppingCounter counter{.refresh_ns = refresh_ns,
+                                    .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns))};
+      const std::int64_t length_ns = 200 * kMillisecond_ns + static_cast<std::int64_t>(random() % 900'000'000);
+      const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + length_ns);
+      ASSERT_TRUE(energy.joules);
+      within += std::abs(*energy.joules - 100 * static_cast<double>(length_ns) * 1e-9) <= energy.uncertainty_j ? 1 : 0;
+    }
+    EXPECT_GE(within, kTrials * 95 / 100);
+  }
+}
+
+TEST(EnergyWindow, GivesNoNumberForACounterThatNeverMoves) {
+  const ChannelEnergy energy = measure({.frozen_from_ns = 0}, kStart_ns, kStart_ns + 500 * kMillisecond_ns);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.reason, "frozen");
+}
+
+TEST(EnergyWindow, GivesNoNumberForACounterThatFrozeJustBeforeTheWindow) {
+  const ChannelEnergy energy =
+      measure({.frozen_from_ns = kStart_ns - kMillisecond_ns / 2}, kStart_ns, kStart_ns + 300 * kMillisecond_ns);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.reason, "frozen");
+}
+
+TEST(EnergyWindow, KeepsWhatWasGoodBeforeTheCounterFroze) {
+  const ChannelEnergy energy =
+      measure({.frozen_from_ns = kStart_ns + 2'000 * kMillisecond_ns}, kStart_ns, kStart_ns + 5'000 * kMillisecond_ns);
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 200.0, 0.5);
+  EXPECT_NEAR(energy.frozen_s, 3.0, 0.05);
+  EXPECT_GT(energy.uncertainty_j, 250.0);  // the missing three seconds are inside the interval
+}
+
+TEST(EnergyWindow, KeepsWhatWasGoodBeforeTheFileVanished) {
+  EnergyWindow window(package());
+  const SteppingCounter counter;
+  for (std::int64_t ms = 0; ms < 10; ++ms) window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
+  window.begin(kStart_ns + 9 * kMillisecond_ns);
+  for (std::int64_t ms = 20; ms <= 1000; ms += 20) window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
+  for (std::int64_t ms = 1020; ms <= 2000; ms += 20) {
+    Reading gone = counter.at(kStart_ns + ms * kMillisecond_ns);
+    gone.code = ReadCode::vanished;
+    window.observe(gone);
+  }
+  window.end(kStart_ns + 2'000 * kMillisecond_ns);
+  const ChannelEnergy energy = window.result();
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 99.1, 0.2);
+  EXPECT_NEAR(energy.missing_s, 1.0, 0.03);
+  EXPECT_GT(energy.uncertainty_j, 90.0);
+}
+
+TEST(EnergyWindow, CorrectsAnEdgeThatTurnsOutToHaveBeenTorn) {
+  EnergyWindow window(package());
+  const SteppingCounter counter;
+  for (std::int64_t ms = 0; ms <= 500; ms += 20) {
+    window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
+    if (ms == 0) window.begin(kStart_ns);
+  }
+  Reading half_written = counter.at(kStart_ns + 510 * kMillisecond_ns);
+  half_written.raw += 999'999;
+  window.observe(half_written);
+  window.end(kStart_ns + 510 * kMillisecond_ns);
+  window.observe(counter.at(kStart_ns + 511 * kMillisecond_ns));
+  const ChannelEnergy energy = window.result();
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 51.0, 0.2);
+}
+
+TEST(EnergyWindow, SaysThatASingleReadingIsNoWindow) {
+  EnergyWindow window(package());
+  window.begin(kStart_ns);
+  window.end(kStart_ns + kMillisecond_ns);
+  EXPECT_FALSE(window.result().joules);
+}
+
+}  // namespace
+}  // namespace joulemap

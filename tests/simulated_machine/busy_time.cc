@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "busy_time.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::simulated {
+namespace {
+
+constexpr std::uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of linux/sched.h
+
+constexpr pid_t kMostNewborn = 256;  // more at once are left to refresh()
+
+constexpr std::int64_t kFarBackNs = 20 * kNanosecondsPerMillisecond;
+
+struct ProcessIdentity {
+  std::string comm;
+  bool is_kernel_thread = false;
+};
+
+// From "pid (comm) state ppid pgrp session tty tpgid flags ..."; the name may hold blanks and parentheses.
+std::optional<ProcessIdentity> identity_of(pid_t pid) {
+  const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
+  if (!stat) return std::nullopt;
+  const std::size_t open = stat->find('(');
+  const std::size_t close = stat->rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(close + 1));
+  const std::optional<std::uint64_t> flags = fields.size() > 6 ? parse_u64(fields[6]) : std::nullopt;
+  if (!flags) return std::nullopt;
+  return ProcessIdentity{stat->substr(open + 1, close - open - 1), (*flags & kKernelThreadFlag) != 0};
+}
+
+std::optional<std::int64_t> read_clock_ns(clockid_t clock) {
+  timespec now{};
+  if (clock_gettime(clock, &now) != 0) return std::nullopt;
+  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+}
+
+// From "0.08 0.02 0.01 2/93 4738".
+std::optional<pid_t> newest_pid(int load_fd) {
+  std::array<char, 128> buffer;
+  const ssize_t got = ::pread(load_fd, buffer.data(), buffer.size(), 0);
+  if (got <= 0) return std::nullopt;
+  const std::string_view text = trim({buffer.data(), static_cast<std::size_t>(got)});
+  const std::optional<std::uint64_t> number = parse_u64(text.substr(text.rfind(' ') + 1));
+  if (!number) return std::nullopt;
+  return static_cast<pid_t>(*number);
+}
+
+}  // namespace
+
+Result<BusyTime> BusyTime::start() {
+  Directory proc(::opendir("/proc"), ::closedir);
+  if (!proc) return system_error("list", "/proc", errno);
+  Result<FileDescriptor> load = open_for_reading("/proc/loadavg");
+  if (!load) return std::move(load).error();
+  BusyTime busy(std::move(proc), std::move(*load));
+  busy.ignored_.insert(::getpid());
+  busy.newest_ = newest_pid(busy.load_.get()).value_or(0);
+  busy.scan(false);
+  return busy;
+}
+
+void BusyTime::refresh() {
+  scan(true);
+  for (auto& [pid, process] : processes_) {
+    if (!std::exchange(process.moved, false)) continue;
+    if (std::optional<ProcessIdentity> identity = identity_of(pid))
+      process.share.comm = std::move(identity->comm);
+  }
+}
+
+void BusyTime::scan(bool from_birth) {
+  ::rewinddir(proc_.get());
+  std::set<pid_t> still_ignored;
+  while (const dirent* entry = ::readdir(proc_.get())) {
+    const std::optional<std::uint64_t> number = parse_u64(entry->d_name);
+    if (!number) continue;
+    const auto pid = static_cast<pid_t>(*number);
+    if (!processes_.contains(pid) && !ignored_.contains(pid)) add(pid, from_birth);
+    if (ignored_.contains(pid)) still_ignored.insert(still_ignored.end(), pid);
+  }
+  // The number of a kernel thread that ended may come back as a process.
+  ignored_ = std::move(still_ignored);
+}
+
+// Going through /proc every tick would cost too much, and every 10 ms would miss most of what a shell script
+// does. Numbers are given out in order: only those since the last tick are new.
+void BusyTime::add_newborn() {
+  const std::optional<pid_t> newest = newest_pid(load_.get());
+  if (!newest || *newest == newest_) return;
+  const pid_t before = std::exchange(newest_, *newest);
+  if (*newest < before || *newest - before > kMostNewborn) return;
+  for (pid_t pid = before + 1; pid <= *newest; ++pid) {
+    if (!processes_.contains(pid)) add(pid, true);
+  }
+}
+
+void BusyTime::add(pid_t pid, bool from_birth) {
+  Process process;
+  if (clock_getcpuclockid(pid, &process.clock) != 0) return;  // gone, or a thread of another process
+  std::optional<ProcessIdentity> identity = identity_of(pid);
+  if (!identity) return;
+  if (identity->is_kernel_thread) {
+    ignored_.insert(pid);
+    return;
+  }
+  if (!from_birth) process.seen_ns = read_clock_ns(process.clock).value_or(0);
+  process.share.pid = pid;
+  process.share.comm = std::move(identity->comm);
+  processes_.emplace(pid, std::move(process));
+}
+
+void BusyTime::look_at(Process& process) {
+  const std::optional<std::int64_t> now_ns = read_clock_ns(process.clock);
+  // A clock that went far back is another process under the same number; refresh() will find it. A little is
+  // no proof.
+  if (!now_ns || *now_ns < process.seen_ns - kFarBackNs) {
+    process.gone = true;
+    return;
+  }
+  if (*now_ns <= process.seen_ns) return;
+  process.pending_s += seconds(*now_ns - process.seen_ns);
+  process.seen_ns = *now_ns;
+  process.moved = true;
+}
+
+double BusyTime::advance(double capacity_s) {
+  add_newborn();
+  double pending_s = 0;
+  for (auto& [pid, process] : processes_) {
+    if (!process.gone) look_at(process);
+    pending_s += process.pending_s;
+  }
+  const double granted = pending_s > capacity_s ? capacity_s / pending_s : 1;
+  for (auto& [pid, process] : processes_) {
+    process.charged_s = process.pending_s * granted;
+    process.pending_s -= process.charged_s;
+    process.share.cpu_s += process.charged_s;
+  }
+  const double charged_s = pending_s * granted;
+  total_cpu_s_ += charged_s;
+  return charged_s;
+}
+
+void BusyTime::share_out(double joules) {
+  double charged_s = 0;
+  for (const auto& [pid, process] : processes_) charged_s += process.charged_s;
+  if (charged_s > 0) {
+    for (auto& [pid, process] : processes_) {
+      process.share.joules_package += joules * process.charged_s / charged_s;
+    }
+  }
+  drop_the_gone();
+}
+
+void BusyTime::drop_the_gone() {
+  for (auto at = processes_.begin(); at != processes_.end();) {
+    Process& process = at->second;
+    if (!process.gone || process.pending_s > 0) {
+      ++at;
+      continue;
+    }
+    if (process.share.cpu_s > 0) finished_.push_back(std::move(process.share));
+    at = processes_.erase(at);
+  }
+}
+
+std::vector<ProcessShare> BusyTime::shares() const {
+  std::vector<ProcessShare> all = finished_;
+  for (const auto& [pid, process] : processes_) {
+    if (process.share.cpu_s > 0) all.push_back(process.share);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  return all;
+}
+
+}  // namespace joulemap::simulated

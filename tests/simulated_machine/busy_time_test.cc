@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "busy_time.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace joulemap::simulated {
+namespace {
+
+constexpr double kUnlimited = 1e9;
+
+// A child that does nothing but run, until the test is over.
+class BusyChild {
+ public:
+  BusyChild() : pid_(fork()) {
+    if (pid_ == 0) {
+      alarm(20);  // should the test die first
+      while (true) own_cpu_ns();
+    }
+  }
+  BusyChild(const BusyChild&) = delete;
+  BusyChild& operator=(const BusyChild&) = delete;
+  ~BusyChild() { end(); }
+
+  pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  double cpu_s() const {
+    clockid_t clock = 0;
+    EXPECT_EQ(clock_getcpuclockid(pid_, &clock), 0);
+    return seconds(clock_ns(clock));
+  }
+  void run_for(double duration_s) const {
+    const double goal_s = cpu_s() + duration_s;
+    while (cpu_s() < goal_s) usleep(1000);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::optional<ProcessShare> share_of(const BusyTime& busy, pid_t pid) {
+  const std::vector<ProcessShare> shares = busy.shares();
+  const auto at =
+      std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
+  return at == shares.end() ? std::nullopt : std::optional(*at);
+}
+
+TEST(BusyTime, AProcessThatWasThereCountsFromTheStartOnly) {
+  const BusyChild child;
+  child.run_for(0.2);
+  Result<BusyTime> busy = BusyTime::start();
+  ASSERT_TRUE(busy.has_value());
+  child.run_for(0.05);
+  busy->advance(kUnlimited);
+  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  ASSERT_TRUE(share.has_value());
+  EXPECT_GE(share->cpu_s, 0.04);
+  EXPECT_LT(share->cpu_s, child.cpu_s() - 0.19);
+}
+
+TEST(BusyTime, AProcessFoundLaterCountsFromItsBirth) {
+  Result<BusyTime> busy = BusyTime::start();
+  ASSERT_TRUE(busy.has_value());
+  const BusyChild child;
+  child.run_for(0.1);
+  busy->refresh();
+  busy->advance(kUnlimited);
+  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  ASSERT_TRUE(share.has_value());
+  EXPECT_GE(share->cpu_s, 0.1);
+}
+
+TEST(BusyTime, WhatTheCpusCannotHaveDoneInATickIsKeptForTheNext) {
+  Result<BusyTime> busy = BusyTime::start();
+  ASSERT_TRUE(busy.has_value());
+  BusyChild child;
+  child.run_for(0.1);
+  EXPECT_NEAR(busy->advance(0.01), 0.01, 1e-9);
+  const pid_t pid = child.pid();
+  child.end();
+  EXPECT_NEAR(busy->advance(0.02), 0.02, 1e-9);
+  busy->advance(kUnlimited);
+  busy->share_out(0);
+  ASSERT_TRUE(share_of(*busy, pid).has_value());
+  EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.1);
+}
+
+TEST(BusyTime, EnergyIsSharedInProportionToCpuTime) {
+  Result<BusyTime> busy = BusyTime::start();
+  ASSERT_TRUE(busy.has_value());
+  const BusyChild child;
+  child.run_for(0.05);
+  const double total_s = busy->advance(kUnlimited);
+  busy->share_out(10);
+  const std::optional<ProcessShare> share = share_of(*busy, child.pid());
+  ASSERT_TRUE(share.has_value());
+  EXPECT_NEAR(share->joules_package, 10 * share->cpu_s / total_s, 1e-9);
+}
+
+TEST(BusyTime, DoesNotCountTheProgramThatAsks) {
+  Result<BusyTime> busy = BusyTime::start();
+  ASSERT_TRUE(busy.has_value());
+  const std::int64_t goal_ns = own_cpu_ns() + 20 * kNanosecondsPerMillisecond;
+  while (own_cpu_ns() < goal_ns) {
+  }
+  busy->advance(kUnlimited);
+  EXPECT_FALSE(share_of(*busy, getpid()).has_value());
+}
+
+}  // namespace
+}  // namespace joulemap::simulated

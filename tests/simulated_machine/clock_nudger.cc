@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "clock_nudger.h"
+
+#include <algorithm>
+#include <stop_token>
+
+#include "base/clock.h"
+#include "punctual_thread.h"
+
+namespace joulemap::simulated {
+namespace {
+
+// Enough for a wake-up and a switch, so that the clock is fresh when the tick reads it.
+constexpr std::int64_t kLeadNs = 40 * kNanosecondsPerMicrosecond;
+
+void nudge(const std::stop_token& stop, const TickSchedule& schedule, int cpu) {
+  pin_this_thread(cpu);
+  make_this_thread_punctual();
+  std::int64_t tick = 0;
+  while (!stop.stop_requested()) {
+    tick = std::max(tick + 1, schedule.first_tick_after(monotonic_ns() + kLeadNs));
+    sleep_until(schedule.instant_ns(tick) - kLeadNs);
+  }
+}
+
+}  // namespace
+
+ClockNudger::ClockNudger(const TickSchedule& schedule) {
+  if (kernel_tick_ns() <= schedule.period_ns) return;
+  for (const int cpu : usable_cpus()) {
+    threads_.emplace_back([schedule, cpu](const std::stop_token& stop) { nudge(stop, schedule, cpu); });
+  }
+}
+
+}  // namespace joulemap::simulated

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "counter_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/small_file.h"
+
+namespace joulemap::simulated {
+namespace {
+
+constexpr std::uint64_t kStepBackUj = 5'000'000;
+constexpr std::string_view kGarbage = "not a number";
+
+// True once, when the time has come.
+bool falls_due(std::optional<double>& at_s, double now_s) {
+  if (!at_s || now_s < *at_s) return false;
+  at_s.reset();
+  return true;
+}
+
+Result<FileDescriptor> create_file(const std::string& path, mode_t mode) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.is_open()) return system_error("create", path, errno);
+  if (::fchmod(fd.get(), mode) != 0) return system_error("chmod", path, errno);
+  return fd;
+}
+
+}  // namespace
+
+Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj,
+                                        FaultPlan faults) {
+  CounterFile file(std::move(path), counter, std::to_string(wrap_uj - 1).size(), faults);
+  Result<FileDescriptor> fd = create_file(file.path_, file.mode_);
+  if (!fd) return std::move(fd).error();
+  file.file_ = std::move(*fd);
+  // Whole, even when it will tear: there is no older text to mix it with.
+  file.compose(std::to_string(counter.reading_uj(0)));
+  if (Status written = file.write_piece(file.text_, 0); !written) return std::move(written).error();
+  return file;
+}
+
+Status CounterFile::publish(double true_j, double command_s) {
+  if (Status met = meet_faults(true_j, command_s); !met || silent_) return met;
+  compose(fmt::format_int(counter_.reading_uj(true_j)).str());
+  if (faults_.replace) return replace_file();
+  if (!faults_.tear) return write_piece(text_, 0);
+  half_done_ = true;
+  return write_piece(std::string_view(text_).substr(0, width_ / 2), 0);
+}
+
+Status CounterFile::finish() {
+  if (!std::exchange(half_done_, false)) return Done{};
+  return write_piece(std::string_view(text_).substr(width_ / 2), width_ / 2);
+}
+
+Status CounterFile::meet_faults(double true_j, double command_s) {
+  if (falls_due(faults_.reset_at, command_s)) counter_.restart_at(true_j);
+  if (falls_due(faults_.back_at, command_s)) counter_.step_back(kStepBackUj);
+  if (falls_due(faults_.freeze_at, command_s)) silent_ = true;
+  if (falls_due(faults_.deny_at, command_s)) {
+    mode_ = 0;
+    if (::fchmod(file_.get(), mode_) != 0) return system_error("chmod", path_, errno);
+  }
+  if (falls_due(faults_.vanish_at, command_s)) {
+    silent_ = true;
+    if (::unlink(path_.c_str()) != 0) return system_error("unlink", path_, errno);
+  }
+  if (falls_due(faults_.garbage_at, command_s)) {
+    silent_ = true;
+    compose(kGarbage);
+    return faults_.replace ? replace_file() : write_piece(text_, 0);
+  }
+  return Done{};
+}
+
+void CounterFile::compose(std::string_view content) {
+  text_.assign(content);
+  if (text_.size() < width_) text_.resize(width_, ' ');
+  text_.push_back('\n');
+}
+
+Status CounterFile::write_piece(std::string_view piece, std::size_t position) {
+  const ssize_t written = ::pwrite(file_.get(), piece.data(), piece.size(), static_cast<off_t>(position));
+  if (written != static_cast<ssize_t>(piece.size()))
+    return system_error("write", path_, written < 0 ? errno : EIO);
+  return Done{};
+}
+
+Status CounterFile::replace_file() {
+  const std::string fresh_path = path_ + ".new";
+  Result<FileDescriptor> fresh = create_file(fresh_path, mode_);
+  if (!fresh) return std::move(fresh).error();
+  file_ = std::move(*fresh);
+  if (Status written = write_piece(text_, 0); !written) return written;
+  if (std::rename(fresh_path.c_str(), path_.c_str()) != 0) return system_error("rename", fresh_path, errno);
+  return Done{};
+}
+
+}  // namespace joulemap::simulated

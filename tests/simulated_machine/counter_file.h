@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CounterFile: the energy_uj of one zone, and all the ways in which it can go wrong on command.
+//
+// The text is "<decimal><blanks>\n", of one length for the whole run, so that a plain write in place never
+// leaves the tail of an older text behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.h"
+#include "base/result.h"
+#include "energy_counter.h"
+
+namespace joulemap::simulated {
+
+// Times are seconds after the command started. Each happens once.
+struct FaultPlan {
+  bool tear = false;                 // write in two halves
+  bool replace = false;              // write another file and rename it over this one
+  std::optional<double> freeze_at;   // from then on the text stays
+  std::optional<double> vanish_at;   // the file is unlinked
+  std::optional<double> reset_at;    // goes on from 0
+  std::optional<double> garbage_at;  // from then on the text is no number
+  std::optional<double> deny_at;     // mode 000; the text moves on for whoever has it open, and for root
+  std::optional<double> back_at;     // 5 J less, and goes on from there
+};
+
+class CounterFile {
+ public:
+  // wrap_uj sets the length of the text; the counter must wrap there.
+  static Result<CounterFile> create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj,
+                                    FaultPlan faults);
+
+  // Shows this energy. command_s: seconds since the command started, negative before. With `tear` the second
+  // half is left for finish(), some time later.
+  Status publish(double true_j, double command_s);
+  Status finish();
+
+  bool tears() const { return faults_.tear; }
+
+ private:
+  CounterFile(std::string path, EnergyCounter counter, std::size_t width, FaultPlan faults)
+      : path_(std::move(path)), counter_(counter), width_(width), faults_(faults) {}
+  Status meet_faults(double true_j, double command_s);
+  Status write_piece(std::string_view piece, std::size_t position);
+  Status replace_file();
+  void compose(std::string_view content);
+
+  std::string path_;
+  EnergyCounter counter_;
+  std::size_t width_;  // of the text before its newline
+  FaultPlan faults_;
+  FileDescriptor file_;
+  std::string text_;
+  mode_t mode_ = 0444;
+  bool silent_ = false;     // frozen, vanished or garbage
+  bool half_done_ = false;  // finish() has something to write
+};
+
+}  // namespace joulemap::simulated

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stop_token>
+#include <utility>
+
+#include "base/clock.h"
+#include "punctual_thread.h"
+
+namespace joulemap::simulated {
+namespace {
+
+constexpr std::int64_t kRefreshEveryNs = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kTearNs = 30 * kNanosecondsPerMicrosecond;
+constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t whole_ns(double duration_us) { return std::llround(duration_us * 1e3); }
+
+Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings,
+                                                 const std::vector<Zone>& zones) {
+  std::vector<CounterFile> counters;
+  for (const Zone& zone : zones) {
+    const bool faulty = settings.fault_zone.empty() || settings.fault_zone == zone.id;
+    Result<CounterFile> counter = CounterFile::create(
+        energy_path(settings.root, zone), EnergyCounter(settings.start_uj, settings.wrap_uj),
+        settings.wrap_uj, faulty ? settings.faults : FaultPlan{});
+    if (!counter) return std::move(counter).error();
+    counters.push_back(std::move(*counter));
+  }
+  return counters;
+}
+
+Status known_fault_zone(const MachineSettings& settings, const std::vector<Zone>& zones) {
+  const auto is_it = [&](const Zone& zone) { return zone.id == settings.fault_zone; };
+  if (settings.fault_zone.empty() || std::any_of(zones.begin(), zones.end(), is_it)) return Done{};
+  return Error{ErrorCode::usage, fmt::format("--fault-zone {}: no such zone", settings.fault_zone),
+               fmt::format("zones are {}, {} and so on", zones[0].id, zones[1].id)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings) {
+  const std::vector<Zone> zones = zones_of(settings.law.sockets, settings.psys);
+  if (Status known = known_fault_zone(settings, zones); !known) return std::move(known).error();
+  Status built = build_powercap_tree(settings.root, zones, {settings.wrap_uj, settings.law.max_w});
+  if (!built) return std::move(built).error();
+  Result<std::vector<CounterFile>> counters = create_counters(settings, zones);
+  if (!counters) return std::move(counters).error();
+
+  std::vector<std::string> domains;
+  for (const Zone& zone : zones) domains.push_back(zone.domain);
+  Result<TruthLog> truth = TruthLog::create(settings.root + "/truth.csv", domains);
+  if (!truth) return std::move(truth).error();
+  Result<BusyTime> busy = BusyTime::start();
+  if (!busy) return std::move(busy).error();
+  return std::unique_ptr<Machine>(
+      new Machine(settings, std::move(*busy), std::move(*truth), std::move(*counters)));
+}
+
+Machine::Machine(const MachineSettings& settings, BusyTime busy, TruthLog truth,
+                 std::vector<CounterFile> counters)
+    : settings_(settings),
+      truth_path_(settings.root + "/truth.csv"),
+      law_(settings.law),
+      busy_(std::move(busy)),
+      truth_(std::move(truth)),
+      counters_(std::move(counters)),
+      energies_j_(counters_.size(), 0.0),
+      cpus_(static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))),
+      command_ns_(kNotYet) {}
+
+void Machine::start() {
+  started_ns_ = last_ns_ = refreshed_ns_ = monotonic_ns();
+  cpu_at_start_ns_ = own_cpu_ns();
+  schedule_ = {started_ns_, whole_ns(settings_.period_us), whole_ns(settings_.jitter_us), settings_.law.seed};
+  nudger_.emplace(schedule_);
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+void Machine::command_started() { command_ns_ = monotonic_ns(); }
+
+Result<MachineReport> Machine::stop() {
+  thread_.request_stop();
+  thread_.join();
+  nudger_.reset();
+  if (!state_) return std::move(state_).error();
+  if (Status last = tick(monotonic_ns()); !last) return std::move(last).error();
+  if (Status flushed = truth_.flush(); !flushed) return std::move(flushed).error();
+  busy_.refresh();
+  Status written = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
+  if (!written) return std::move(written).error();
+  report_.cpu_share = seconds(own_cpu_ns() - cpu_at_start_ns_) / seconds(monotonic_ns() - started_ns_);
+  return report_;
+}
+
+void Machine::run(const std::stop_token& stop) {
+  make_this_thread_punctual();
+  state_ = truth_.append(started_ns_, 0, energies_j_);
+  std::int64_t tick_number = 0;
+  while (state_ && !stop.stop_requested()) {
+    const std::int64_t next = std::max(tick_number + 1, schedule_.first_tick_after(monotonic_ns()));
+    report_.missed_ticks += next - tick_number - 1;
+    tick_number = next;
+    sleep_until(schedule_.instant_ns(tick_number));
+    state_ = tick(monotonic_ns());
+  }
+}
+
+Status Machine::tick(std::int64_t now_ns) {
+  if (now_ns <= last_ns_) return Done{};
+  ++report_.ticks;
+  add_up(seconds(now_ns - std::exchange(last_ns_, now_ns)));
+  if (Status published = publish(now_ns); !published) return published;
+  if (now_ns - refreshed_ns_ >= kRefreshEveryNs) {
+    refreshed_ns_ = now_ns;
+    busy_.refresh();
+  }
+  return truth_.append(now_ns, busy_.total_cpu_s(), energies_j_);
+}
+
+void Machine::add_up(double duration_s) {
+  const double capacity_s = cpus_ * duration_s;
+  const MachinePower& power = law_.step(busy_.advance(capacity_s) / capacity_s, duration_s);
+  busy_.share_out(power.dynamic_w * duration_s);
+  std::size_t zone = 0;
+  for (const SocketPower& socket : power.sockets) {
+    energies_j_[zone++] += socket.package_w * duration_s;
+    energies_j_[zone++] += socket.core_w * duration_s;
+    energies_j_[zone++] += socket.dram_w * duration_s;
+  }
+  if (settings_.psys) energies_j_[zone] += power.psys_w * duration_s;
+}
+
+Status Machine::publish(std::int64_t now_ns) {
+  const std::int64_t command_ns = command_ns_;
+  const double command_s = command_ns == kNotYet ? -1 : seconds(now_ns - command_ns);
+  bool torn = false;
+  for (std::size_t zone = 0; zone < counters_.size(); ++zone) {
+    if (Status shown = counters_[zone].publish(energies_j_[zone], command_s); !shown) return shown;
+    torn = torn || counters_[zone].tears();
+  }
+  if (!torn) return Done{};
+  sleep_until(monotonic_ns() + kTearNs);
+  for (CounterFile& counter : counters_) {
+    if (Status finished = counter.finish(); !finished) return finished;
+  }
+  return Done{};
+}
+
+}  // namespace joulemap::simulated

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "power_law.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace joulemap::simulated {
+namespace {
+
+constexpr double kUncoreW = 9;
+constexpr double kDramIdleW = 3;
+constexpr double kDramBusyW = 6;
+constexpr double kPsysFactor = 1.08;
+constexpr double kBoardW = 5;
+constexpr double kNoiseCorrelationS = 0.005;
+
+}  // namespace
+
+SocketPower socket_power(const LawSettings& settings, double utilisation, double noise) {
+  const double u = std::clamp(utilisation, 0.0, 1.0);
+  const double noise_factor = std::max(0.0, 1 + noise);
+  SocketPower power;
+  power.dynamic_w = (settings.max_w - settings.idle_w) * std::pow(u, settings.gamma) * noise_factor;
+  power.package_w = settings.idle_w * noise_factor + power.dynamic_w;
+  power.core_w = std::max(0.0, power.package_w - kUncoreW);
+  power.dram_w = kDramIdleW + kDramBusyW * u;
+  return power;
+}
+
+double psys_power_w(const std::vector<SocketPower>& sockets) {
+  double inside_w = 0;
+  for (const SocketPower& socket : sockets) inside_w += socket.package_w + socket.dram_w;
+  return kPsysFactor * inside_w + kBoardW;
+}
+
+CorrelatedNoise::CorrelatedNoise(double sigma, std::uint64_t seed)
+    : sigma_(sigma), generator_(seed), value_(sigma * normal_(generator_)) {}
+
+double CorrelatedNoise::next(double duration_s) {
+  const double kept = std::exp(-duration_s / kNoiseCorrelationS);
+  value_ = kept * value_ + std::sqrt(1 - kept * kept) * sigma_ * normal_(generator_);
+  return value_;
+}
+
+PowerLaw::PowerLaw(const LawSettings& settings) : settings_(settings) {
+  for (int socket = 0; socket < settings.sockets; ++socket) {
+    noises_.emplace_back(settings.noise, settings.seed + static_cast<std::uint64_t>(socket));
+  }
+  power_.sockets.resize(noises_.size());
+}
+
+const MachinePower& PowerLaw::step(double utilisation, double duration_s) {
+  power_.dynamic_w = 0;
+  for (std::size_t socket = 0; socket < noises_.size(); ++socket) {
+    power_.sockets[socket] = socket_power(settings_, utilisation, noises_[socket].next(duration_s));
+    power_.dynamic_w += power_.sockets[socket].dynamic_w;
+  }
+  power_.psys_w = psys_power_w(power_.sockets);
+  return power_;
+}
+
+}  // namespace joulemap::simulated

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tick_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace joulemap::simulated {
+namespace {
+
+TEST(TickSchedule, WithoutJitterIsARegularGrid) {
+  const TickSchedule schedule{5'000, 1'000'000, 0, 1};
+  EXPECT_EQ(schedule.instant_ns(0), 5'000);
+  EXPECT_EQ(schedule.instant_ns(7), 7'005'000);
+}
+
+TEST(TickSchedule, JitterHasTheDeviationAskedForAndDoesNotAddUp) {
+  const TickSchedule schedule;
+  constexpr std::int64_t kTicks = 50'000;
+  double sum = 0;
+  double squares = 0;
+  for (std::int64_t tick = 0; tick < kTicks; ++tick) {
+    const auto off_ns = static_cast<double>(schedule.instant_ns(tick) - tick * schedule.period_ns);
+    sum += off_ns;
+    squares += off_ns * off_ns;
+  }
+  EXPECT_NEAR(sum / kTicks, 0, 1'000);
+  EXPECT_NEAR(std::sqrt(squares / kTicks), 50'000, 1'000);
+}
+
+TEST(TickSchedule, TicksStayInOrderHoweverWildTheJitter) {
+  TickSchedule schedule;
+  schedule.jitter_ns = 100 * schedule.period_ns;
+  for (std::int64_t tick = 0; tick < 10'000; ++tick) {
+    EXPECT_LT(schedule.instant_ns(tick), schedule.instant_ns(tick + 1));
+  }
+}
+
+TEST(TickSchedule, TwoCopiesAgreeOnEveryInstant) {
+  const TickSchedule one{0, 1'000'000, 50'000, 3};
+  const TickSchedule copy = one;
+  const TickSchedule other{0, 1'000'000, 50'000, 4};
+  EXPECT_EQ(one.instant_ns(1234), copy.instant_ns(1234));
+  EXPECT_NE(one.instant_ns(1234), other.instant_ns(1234));
+}
+
+TEST(TickSchedule, GoesOnWithTheNextTickAfterSleepingTooLong) {
+  const TickSchedule schedule;
+  for (std::int64_t tick = 1; tick < 1'000; ++tick) {
+    EXPECT_EQ(schedule.first_tick_after(schedule.instant_ns(tick)), tick + 1);
+    EXPECT_EQ(schedule.first_tick_after(schedule.instant_ns(tick) - 1), tick);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::simulated

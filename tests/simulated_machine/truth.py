@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the truth that joulemap-simulated-machine writes down: what really happened, for tests to check.
+
+    truth = Truth(os.environ["JOULEMAP_SIMULATED_TRUTH"])
+    joules = truth.joules("package-0", start_ns, end_ns)   # of time.monotonic_ns()
+
+Rows reach the file within 100 ms, all of them once the simulator has ended.
+"""
+
+import csv
+from bisect import bisect_right
+from typing import Dict, List, NamedTuple
+
+
+class ProcessTruth(NamedTuple):
+    """What one process did while the machine was simulated."""
+
+    pid: int
+    comm: str
+    cpu_s: float
+    joules_package: float
+
+
+class Truth:
+    """The energy of every domain as a function of time, linear between the simulator's ticks."""
+
+    def __init__(self, path: str) -> None:
+        """Reads truth.csv. A last row that is not complete yet is left out."""
+        with open(path, encoding="ascii") as file:
+            lines = file.read().split("\n")
+        header = lines[0].split(",")
+        if header[:2] != ["monotonic_ns", "cpu_s"]:
+            raise ValueError(f"{path}: not a truth.csv")
+        # The text after the last newline is empty, or a row that is still being written.
+        rows = [line.split(",") for line in lines[1:-1]]
+        if not rows:
+            raise ValueError(f"{path}: no rows yet")
+        self.domains: List[str] = header[2:]
+        self._times_ns: List[int] = [int(row[0]) for row in rows]
+        self._columns: Dict[str, List[float]] = {
+            name: [float(row[column]) for row in rows] for column, name in enumerate(header) if column > 0
+        }
+
+    @property
+    def start_ns(self) -> int:
+        """CLOCK_MONOTONIC of the first row."""
+        return self._times_ns[0]
+
+    @property
+    def end_ns(self) -> int:
+        """CLOCK_MONOTONIC of the last row."""
+        return self._times_ns[-1]
+
+    def longest_gap_ns(self, start_ns: int, end_ns: int) -> int:
+        """The longest time without a tick in a window: how stale a counter read in it can have been.
+
+        About 1.2 ms, unless the simulator was held up, as on a virtual machine with a busy host. Tests may
+        widen their tolerance by it, or try again.
+        """
+        first = max(0, bisect_right(self._times_ns, start_ns) - 1)
+        last = min(len(self._times_ns) - 1, bisect_right(self._times_ns, end_ns))
+        times_ns = self._times_ns[first : last + 1]
+        return max((after - before for before, after in zip(times_ns, times_ns[1:])), default=0)
+
+    def joules(self, domain: str, start_ns: int, end_ns: int) -> float:
+        """True energy of a domain, such as "package-0", between two instants of CLOCK_MONOTONIC.
+
+        Raises ValueError for an instant that the truth does not cover.
+        """
+        return self._value(domain, end_ns) - self._value(domain, start_ns)
+
+    def cpu_s(self, start_ns: int, end_ns: int) -> float:
+        """CPU seconds of all processes between two instants."""
+        return self._value("cpu_s", end_ns) - self._value("cpu_s", start_ns)
+
+    def _value(self, column: str, at_ns: int) -> float:
+        if not self.start_ns <= at_ns <= self.end_ns:
+            raise ValueError(f"{at_ns} ns is outside of the truth, {self.start_ns} to {self.end_ns} ns")
+        values = self._columns[column]
+        after = bisect_right(self._times_ns, at_ns)
+        if after == len(values):
+            return values[-1]
+        time_0, time_1 = self._times_ns[after - 1], self._times_ns[after]
+        value_0, value_1 = values[after - 1], values[after]
+        return value_0 + (value_1 - value_0) * (at_ns - time_0) / (time_1 - time_0)
+
+
+def read_process_truth(path: str) -> List[ProcessTruth]:
+    """Reads truth_processes.csv, which is there once the simulator has ended."""
+    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        return [
+            ProcessTruth(int(row["pid"]), row["comm"], float(row["cpu_s"]), float(row["joules_package"]))
+            for row in csv.DictReader(file)
+        ]
