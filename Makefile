@@ -7,10 +7,10 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test demo dist bench format tidy test-asan test-tsan fuzz check clean help
+.PHONY: build test demo dist bench format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the program, build/bin/joulemap
 	@tools/install_packages.sh build test
@@ -44,6 +44,10 @@ format: ## clang-format over everything
 tidy: build ## clang-tidy over everything; what it finds is fatal
 	@tools/install_packages.sh lint
 	@tools/run_tidy.sh
+
+update-goldens: build ## rewrite the expected texts of tests/golden; read the difference before committing it
+	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
+	@git --no-pager diff --stat tests/golden
 
 test-asan: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=asan

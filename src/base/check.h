@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JOULEMAP_CHECK(condition, message): a statement about our own code that must hold. Always on. A failing check is a bug,
-// never something that input can reach; it prints where and aborts.
+// JOULEMAP_CHECK(condition, message): a statement about our own code that must hold. Always on. A failing
+// check is a bug, never something that input can reach; it prints where and aborts.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace joulemap {
 
 }  // namespace joulemap
 
-#define JOULEMAP_CHECK(condition, message)                                             \
-  do {                                                                                 \
+#define JOULEMAP_CHECK(condition, message)                                               \
+  do {                                                                                   \
     if (!(condition)) ::joulemap::check_failed(__FILE__, __LINE__, #condition, message); \
   } while (false)

@@ -85,7 +85,8 @@ Status ChildProcess::release() {
                  "check the spelling and PATH; a script also needs the interpreter named in its first line"};
   }
   Error error = system_error("execute", name_, error_number);
-  if (error.code == ErrorCode::not_found) error.code = ErrorCode::io;  // ENOTDIR and the like: it cannot be executed
+  if (error.code == ErrorCode::not_found)
+    error.code = ErrorCode::io;  // ENOTDIR and the like: it cannot be executed
   if (error_number == EACCES) error.remedy = fmt::format("chmod +x {}, or name its interpreter", name_);
   return error;
 }

@@ -2,12 +2,12 @@
 //
 // ChildProcess: a command that is forked first and let go later, so that a measurement can begin in between.
 //
-//   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);   // forked, waiting, nothing executed yet
-//   begin_measuring();
-//   Status started = child->release();                                        // execvp; says so if that failed
+//   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);   // forked, waiting, nothing
+//   executed yet begin_measuring(); Status started = child->release(); // execvp; says so if that failed
 //
-// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is never released
-// ends without having run anything. Not thread-safe; forks, so prepare() belongs before threads are started.
+// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is
+// never released ends without having run anything. Not thread-safe; forks, so prepare() belongs before
+// threads are started.
 #pragma once
 
 #include <csignal>
@@ -49,7 +49,8 @@ struct ExitStatus {
   static ExitStatus from_wait_status(int wait_status);
 };
 
-// The shell's code for a command that could not be started: 127 when there is none, 126 when it cannot be executed.
+// The shell's code for a command that could not be started: 127 when there is none, 126 when it cannot be
+// executed.
 int exit_code_of_start_failure(const Error& error);
 
 }  // namespace joulemap

@@ -60,7 +60,8 @@ TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
   const std::string witness = directory.path() + "/ran";
   pid_t pid = 0;
   {
-    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
+    Result<ChildProcess> child =
+        ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
     ASSERT_TRUE(child.has_value());
     pid = child->pid();
   }

@@ -10,7 +10,8 @@ namespace joulemap {
 Result<SignalGate> SignalGate::open() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&wanted, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+    sigaddset(&wanted, signal);
   FileDescriptor fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return system_error("create", "a signal descriptor", errno);
   // An ignored SIGCHLD (inherited from a careless parent) would make the kernel throw the exit codes away.
@@ -22,7 +23,8 @@ Result<SignalGate> SignalGate::open() {
   return SignalGate(std::move(fd), original);
 }
 
-SignalGate::SignalGate(SignalGate&& other) noexcept : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
+SignalGate::SignalGate(SignalGate&& other) noexcept
+    : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
 
 SignalGate::~SignalGate() {
   if (fd_.is_open()) ::sigprocmask(SIG_SETMASK, &original_mask_, nullptr);

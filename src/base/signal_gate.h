@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SignalGate: while it lives, the signals that end or steer a run do not interrupt this process but wait in a descriptor
-// that can be polled. Children must be started with original_mask(). One at a time; main thread.
+// SignalGate: while it lives, the signals that end or steer a run do not interrupt this process but wait in a
+// descriptor that can be polled. Children must be started with original_mask(). One at a time; main thread.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -28,13 +28,15 @@ class SignalGate {
   std::optional<signalfd_siginfo> next();
 
  private:
-  SignalGate(FileDescriptor fd, const sigset_t& original_mask) : fd_(std::move(fd)), original_mask_(original_mask) {}
+  SignalGate(FileDescriptor fd, const sigset_t& original_mask)
+      : fd_(std::move(fd)), original_mask_(original_mask) {}
 
   FileDescriptor fd_;
   sigset_t original_mask_;
 };
 
-// Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second time.
+// Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second
+// time.
 bool came_from_terminal(const signalfd_siginfo& signal);
 
 }  // namespace joulemap

@@ -14,10 +14,13 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr int kMostCpus = 65536;
 
-// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode standard.
+// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode
+// standard.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) { return byte(i) >= low && byte(i) <= high; };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;

@@ -14,7 +14,8 @@ TEST(ParseU64, TakesAWholeNumberSurroundedByBlanks) {
 }
 
 TEST(ParseU64, RefusesWhatIsNotOneNumber) {
-  for (const char* text : {"", "\n", "-1", "+1", "12 34", "12a", "1e6", "18446744073709551616", "0x", "<garbage>"}) {
+  for (const char* text :
+       {"", "\n", "-1", "+1", "12 34", "12a", "1e6", "18446744073709551616", "0x", "<garbage>"}) {
     EXPECT_FALSE(parse_u64(text).has_value()) << text;
   }
 }
@@ -24,7 +25,8 @@ TEST(ParseDouble, TakesTheScaleOfARaplEvent) {
 }
 
 TEST(ParseDouble, RefusesInfinityAndLetters) {
-  for (const char* text : {"inf", "nan", "1.0x", "", "1e999"}) EXPECT_FALSE(parse_double(text).has_value()) << text;
+  for (const char* text : {"inf", "nan", "1.0x", "", "1e999"})
+    EXPECT_FALSE(parse_double(text).has_value()) << text;
 }
 
 TEST(ParseCpuList, ReadsRangesAndSingles) {
@@ -32,7 +34,8 @@ TEST(ParseCpuList, ReadsRangesAndSingles) {
 }
 
 TEST(ParseCpuList, RefusesBackwardEmptyAndEndlessRanges) {
-  for (const char* text : {"", "3-1", "0,,1", "0-99999999", "a"}) EXPECT_FALSE(parse_cpu_list(text).has_value()) << text;
+  for (const char* text : {"", "3-1", "0,,1", "0-99999999", "a"})
+    EXPECT_FALSE(parse_cpu_list(text).has_value()) << text;
 }
 
 TEST(Split, KeepsEmptyPiecesAndSplitBlanksDropsThem) {

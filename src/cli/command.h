@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a verb of the command line is: a name, a line of help, and a function that declares its flags and says what to do.
-// A command parses, calls the library, chooses a report, and prints; nothing else.
+// What a verb of the command line is: a name, a line of help, and a function that declares its flags and says
+// what to do. A command parses, calls the library, chooses a report, and prints; nothing else.
 //
 // To add one: a file <verb>_command.cc with an add function, and a line in commands.cc.
 #pragma once
@@ -26,7 +26,7 @@ inline constexpr int kNotPossibleHere = 77;
 // What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
 struct CommandLine {
   SystemRoot root;
-  std::string program;              // path of this executable
+  std::string program;               // path of this executable
   std::vector<std::string> wrapped;  // what stood after --
   int exit_code = kDone;
 };

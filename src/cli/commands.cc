@@ -12,7 +12,8 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::array<Command, 2> kCommands = {{
-    {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
+    {"doctor", "what can be measured here, what not, why, and the line that would fix it",
+     &add_doctor_command},
     {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
 }};
 

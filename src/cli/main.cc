@@ -35,7 +35,8 @@ std::string without_trailing_slashes(std::string directory) {
 
 void add_sysroot(CLI::App& app, CommandLine& line) {
   app.add_option_function<std::string>(
-         "--sysroot", [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
+         "--sysroot",
+         [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
@@ -60,7 +61,8 @@ int run(std::vector<std::string> arguments) {
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
     line.wrapped.assign(dashes + 1, arguments.end());
-    if (line.wrapped.empty()) return fail({ErrorCode::usage, "no command stands after --", "joulemap stat -- python train.py"});
+    if (line.wrapped.empty())
+      return fail({ErrorCode::usage, "no command stands after --", "joulemap stat -- python train.py"});
     arguments.erase(dashes, arguments.end());
   }
 

@@ -17,7 +17,8 @@ namespace joulemap::cli {
 namespace {
 
 Status write_all(int fd, std::string_view text, std::string_view name) {
-  // A reader that has gone away is an error to report, not a reason to die: the command's exit code still has to be passed on.
+  // A reader that has gone away is an error to report, not a reason to die: the command's exit code still has
+  // to be passed on.
   std::signal(SIGPIPE, SIG_IGN);
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -36,7 +37,8 @@ bool is_regular_or_new(const std::string& path) {
 }  // namespace
 
 Status write_to(Stream stream, std::string_view text) {
-  return stream == Stream::out ? write_all(STDOUT_FILENO, text, "stdout") : write_all(STDERR_FILENO, text, "stderr");
+  return stream == Stream::out ? write_all(STDOUT_FILENO, text, "stdout")
+                               : write_all(STDERR_FILENO, text, "stderr");
 }
 
 Status write_to_file(const std::string& path, std::string_view text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where results go. The only place that writes to stdout, stderr or a file named by -o, and the one that notices when that
-// fails: a full disk or a closed pipe must not look like success.
+// Where results go. The only place that writes to stdout, stderr or a file named by -o, and the one that
+// notices when that fails: a full disk or a closed pipe must not look like success.
 #pragma once
 
 #include <string>

@@ -53,20 +53,24 @@ std::optional<Error> usage_error(const StatFlags& flags) {
 // Sensors that could tell more than what is used, and what would open them.
 void note_unavailable_sensors(const sampling::Meter& meter, bool asked_by_name, Diagnostics& diagnostics) {
   bool measured = false;
-  for (const SensorStatus& sensor : meter.sensors()) measured = measured || sensor.state == SensorState::measured;
+  for (const SensorStatus& sensor : meter.sensors())
+    measured = measured || sensor.state == SensorState::measured;
   for (const SensorStatus& sensor : meter.sensors()) {
     diagnostics.add_all(sensor.diagnostics);
     const bool denied = sensor.state == SensorState::denied && !measured;
-    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+    const bool missed =
+        asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
     if (!denied && !missed) continue;
-    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
-                     sensor.remedy});
+    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1,
+                     fmt::format("{}: {}", sensor.name, sensor.reason), sensor.remedy});
   }
   if (meter.has_channels() && !measured) {
-    diagnostics.add({"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
+    diagnostics.add({"only_estimated", 1, "no sensor can be read here: every energy is an estimate",
+                     "joulemap doctor tells why"});
   }
   if (!meter.has_channels()) {
-    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+    diagnostics.add(
+        {"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
 }
 
@@ -107,7 +111,8 @@ Result<StatResult> measure(const StatFlags& flags, sampling::Meter& meter, int& 
   options.on_interval = [&](const StatInterval& interval) {
     const Status written = write_to(Stream::error, report::stat_interval_text(interval, first_interval));
     first_interval = false;
-    static_cast<void>(written);  // stderr is gone: there is nowhere left to say so, and the result may go elsewhere
+    static_cast<void>(
+        written);  // stderr is gone: there is nowhere left to say so, and the result may go elsewhere
   };
 
   StatResult result;
@@ -125,7 +130,8 @@ Result<StatResult> measure(const StatFlags& flags, sampling::Meter& meter, int& 
     if (outcome->interrupted) break;
   }
   if (static_cast<int>(result.runs.size()) < flags.repeat) {
-    result.diagnostics.add({"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), flags.repeat), ""});
+    result.diagnostics.add(
+        {"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), flags.repeat), ""});
   }
   return result;
 }
@@ -155,7 +161,9 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
 
 void add_stat_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<StatFlags>();
-  verb.footer("Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to stdout.");
+  verb.footer(
+      "Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to "
+      "stdout.");
   verb.prefix_command();
   verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
       ->type_name("N")
@@ -163,7 +171,8 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-I,--interval", flags->interval_ms, "print energy every MS milliseconds")
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{1}, kMostMilliseconds));
-  verb.add_flag("-a,--all", flags->system_wide, "the whole machine: until the command ends, or Ctrl-C without one");
+  verb.add_flag("-a,--all", flags->system_wide,
+                "the whole machine: until the command ends, or Ctrl-C without one");
   verb.add_option("-p,--pid", flags->pid, "while process PID lives; its share of the CPU time is told")
       ->type_name("PID")
       ->check(CLI::PositiveNumber);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonWriter: writes one line of JSON into memory. The face of RapidJSON's writer, which no other folder includes.
-// What JSON cannot say stays valid JSON: a number that is not finite and an empty optional are null, and bytes that are no
-// UTF-8 (arguments of a command may hold any) become U+FFFD.
+// JsonWriter: writes one line of JSON into memory. The face of RapidJSON's writer, which no other folder
+// includes. What JSON cannot say stays valid JSON: a number that is not finite and an empty optional are
+// null, and bytes that are no UTF-8 (arguments of a command may hold any) become U+FFFD.
 //
 //   JsonWriter json;
 //   json.begin_object().member("name", "package-0").member("joules", joules).end_object();

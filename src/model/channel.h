@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain data, fixed
-// once a sensor is open; several channels may watch the same domain and are then checked against each other.
+// Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain
+// data, fixed once a sensor is open; several channels may watch the same domain and are then checked against
+// each other.
 //
 //   powercap/package-0   counter   J   1e-6 per unit   wraps at 262143328850
 //   hwmon/amdgpu-0       gauge     W   1e-6 per unit
@@ -22,8 +23,8 @@ enum class ChannelKind {
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
 
-// What a domain covers as a whole, so that an estimate never stands beside a measurement of the same thing. Parts (the cores
-// of a package) are `other`.
+// What a domain covers as a whole, so that an estimate never stands beside a measurement of the same thing.
+// Parts (the cores of a package) are `other`.
 enum class DomainClass { cpu, memory, platform, gpu, other };
 
 struct Channel {
@@ -37,13 +38,15 @@ struct Channel {
   bool countable = true;  // false: shown, but never added to a total, because what it covers is not known
 
   ChannelKind kind = ChannelKind::counter;
-  double scale = 1;                         // joules (counter) or watts (gauge) per raw unit
-  std::optional<std::uint64_t> wrap_range;  // raw value at which a counter starts again from zero, where known
-  double refresh_s = 0.001;                 // how often the hardware is said to renew the value
+  double scale = 1;  // joules (counter) or watts (gauge) per raw unit
+  std::optional<std::uint64_t>
+      wrap_range;            // raw value at which a counter starts again from zero, where known
+  double refresh_s = 0.001;  // how often the hardware is said to renew the value
 
   Provenance provenance = Provenance::measured;
-  std::string model;               // of an estimate: the formula
-  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a share of its value
+  std::string model;  // of an estimate: the formula
+  double relative_uncertainty =
+      0;  // of an estimate: half width of its 95 % interval, as a share of its value
 };
 
 constexpr std::string_view unit_of(ChannelKind kind) { return kind == ChannelKind::counter ? "J" : "W"; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics: what was wrong with the data behind a result, counted, carried along with the result and printed by every
-// report. A number whose diagnostics were dropped is a claim; with them it is a measurement.
+// Diagnostics: what was wrong with the data behind a result, counted, carried along with the result and
+// printed by every report. A number whose diagnostics were dropped is a claim; with them it is a measurement.
 #pragma once
 
 #include <cstdint>

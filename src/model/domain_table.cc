@@ -10,7 +10,8 @@
 namespace joulemap {
 namespace {
 
-// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of them.
+// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of
+// them.
 constexpr double kDisagreement = 0.05;
 
 // Smaller is better.
@@ -58,17 +59,18 @@ void add_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagn
   if (row.provenance == Provenance::estimated || other.channel.provenance == Provenance::estimated) return;
   const double difference_j = std::abs(*row.joules - *other.joules);
   if (difference_j <= kDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
-  diagnostics.add({"sensors_disagree", 1,
-                   fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name,
-                               row.sensor, *row.joules, other.channel.sensor, other.channel.source, *other.joules),
-                   "choose one with --sensors, and tell which one a third meter confirms"});
+  diagnostics.add(
+      {"sensors_disagree", 1,
+       fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name, row.sensor,
+                   *row.joules, other.channel.sensor, other.channel.source, *other.joules),
+       "choose one with --sensors, and tell which one a third meter confirms"});
 }
 
 bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy> rows) {
   std::string_view above = row.part_of;
   for (std::size_t depth = 0; !above.empty() && depth <= rows.size(); ++depth) {
-    const auto parent =
-        std::find_if(rows.begin(), rows.end(), [&](const DomainEnergy& other) { return other.name == above; });
+    const auto parent = std::find_if(rows.begin(), rows.end(),
+                                     [&](const DomainEnergy& other) { return other.name == above; });
     if (parent == rows.end()) return false;
     if (parent->joules) return true;
     above = parent->part_of;
@@ -89,7 +91,8 @@ EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
   return totals;
 }
 
-DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool keep_all_estimates) {
+DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s,
+                              bool keep_all_estimates) {
   DomainTable table;
   std::vector<const ChannelEnergy*> usable;
   for (const ChannelEnergy& energy : channels) {
@@ -97,12 +100,15 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
     if (estimate && !keep_all_estimates && is_superseded_estimate(energy, channels)) continue;
     usable.push_back(&energy);
   }
-  std::stable_sort(usable.begin(), usable.end(), [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
+  std::stable_sort(usable.begin(), usable.end(),
+                   [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
 
-  // Rows in the order in which the sensors list their domains; the first channel of a domain in `usable` is its best.
+  // Rows in the order in which the sensors list their domains; the first channel of a domain in `usable` is
+  // its best.
   for (const ChannelEnergy& listed : channels) {
-    const auto known = std::find_if(table.rows.begin(), table.rows.end(),
-                                    [&](const DomainEnergy& row) { return row.name == listed.channel.domain; });
+    const auto known = std::find_if(table.rows.begin(), table.rows.end(), [&](const DomainEnergy& row) {
+      return row.name == listed.channel.domain;
+    });
     if (known != table.rows.end()) continue;
     DomainEnergy* row = nullptr;
     for (const ChannelEnergy* energy : usable) {

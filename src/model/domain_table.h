@@ -2,9 +2,11 @@
 //
 // From channels to domains: one row for each, nothing added twice. Pure functions.
 //
-//   - A measured channel beats an estimate, a counter beats a gauge, an earlier sensor beats a later one; the others that
+//   - A measured channel beats an estimate, a counter beats a gauge, an earlier sensor beats a later one; the
+//   others that
 //     have a value become cross-checks, and a diagnostic when they disagree.
-//   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an estimated
+//   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an
+//   estimated
 //     package-0 beside measured dies), nor under a measured platform.
 //   - A domain is counted unless a domain it is part of has a value.
 #pragma once
@@ -24,8 +26,10 @@ struct DomainTable {
   Diagnostics diagnostics;
 };
 
-// `channels` in the order of preference of their sensors. `keep_all_estimates`: the user asked for them by name.
-DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool keep_all_estimates = false);
+// `channels` in the order of preference of their sensors. `keep_all_estimates`: the user asked for them by
+// name.
+DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s,
+                              bool keep_all_estimates = false);
 
 EnergyTotals total_energy(std::span<const DomainEnergy> rows);
 

@@ -6,8 +6,8 @@
 namespace joulemap {
 namespace {
 
-ChannelEnergy measured(std::string domain, std::optional<double> joules, DomainClass domain_class, std::string part_of = "",
-                       std::string sensor = "powercap") {
+ChannelEnergy measured(std::string domain, std::optional<double> joules, DomainClass domain_class,
+                       std::string part_of = "", std::string sensor = "powercap") {
   ChannelEnergy energy;
   energy.channel.domain = energy.channel.name = std::move(domain);
   energy.channel.sensor = std::move(sensor);
@@ -62,8 +62,9 @@ TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
 }
 
 TEST(DomainTable, TakesASecondSensorOfADomainAsACheckAndNeverAddsIt) {
-  const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
-                                               measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
+  const std::vector<ChannelEnergy> channels = {
+      measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
+      measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
   const DomainTable table = make_domain_table(channels, 10);
   EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 100);
   ASSERT_EQ(table.rows.size(), 1u);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyAccumulator: turns the readings of one channel, in order of time, into joules. Constant memory, no allocation after
-// construction, so that it can follow a run of days.
+// EnergyAccumulator: turns the readings of one channel, in order of time, into joules. Constant memory, no
+// allocation after construction, so that it can follow a run of days.
 //
 // Counters wrap, are reset, step back, freeze and are seen half-written. The rules:
 //   - A rise counts if the power it implies, over the time since the counter last moved, is below 10 kW.
 //   - A fall is a wrap if the range is known and the power that implies is below 10 kW.
-//   - Anything else is suspect and decided by the next reading. If that fits the last good value, the suspect was torn and
-//     is dropped; if it fits the suspect, the counter was reset: the time between is a gap whose energy is unknown.
-//   - A fall right after a rise is first tried against the value before that rise: the rise may have been the torn one.
+//   - Anything else is suspect and decided by the next reading. If that fits the last good value, the suspect
+//   was torn and
+//     is dropped; if it fits the suspect, the counter was reset: the time between is a gap whose energy is
+//     unknown.
+//   - A fall right after a rise is first tried against the value before that rise: the rise may have been the
+//   torn one.
 // Gauges are integrated by trapezoids between good readings.
 #pragma once
 
@@ -21,7 +24,8 @@
 
 namespace joulemap {
 
-// A fall or rise that implies more than this is not energy. Far above any package or GPU, far below any reset.
+// A fall or rise that implies more than this is not energy. Far above any package or GPU, far below any
+// reset.
 inline constexpr double kMostPlausiblePower_w = 10'000;
 
 // A moment at which the total was seen to change. The true moment lies between `not_before_ns` and `time_ns`.
@@ -40,7 +44,7 @@ struct EnergyTally {
   std::uint64_t good = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t steps = 0;                          // changes seen
+  std::uint64_t steps = 0;                           // changes seen
   std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values found out later
   ReadCode last_code = ReadCode::ok;
 };
@@ -74,9 +78,9 @@ class EnergyAccumulator {
   std::optional<std::uint64_t> wrap_range_;
 
   EnergyTally tally_;
-  std::optional<Point> last_;            // last good point
-  std::optional<Point> before_last_;     // the good point before that, until the counter moves on
-  std::optional<Point> suspect_;         // a point that fits nothing so far
+  std::optional<Point> last_;         // last good point
+  std::optional<Point> before_last_;  // the good point before that, until the counter moves on
+  std::optional<Point> suspect_;      // a point that fits nothing so far
   std::optional<EnergyStep> last_step_;
   std::int64_t last_change_ns_ = 0;
 };

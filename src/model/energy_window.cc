@@ -16,9 +16,10 @@ constexpr double kFrozenAfterRefreshes = 20;
 // The end of a live run may fall just after a step: only a tail clearly longer than that is called frozen.
 constexpr double kFrozenTail_s = 0.5;
 
-// Half widths at 95 % of the error one edge adds, in units of (power x refresh). As read, the staleness is uniform over a
-// refresh and the two edges together give a triangular error whose half width is 0.78: 0.55 for each. Interpolated, power
-// is taken as even within one refresh; at worst all of its energy lies on one side.
+// Half widths at 95 % of the error one edge adds, in units of (power x refresh). As read, the staleness is
+// uniform over a refresh and the two edges together give a triangular error whose half width is 0.78: 0.55
+// for each. Interpolated, power is taken as even within one refresh; at worst all of its energy lies on one
+// side.
 constexpr double kEdgeAsRead = 0.55;
 constexpr double kEdgeInterpolated = 0.5;
 
@@ -49,7 +50,8 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
     const std::int64_t interval_ns = step.time_ns - previous->time_ns;
     const std::int64_t blur_ns =
         (step.time_ns - step.not_before_ns) + (previous->time_ns - previous->not_before_ns);
-    if (blur_ns * 2 <= interval_ns) shortest_refresh_ns_ = std::min(interval_ns, shortest_refresh_ns_.value_or(interval_ns));
+    if (blur_ns * 2 <= interval_ns)
+      shortest_refresh_ns_ = std::min(interval_ns, shortest_refresh_ns_.value_or(interval_ns));
   }
   if (!begin_ns_) {
     step_before_begin_ = step;
@@ -78,7 +80,8 @@ void EnergyWindow::end(std::int64_t time_ns) noexcept {
 bool EnergyWindow::is_settled() const noexcept {
   if (!interpolates()) return true;
   if (!end_ns_) return shortest_refresh_ns_.has_value();
-  return step_after_end_.has_value() || !shortest_refresh_ns_;  // without a refresh there is nothing to wait for
+  return step_after_end_.has_value() ||
+         !shortest_refresh_ns_;  // without a refresh there is nothing to wait for
 }
 
 double EnergyWindow::refresh_s() const {
@@ -116,7 +119,8 @@ void EnergyWindow::judge_missing_time(ChannelEnergy& energy) const {
   energy.missing_s += still_s;
 }
 
-double EnergyWindow::uncertainty_j(const ChannelEnergy& energy, bool begin_interpolated, bool end_interpolated) const {
+double EnergyWindow::uncertainty_j(const ChannelEnergy& energy, bool begin_interpolated,
+                                   bool end_interpolated) const {
   const double elapsed_s = seconds(*end_ns_ - *begin_ns_);
   const double known_s = std::max(elapsed_s - energy.missing_s, 0.0);
   const double power_w = known_s > 0 ? *energy.joules / known_s : 0;
@@ -127,7 +131,8 @@ double EnergyWindow::uncertainty_j(const ChannelEnergy& energy, bool begin_inter
   const double step_j = power_w * energy.refresh_s;
   const double edges_j = std::hypot((begin_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j,
                                     (end_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j);
-  const double quantum_j = channel_.kind == ChannelKind::counter ? channel_.scale : channel_.scale * elapsed_s;
+  const double quantum_j =
+      channel_.kind == ChannelKind::counter ? channel_.scale : channel_.scale * elapsed_s;
   return std::hypot(edges_j, quantum_j, energy.tally.variation_j) + missing_j;
 }
 

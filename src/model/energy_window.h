@@ -2,9 +2,10 @@
 //
 // EnergyWindow: the energy of one channel between two moments that the hardware knows nothing of.
 //
-// A counter is renewed every T (1 ms for RAPL), so a reading is stale by anything up to T, and a window shorter than T would
-// often read 0 J. Where the caller reads densely just before begin() and just after end(), the window sees the counter's own
-// steps around both edges and interpolates between them; else the edges stay as read. The uncertainty says which.
+// A counter is renewed every T (1 ms for RAPL), so a reading is stale by anything up to T, and a window
+// shorter than T would often read 0 J. Where the caller reads densely just before begin() and just after
+// end(), the window sees the counter's own steps around both edges and interpolates between them; else the
+// edges stay as read. The uncertainty says which.
 //
 //       step s0      begin t0              end t1      step s2
 //   ------|-------------|--------- ... ------|------------|-----> time

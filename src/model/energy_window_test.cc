@@ -48,7 +48,8 @@ ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std
   }
   window.observe(counter.at(end_ns));
   window.end(end_ns);
-  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 5 * kMillisecond_ns; now_ns += 100 * kMicrosecond_ns) {
+  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 5 * kMillisecond_ns;
+       now_ns += 100 * kMicrosecond_ns) {
     window.observe(counter.at(now_ns));
   }
   return window.result();
@@ -84,12 +85,16 @@ TEST(EnergyWindow, StatesAnUncertaintyThatHolds) {
     int within = 0;
     constexpr int kTrials = 500;
     for (int trial = 0; trial < kTrials; ++trial) {
-      const SteppingCounter counter{.refresh_ns = refresh_ns,
-                                    .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns))};
-      const std::int64_t length_ns = 200 * kMillisecond_ns + static_cast<std::int64_t>(random() % 900'000'000);
+      const SteppingCounter counter{
+          .refresh_ns = refresh_ns,
+          .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns))};
+      const std::int64_t length_ns =
+          200 * kMillisecond_ns + static_cast<std::int64_t>(random() % 900'000'000);
       const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + length_ns);
       ASSERT_TRUE(energy.joules);
-      within += std::abs(*energy.joules - 100 * static_cast<double>(length_ns) * 1e-9) <= energy.uncertainty_j ? 1 : 0;
+      within += std::abs(*energy.joules - 100 * static_cast<double>(length_ns) * 1e-9) <= energy.uncertainty_j
+                    ? 1
+                    : 0;
     }
     EXPECT_GE(within, kTrials * 95 / 100);
   }
@@ -102,15 +107,15 @@ TEST(EnergyWindow, GivesNoNumberForACounterThatNeverMoves) {
 }
 
 TEST(EnergyWindow, GivesNoNumberForACounterThatFrozeJustBeforeTheWindow) {
-  const ChannelEnergy energy =
-      measure({.frozen_from_ns = kStart_ns - kMillisecond_ns / 2}, kStart_ns, kStart_ns + 300 * kMillisecond_ns);
+  const ChannelEnergy energy = measure({.frozen_from_ns = kStart_ns - kMillisecond_ns / 2}, kStart_ns,
+                                       kStart_ns + 300 * kMillisecond_ns);
   EXPECT_FALSE(energy.joules);
   EXPECT_EQ(energy.reason, "frozen");
 }
 
 TEST(EnergyWindow, KeepsWhatWasGoodBeforeTheCounterFroze) {
-  const ChannelEnergy energy =
-      measure({.frozen_from_ns = kStart_ns + 2'000 * kMillisecond_ns}, kStart_ns, kStart_ns + 5'000 * kMillisecond_ns);
+  const ChannelEnergy energy = measure({.frozen_from_ns = kStart_ns + 2'000 * kMillisecond_ns}, kStart_ns,
+                                       kStart_ns + 5'000 * kMillisecond_ns);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 200.0, 0.5);
   EXPECT_NEAR(energy.frozen_s, 3.0, 0.05);
@@ -122,7 +127,8 @@ TEST(EnergyWindow, KeepsWhatWasGoodBeforeTheFileVanished) {
   const SteppingCounter counter;
   for (std::int64_t ms = 0; ms < 10; ++ms) window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
   window.begin(kStart_ns + 9 * kMillisecond_ns);
-  for (std::int64_t ms = 20; ms <= 1000; ms += 20) window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
+  for (std::int64_t ms = 20; ms <= 1000; ms += 20)
+    window.observe(counter.at(kStart_ns + ms * kMillisecond_ns));
   for (std::int64_t ms = 1020; ms <= 2000; ms += 20) {
     Reading gone = counter.at(kStart_ns + ms * kMillisecond_ns);
     gone.code = ReadCode::vanished;

@@ -17,7 +17,8 @@ std::string verdict(const DoctorResult& result) {
                        [&](const SensorStatus& sensor) { return sensor.state == state; });
   };
   if (any(SensorState::measured)) return "Energy can be measured here.";
-  if (any(SensorState::denied)) return "Energy could be measured here, but you may not: see below for the line that helps.";
+  if (any(SensorState::denied))
+    return "Energy could be measured here, but you may not: see below for the line that helps.";
   if (any(SensorState::estimated)) return "Nothing can be measured here; CPU and memory are estimated.";
   return "Nothing can be measured or estimated here.";
 }
@@ -25,7 +26,8 @@ std::string verdict(const DoctorResult& result) {
 std::string channels_line(const SensorStatus& sensor) {
   std::string line;
   for (const Channel& channel : sensor.channels) {
-    line += fmt::format("{}{} ({}, {})", line.empty() ? "" : ", ", channel.name, to_string(channel.kind), unit_of(channel.kind));
+    line += fmt::format("{}{} ({}, {})", line.empty() ? "" : ", ", channel.name, to_string(channel.kind),
+                        unit_of(channel.kind));
   }
   return line;
 }
@@ -33,8 +35,9 @@ std::string channels_line(const SensorStatus& sensor) {
 }  // namespace
 
 std::string doctor_text(const DoctorResult& result) {
-  std::string out = fmt::format("joulemap {} on {}{}\n", result.version, result.host.machine,
-                                result.host.container.empty() ? "" : ", in a container (" + result.host.container + ")");
+  std::string out =
+      fmt::format("joulemap {} on {}{}\n", result.version, result.host.machine,
+                  result.host.container.empty() ? "" : ", in a container (" + result.host.container + ")");
   out += verdict(result) + "\n";
   for (const SensorStatus& sensor : result.sensors) {
     const std::string indent(13, ' ');

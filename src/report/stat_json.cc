@@ -34,9 +34,17 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
 }
 
 void write_interval(JsonWriter& json, const StatInterval& interval) {
-  json.begin_object().member("from_s", interval.from_s).member("to_s", interval.to_s).key("domains").begin_array();
+  json.begin_object()
+      .member("from_s", interval.from_s)
+      .member("to_s", interval.to_s)
+      .key("domains")
+      .begin_array();
   for (const DomainEnergy& domain : interval.domains) {
-    json.begin_object().member("name", domain.name).member("joules", domain.joules).member("mean_w", domain.mean_w).end_object();
+    json.begin_object()
+        .member("name", domain.name)
+        .member("joules", domain.joules)
+        .member("mean_w", domain.mean_w)
+        .end_object();
   }
   json.end_array().end_object();
 }

@@ -48,7 +48,8 @@ StatSummary summarize_domain(const std::string& name, std::span<const StatRun> r
 
 std::vector<StatSummary> summarize(std::span<const StatRun> runs, double confidence) {
   std::vector<StatSummary> summaries;
-  for (const std::string& name : domain_names(runs)) summaries.push_back(summarize_domain(name, runs, confidence));
+  for (const std::string& name : domain_names(runs))
+    summaries.push_back(summarize_domain(name, runs, confidence));
   return summaries;
 }
 

@@ -2,8 +2,9 @@
 //
 // The runs of `joulemap stat -r N` together: mean and interval for each domain. Pure.
 //
-// Several runs: Student's interval of their spread, which contains the readings' own errors. An estimate's error is the same
-// in every run and does not show in their spread: it is added. A single run: the reading's own uncertainty.
+// Several runs: Student's interval of their spread, which contains the readings' own errors. An estimate's
+// error is the same in every run and does not show in their spread: it is added. A single run: the reading's
+// own uncertainty.
 #pragma once
 
 #include <span>

@@ -14,12 +14,12 @@
 namespace joulemap::report {
 namespace {
 
-// Four significant digits, without an exponent between a microjoule and a gigajoule.
-std::string number(double value) {
+// That many significant digits, without an exponent between a microjoule and a gigajoule.
+std::string number(double value, int digits = 4) {
   if (value == 0) return "0";
   const double size = std::abs(value);
-  if (size >= 1e9 || size < 1e-6) return fmt::format("{:.3e}", value);
-  int decimals = 3;
+  if (size >= 1e9 || size < 1e-6) return fmt::format("{:.{}e}", value, digits - 1);
+  int decimals = digits - 1;
   for (double limit = 10; limit <= size && decimals > 0; limit *= 10) --decimals;
   for (double limit = 1; limit > size && decimals < 9; limit /= 10) ++decimals;
   return fmt::format("{:.{}f}", value, decimals);
@@ -36,17 +36,19 @@ std::string title(const StatResult& result) {
   } else if (result.watched_pid) {
     subject = fmt::format("the machine while process {} ran", *result.watched_pid);
   }
-  const std::string runs = result.runs.size() > 1 ? fmt::format(" (mean of {} runs, 95 % interval)", result.runs.size()) : "";
+  const std::string runs =
+      result.runs.size() > 1 ? fmt::format(" (mean of {} runs, 95 % interval)", result.runs.size()) : "";
   return fmt::format("\n Energy of {}{}\n\n", subject, runs);
 }
 
 // What a row says of its origin.
 std::string origin(const DomainEnergy& domain) {
   if (!domain.joules) return fmt::format("no value: {} ({})", domain.reason, domain.sensor);
-  std::string text(to_string(*domain.provenance));
-  if (domain.provenance == Provenance::measured) text += fmt::format(", {}", domain.sensor);
-  if (!domain.counted) text += domain.part_of.empty() ? "; not added" : fmt::format("; in {}", domain.part_of);
-  return text;
+  const std::string_view provenance = to_string(*domain.provenance);
+  if (!domain.counted && !domain.part_of.empty()) return fmt::format("{}, in {}", provenance, domain.part_of);
+  if (!domain.counted) return fmt::format("{}, not added", provenance);
+  if (domain.provenance == Provenance::estimated) return std::string(provenance);
+  return fmt::format("{}, {}", provenance, domain.sensor);
 }
 
 struct Row {
@@ -58,9 +60,10 @@ struct Row {
 };
 
 std::string row_text(const Row& row) {
-  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j)) : "";
-  return fmt::format("  {:>11} J {:<12} {:>9} W  {:<12} {}\n", optional_number(row.joules), spread, optional_number(row.watts),
-                     row.name, row.origin);
+  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j, 2)) : "";
+  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules),
+                                       spread, optional_number(row.watts), row.name, row.origin);
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
 double mean_elapsed_s(const StatResult& result) {
@@ -86,7 +89,11 @@ std::string domain_rows(const StatResult& result) {
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = describe(result, summary.name);
     if (domain == nullptr) continue;
-    Row row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name, summary.mean_j, {}, {}, origin(*domain)};
+    Row row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
+            summary.mean_j,
+            {},
+            {},
+            origin(*domain)};
     if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
     row.watts = domain->mean_w;
     if (summary.mean_j && result.runs.size() > 1 && elapsed_s > 0) row.watts = *summary.mean_j / elapsed_s;
@@ -137,11 +144,23 @@ std::string time_lines(const StatResult& result) {
   out += "\n";
   if (shares > 0) {
     const std::string_view whose = result.watched_pid ? "that process's" : "the command's";
-    out += fmt::format("  {:>11} % of the machine's CPU time was {}\n", number(100 * share / static_cast<double>(shares)), whose);
+    out += fmt::format("  {:>11} % of the machine's CPU time was {}\n",
+                       number(100 * share / static_cast<double>(shares)), whose);
   }
   const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
   out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(own_s), own_share);
   return out;
+}
+
+std::string exit_lines(const StatResult& result) {
+  for (const StatRun& run : result.runs) {
+    if (run.signal)
+      return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal,
+                         *run.exit_code);
+    if (run.exit_code.value_or(0) != 0)
+      return fmt::format("  the command failed with exit code {}\n", *run.exit_code);
+  }
+  return {};
 }
 
 std::string model_lines(const StatResult& result) {
@@ -164,7 +183,7 @@ std::string stat_text(const StatResult& result) {
     out += rows.empty() ? "  no sensor gave a value\n" : rows;
     const std::string totals = total_rows(result);
     if (!totals.empty()) out += "  -----------\n" + totals;
-    out += "\n" + time_lines(result);
+    out += "\n" + time_lines(result) + exit_lines(result);
   }
   Diagnostics all = result.diagnostics;
   for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
@@ -179,7 +198,8 @@ std::string stat_interval_text(const StatInterval& interval, bool first) {
   for (const DomainEnergy& domain : interval.domains) {
     const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
     out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, optional_number(domain.joules),
-                       optional_number(domain.mean_w), domain.name, domain.joules ? label : " (" + domain.reason + ")");
+                       optional_number(domain.mean_w), domain.name,
+                       domain.joules ? label : " (" + domain.reason + ")");
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap stat` for people: one table in the manner of `perf stat`, fitting 80 columns, readable without colour.
+// `joulemap stat` for people: one table in the manner of `perf stat`, fitting 80 columns, readable without
+// colour.
 #pragma once
 
 #include <string>

@@ -59,7 +59,8 @@ void CommandCpuTime::begin(bool child_is_new) {
 
 void CommandCpuTime::refresh() {
   if (!watched_) return;
-  if (const Result<double> tree_s = process_tree_cpu_s(read_all_process_cpu_times(), *watched_)) process_now_s_ = *tree_s;
+  if (const Result<double> tree_s = process_tree_cpu_s(read_all_process_cpu_times(), *watched_))
+    process_now_s_ = *tree_s;
 }
 
 void CommandCpuTime::end(StatRun& run) {
@@ -73,11 +74,13 @@ void CommandCpuTime::end(StatRun& run) {
     run.system_s = finished.system_s - system_at_begin_s_;
   }
   if (process_now_s_) run.process_cpu_s = std::max(*process_now_s_ - process_at_begin_s_, 0.0);
-  if (machine_at_begin_s_ && machine_at_end_s) run.machine_cpu_s = std::max(*machine_at_end_s - *machine_at_begin_s_, 0.0);
+  if (machine_at_begin_s_ && machine_at_end_s)
+    run.machine_cpu_s = std::max(*machine_at_end_s - *machine_at_begin_s_, 0.0);
   if (!run.process_cpu_s || !run.machine_cpu_s) {
     run.diagnostics.add({"no_process_share", 1, "CPU times cannot be read from /proc", "mount /proc"});
   } else if (std::max(*run.machine_cpu_s, *run.process_cpu_s) < kLeastMachineTime_s) {
-    run.diagnostics.add({"no_process_share", 1, "too little CPU time passed to tell the command's share of it", ""});
+    run.diagnostics.add(
+        {"no_process_share", 1, "too little CPU time passed to tell the command's share of it", ""});
   } else {
     run.process_share = *run.process_cpu_s / std::max(*run.machine_cpu_s, *run.process_cpu_s);
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CommandCpuTime: how much CPU time a command (or a watched process) and all its descendants used between two moments, and
-// how much the whole machine used: their ratio is the process share that shows a busy neighbour.
+// CommandCpuTime: how much CPU time a command (or a watched process) and all its descendants used between two
+// moments, and how much the whole machine used: their ratio is the process share that shows a busy neighbour.
 //
-// Descendants that outlive their parent come to us (we are their subreaper), so that nothing a command starts is lost.
+// Descendants that outlive their parent come to us (we are their subreaper), so that nothing a command starts
+// is lost.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,8 @@ class CommandCpuTime {
   // Of the children of this process; `watched` names another process instead.
   explicit CommandCpuTime(std::optional<pid_t> watched) : watched_(watched) {}
 
-  // `child_is_new`: it was only just forked and nothing else of ours lives, so that /proc need not be searched.
+  // `child_is_new`: it was only just forked and nothing else of ours lives, so that /proc need not be
+  // searched.
   void begin(bool child_is_new);
   // Remembers a watched process's time while it lives. Searches /proc: a few milliseconds on a busy machine.
   void refresh();

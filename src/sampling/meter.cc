@@ -15,7 +15,8 @@ constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
 // Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
 constexpr double kHighPower_w = 1000;
 
-// Two steps of a counter that is renewed every millisecond, and one more for luck; slower ones are not waited for.
+// Two steps of a counter that is renewed every millisecond, and one more for luck; slower ones are not waited
+// for.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kSettleAtMost_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kDensePeriod_ns = 100 * kNanosecondsPerMicrosecond;
@@ -63,7 +64,8 @@ void Meter::read_all() noexcept {
 }
 
 bool Meter::all_settled() const {
-  return std::all_of(windows_.begin(), windows_.end(), [](const EnergyWindow& window) { return window.is_settled(); });
+  return std::all_of(windows_.begin(), windows_.end(),
+                     [](const EnergyWindow& window) { return window.is_settled(); });
 }
 
 void Meter::read_until_settled(std::int64_t most_ns) {

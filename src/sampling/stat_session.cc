@@ -26,7 +26,8 @@ Result<FileDescriptor> open_process(pid_t pid) {
   FileDescriptor fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (fd.is_open()) return fd;
   if (errno == ESRCH || errno == EINVAL) {
-    return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "see ps -e for the processes there are"};
+    return Error{ErrorCode::not_found, fmt::format("no process {}", pid),
+                 "see ps -e for the processes there are"};
   }
   Error error = system_error("watch", fmt::format("process {}", pid), errno);
   if (error.code == ErrorCode::unsupported) error.remedy = "watching a process needs Linux 5.3 or later";
@@ -36,7 +37,11 @@ Result<FileDescriptor> open_process(pid_t pid) {
 class Session {
  public:
   Session(Meter& meter, SignalGate& signals, const StatOptions& options, FileDescriptor watched)
-      : meter_(meter), signals_(signals), options_(options), watched_(std::move(watched)), cpu_time_(options.pid) {}
+      : meter_(meter),
+        signals_(signals),
+        options_(options),
+        watched_(std::move(watched)),
+        cpu_time_(options.pid) {}
 
   Result<StatOutcome> run();
 
@@ -157,7 +162,8 @@ void Session::on_tick() {
 void Session::finish() {
   StatRun& run = outcome_.run;
   if (!begun_) {
-    run.diagnostics.add({"ended_before_delay", 1, "the command ended before --delay was over: nothing was measured",
+    run.diagnostics.add({"ended_before_delay", 1,
+                         "the command ended before --delay was over: nothing was measured",
                          "choose a shorter --delay"});
     return;
   }

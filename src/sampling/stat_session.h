@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of `joulemap stat`: starts the command (or watches a process, or just the machine), samples while it lasts, passes
-// signals on to it, and gives back what was found. Main thread; the only waiting is in one poll().
+// One run of `joulemap stat`: starts the command (or watches a process, or just the machine), samples while
+// it lasts, passes signals on to it, and gives back what was found. Main thread; the only waiting is in one
+// poll().
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +33,8 @@ struct StatOutcome {
   bool interrupted = false;  // somebody wants us to stop: no further repetitions
 };
 
-// Fails only before the command has started; the error's code then tells the exit code (see exit_code_of_start_failure).
+// Fails only before the command has started; the error's code then tells the exit code (see
+// exit_code_of_start_failure).
 Result<StatOutcome> measure_once(Meter& meter, SignalGate& signals, const StatOptions& options);
 
 }  // namespace joulemap::sampling

@@ -33,15 +33,18 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
   if (!trim(list).empty()) wanted = split(list, ',');
   for (std::string_view& name : wanted) {
     name = trim(name);
-    const auto known =
-        std::find_if(kBackends.begin(), kBackends.end(), [&](const SensorBackend& b) { return b.name == name; });
+    const auto known = std::find_if(kBackends.begin(), kBackends.end(),
+                                    [&](const SensorBackend& b) { return b.name == name; });
     if (known != kBackends.end()) continue;
     std::string names;
-    for (const SensorBackend& backend : kBackends) names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
-    return Error{ErrorCode::usage, fmt::format("no sensor is called {}", quoted(name)), fmt::format("known are: {}", names)};
+    for (const SensorBackend& backend : kBackends)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
+    return Error{ErrorCode::usage, fmt::format("no sensor is called {}", quoted(name)),
+                 fmt::format("known are: {}", names)};
   }
   for (const SensorBackend& backend : kBackends) {
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end()) chosen.push_back(&backend);
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end())
+      chosen.push_back(&backend);
   }
   return chosen;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table of sensor backends, in the order in which they are preferred when several watch the same domain.
-// To add one: its folder with a probe function, and a line in backends.cc.
+// The one table of sensor backends, in the order in which they are preferred when several watch the same
+// domain. To add one: its folder with a probe function, and a line in backends.cc.
 #pragma once
 
 #include <span>

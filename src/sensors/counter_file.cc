@@ -99,7 +99,8 @@ Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
   reading.code = read_until_stable(reading.raw);
-  if (!made_by_kernel_ && reading.code != ReadCode::torn && (reading.code != ReadCode::ok || reading.raw == last_raw_)) {
+  if (!made_by_kernel_ && reading.code != ReadCode::torn &&
+      (reading.code != ReadCode::ok || reading.raw == last_raw_)) {
     const ReadCode state = reopen_if_replaced();
     if (state == ReadCode::torn) {
       reading.code = read_until_stable(reading.raw);
@@ -122,7 +123,8 @@ Result<CounterFile> open_counter_file(const std::string& path) {
     case ReadCode::garbage:
     case ReadCode::torn: {
       const Result<std::string> text = read_file_start(path, 64);
-      return Error{ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
+      return Error{
+          ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
     }
     case ReadCode::vanished:
       return Error{ErrorCode::not_found, fmt::format("{}: gone", path), {}};

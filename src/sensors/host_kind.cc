@@ -38,8 +38,12 @@ std::string find_container(const SystemRoot& root) {
   if (file_exists(root.path("/run/.containerenv"))) return "podman";
   const Result<std::string> cgroup = read_small_file(root.path("/proc/1/cgroup"));
   if (!cgroup) return {};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {{
-      {"kubepods", "kubernetes"}, {"docker", "docker"}, {"libpod", "podman"}, {"lxc", "lxc"}, {"containerd", "containerd"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {
+      {{"kubepods", "kubernetes"},
+       {"docker", "docker"},
+       {"libpod", "podman"},
+       {"lxc", "lxc"},
+       {"containerd", "containerd"}}};
   for (const auto& [mark, name] : kMarks) {
     if (cgroup->find(mark) != std::string::npos) return std::string(name);
   }

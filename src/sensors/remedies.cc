@@ -9,7 +9,9 @@ namespace {
 constexpr std::string_view kPlatypus =
     "(do not make energy_uj world-readable: PLATYPUS, CVE-2020-8694, reads secrets of other users from it)";
 
-std::string_view program_or_name(std::string_view program) { return program.empty() ? "$(which joulemap)" : program; }
+std::string_view program_or_name(std::string_view program) {
+  return program.empty() ? "$(which joulemap)" : program;
+}
 
 }  // namespace
 
@@ -31,7 +33,8 @@ std::string remedy_for_denied_powercap(const HostKind& host, std::string_view pr
 
 std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view program) {
   if (!host.container.empty()) {
-    return "run the container with: --cap-add PERFMON (engines before 2023 also need --security-opt seccomp=unconfined)";
+    return "run the container with: --cap-add PERFMON (engines before 2023 also need --security-opt "
+           "seccomp=unconfined)";
   }
   return fmt::format(
       "sudo setcap cap_perfmon+ep {}\n"
@@ -41,19 +44,22 @@ std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view 
 }
 
 std::string reason_for_absent_rapl(const HostKind& host) {
-  if (host.is_virtual) return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
+  if (host.is_virtual)
+    return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
   if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
   return "this kernel shows none";
 }
 
 std::string remedy_for_absent_rapl(const HostKind& host) {
   if (host.is_virtual) {
-    return "none inside this VM; measure on the host or on a bare-metal instance (the estimate stands in meanwhile)";
+    return "none inside this VM; measure on the host or on a bare-metal instance (the estimate stands in "
+           "meanwhile)";
   }
   if (!host.container.empty()) {
     return "run the container with: --security-opt systempaths=unconfined --cap-add PERFMON";
   }
-  return "sudo modprobe intel_rapl_msr (Intel, and AMD since Zen); CONFIG_INTEL_RAPL and CONFIG_PERF_EVENTS_INTEL_RAPL "
+  return "sudo modprobe intel_rapl_msr (Intel, and AMD since Zen); CONFIG_INTEL_RAPL and "
+         "CONFIG_PERF_EVENTS_INTEL_RAPL "
          "must be set in the kernel";
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of repeated measurements and the interval that contains the true mean with a given confidence (Student's t).
-// Holds for independent repetitions of roughly normal spread. Pure.
+// The mean of repeated measurements and the interval that contains the true mean with a given confidence
+// (Student's t). Holds for independent repetitions of roughly normal spread. Pure.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/small_file.h"
-#include "temporary_folder.h"
+#include "support/temporary_directory.h"
 
 namespace joulemap::simulated {
 namespace {
@@ -32,7 +32,7 @@ class CounterFileTest : public testing::Test {
   }
 
  private:
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 TEST_F(CounterFileTest, ShowsTheStartAtOnceAndToEveryone) {

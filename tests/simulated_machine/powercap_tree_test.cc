@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/small_file.h"
-#include "temporary_folder.h"
+#include "support/temporary_directory.h"
 
 namespace joulemap::simulated {
 namespace {
@@ -32,7 +32,7 @@ TEST(PowercapTree, NamesZonesAndDomainsAsLinuxAndTheTruthDo) {
 }
 
 TEST(PowercapTree, EveryZoneIsReachedFromTheClassFolder) {
-  const TemporaryFolder root;
+  const TemporaryDirectory root;
   const std::vector<Zone> zones = zones_of(2, true);
   ASSERT_TRUE(build_powercap_tree(root.path(), zones, {1'000'000, 95}).has_value());
   for (const Zone& zone : zones) {
@@ -46,7 +46,7 @@ TEST(PowercapTree, EveryZoneIsReachedFromTheClassFolder) {
 }
 
 TEST(PowercapTree, APackageHasAPowerLimitAndItsPartsHaveNone) {
-  const TemporaryFolder root;
+  const TemporaryDirectory root;
   ASSERT_TRUE(build_powercap_tree(root.path(), zones_of(1, false), {1'000'000, 95}).has_value());
   const std::string package = root.path() + "/sys/class/powercap/intel-rapl:0";
   EXPECT_EQ(text_of(package + "/constraint_0_name"), "long_term\n");
@@ -55,7 +55,7 @@ TEST(PowercapTree, APackageHasAPowerLimitAndItsPartsHaveNone) {
 }
 
 TEST(PowercapTree, RefusesARootThatMightBeARealOne) {
-  const TemporaryFolder root;
+  const TemporaryDirectory root;
   std::filesystem::create_directory(root.path() + "/sys");
   const Status built = build_powercap_tree(root.path(), zones_of(1, false), {1'000'000, 95});
   ASSERT_FALSE(built.has_value());

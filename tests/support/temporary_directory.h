@@ -17,7 +17,8 @@ class TemporaryDirectory {
 
   const std::string& path() const { return path_; }
 
-  // Writes (or overwrites in place) a file below the folder, making folders on the way; returns its whole path.
+  // Writes (or overwrites in place) a file below the folder, making folders on the way; returns its whole
+  // path.
   std::string write(std::string_view relative_path, std::string_view content) const;
 
  private:

@@ -26,7 +26,8 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
   const int packages = std::max(machine.packages, 1);
   for (int package = 0; package < packages; ++package) {
     const auto index = static_cast<std::size_t>(package);
-    const std::optional<double> limit = index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
+    const std::optional<double> limit =
+        index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
     PackageModel model;
     std::string origin;
     if (limit) {
@@ -39,8 +40,8 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
       model.relative_uncertainty = kUncertaintyWithoutLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
-    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin, kIdleShare, kBusyShare,
-                                percent(model.relative_uncertainty));
+    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin,
+                                kIdleShare, kBusyShare, percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;
@@ -49,14 +50,16 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
 std::optional<MemoryModel> memory_model(const MachineDescription& machine) {
   if (!machine.memory_gib) return std::nullopt;
   const double gib = *machine.memory_gib;
-  const double all_w = kWattsPerFirstGib * std::min(gib, kFirstGib) + kWattsPerFurtherGib * std::max(gib - kFirstGib, 0.0);
+  const double all_w =
+      kWattsPerFirstGib * std::min(gib, kFirstGib) + kWattsPerFurtherGib * std::max(gib - kFirstGib, 0.0);
   const int packages = std::max(machine.packages, 1);
   MemoryModel model;
   model.power_w = all_w / packages;
   model.relative_uncertainty = kMemoryUncertainty;
-  model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %", model.power_w,
-                              kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
-                              packages > 1 ? fmt::format(" / {} packages", packages) : "", percent(model.relative_uncertainty));
+  model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
+                              model.power_w, kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
+                              packages > 1 ? fmt::format(" / {} packages", packages) : "",
+                              percent(model.relative_uncertainty));
   return model;
 }
 

@@ -14,8 +14,10 @@ namespace joulemap::sensors {
 namespace {
 
 constexpr std::string_view kClassPath = "/sys/class/hwmon";
-constexpr double kMicro = 1e-6;             // hwmon speaks microjoules and microwatts (Documentation/hwmon/sysfs-interface)
-constexpr double kGaugeRefresh_s = 0.1;     // power meters behind hwmon average over tens to hundreds of milliseconds
+constexpr double kMicro =
+    1e-6;  // hwmon speaks microjoules and microwatts (Documentation/hwmon/sysfs-interface)
+constexpr double kGaugeRefresh_s =
+    0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
 constexpr double kCounterRefresh_s = 0.01;  // energy counters there are accumulated by driver or firmware
 
 struct Device {
@@ -37,12 +39,14 @@ std::string word_of(const std::string& path) {
 
 std::string slug(std::string_view label) {
   std::string out(label);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
 // Domain, class and containment from the driver's name and the file's label.
-void name_domain(const Device& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
+void name_domain(const Device& device, const HwmonFileName& file, const std::string& label,
+                 Channel& channel) {
   if (device.name == "amdgpu") {
     channel.domain = fmt::format("amdgpu-{}", device.number);
     channel.domain_class = DomainClass::gpu;
@@ -56,8 +60,9 @@ void name_domain(const Device& device, const HwmonFileName& file, const std::str
     channel.domain = fmt::format("package-{}", label.substr(7));
     channel.domain_class = DomainClass::cpu;
   } else {
-    channel.domain = fmt::format("{}-{}{}", device.name, device.number,
-                                 label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
+    channel.domain =
+        fmt::format("{}-{}{}", device.name, device.number,
+                    label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
     channel.countable = false;
   }
 }
@@ -70,12 +75,14 @@ std::vector<HwmonFile> files_of(const Device& device) {
     const std::optional<HwmonFileName> parsed = parse_hwmon_file_name(name);
     if (!parsed) continue;
     const bool counter = parsed->kind == ChannelKind::counter;
-    const bool has_average =
-        std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->index)) != names->end();
-    if (!counter && !parsed->is_average && has_average) continue;  // one of the two; the average misses nothing between reads
+    const bool has_average = std::find(names->begin(), names->end(),
+                                       fmt::format("power{}_average", parsed->index)) != names->end();
+    if (!counter && !parsed->is_average && has_average)
+      continue;  // one of the two; the average misses nothing between reads
     const std::string label =
         word_of(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->index));
-    if (device.name == "amd_energy" && !label.starts_with("Esocket")) continue;  // one for each core: parts of the socket
+    if (device.name == "amd_energy" && !label.starts_with("Esocket"))
+      continue;  // one for each core: parts of the socket
 
     HwmonFile file{device.directory + "/" + name, {}};
     Channel& channel = file.channel;

@@ -27,7 +27,8 @@ struct HwmonFile {
 // Empty when there is no hwmon, or none with energy or power.
 Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root);
 
-// What a file is: "energy2_input" is {energy, 2}; "temp1_input" is nothing. Power is taken from `_average` or `_input`.
+// What a file is: "energy2_input" is {energy, 2}; "temp1_input" is nothing. Power is taken from `_average` or
+// `_input`.
 struct HwmonFileName {
   ChannelKind kind = ChannelKind::gauge;
   std::string index;

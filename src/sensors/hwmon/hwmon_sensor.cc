@@ -23,8 +23,9 @@ Probe probe_hwmon(const ProbeContext& context) {
   Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
   if (!found) return absent(found.error().message, "");
   if (found->empty()) {
-    return absent(fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
-                  "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
+    return absent(
+        fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
+        "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
   }
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
@@ -46,7 +47,8 @@ Probe probe_hwmon(const ProbeContext& context) {
     }
     return probe;
   }
-  Probe probe = absent(fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
+  Probe probe =
+      absent(fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
   probe.status.state = SensorState::measured;
   for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
   probe.status.channels = channels;

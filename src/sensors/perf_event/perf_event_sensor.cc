@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kName = "perf_event";
 
-// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open and stay 0.
+// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open
+// and stay 0.
 constexpr std::int64_t kPatience_ns = 8 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kPollEvery_ns = 200 * kNanosecondsPerMicrosecond;
 
@@ -38,7 +39,9 @@ class PerfEventSensor final : public Sensor {
       reading.before_ns = monotonic_ns();
       const ssize_t got = ::read(events_[i].get(), &reading.raw, sizeof reading.raw);
       reading.after_ns = monotonic_ns();
-      reading.code = got == sizeof reading.raw ? ReadCode::ok : got == 0 ? ReadCode::vanished : ReadCode::failed;
+      reading.code = got == sizeof reading.raw ? ReadCode::ok
+                     : got == 0                ? ReadCode::vanished
+                                               : ReadCode::failed;
     }
   }
 
@@ -46,7 +49,9 @@ class PerfEventSensor final : public Sensor {
   std::vector<std::string> drop_dead_channels() {
     std::vector<Reading> readings(events_.size());
     const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
-    const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
+    const auto is_dead = [](const Reading& reading) {
+      return reading.code != ReadCode::ok || reading.raw == 0;
+    };
     do {
       sleep_until(monotonic_ns() + kPollEvery_ns);
       read(readings);
@@ -67,7 +72,8 @@ class PerfEventSensor final : public Sensor {
   std::vector<Channel> channels_;
 };
 
-Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
+Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu,
+                                                     const std::vector<RaplCounter>& counters) {
   std::vector<FileDescriptor> events;
   std::vector<Channel> channels;
   std::optional<Error> first_error;
@@ -101,14 +107,16 @@ Probe unusable(SensorState state, std::string reason, std::string remedy) {
 
 }  // namespace
 
-Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
+Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu,
+                                                   const std::vector<RaplCounter>& counters) {
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(pmu, counters);
   if (!sensor) return std::move(sensor).error();
   return std::unique_ptr<Sensor>(std::move(*sensor));
 }
 
 Probe probe_perf_event(const ProbeContext& context) {
-  if (!context.root().is_real()) return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "");
+  if (!context.root().is_real())
+    return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
   const auto absent = [&](std::string_view found) {
     return unusable(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
@@ -120,17 +128,22 @@ Probe probe_perf_event(const ProbeContext& context) {
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));
   if (!sensor && sensor.error().code == ErrorCode::permission) {
-    return unusable(SensorState::denied,
-                    fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, paranoid_level(context.root())),
-                    remedy_for_denied_perf_event(context.host(), context.program()));
+    return unusable(
+        SensorState::denied,
+        fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, paranoid_level(context.root())),
+        remedy_for_denied_perf_event(context.host(), context.program()));
   }
-  if (!sensor) return unusable(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
+  if (!sensor)
+    return unusable(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
 
   const std::vector<std::string> dead = (*sensor)->drop_dead_channels();
-  if ((*sensor)->channels().empty()) return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
-  Probe probe = unusable(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
+  if ((*sensor)->channels().empty())
+    return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
+  Probe probe =
+      unusable(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
   for (const std::string& source : dead) {
-    probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
+    probe.status.diagnostics.add(
+        {"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }
   probe.status.channels.assign((*sensor)->channels().begin(), (*sensor)->channels().end());
   probe.sensor = std::move(*sensor);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kName = "powercap";
 constexpr double kJoulesPerMicrojoule = 1e-6;
-constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
+constexpr double kRaplRefresh_s =
+    0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
 
 Channel channel_of(const PowercapZone& zone, const std::string& path) {
   Channel channel;
@@ -79,10 +80,10 @@ void note_oddities(const OpenedZones& opened, const ProbeContext& context, Senso
   }
   for (const Channel& channel : opened.channels) {
     if (channel.wrap_range) continue;
-    status.diagnostics.add({"unknown_range", 1,
-                            fmt::format("{}: max_energy_range_uj cannot be read; a wrap will look like a reset",
-                                        channel.source),
-                            ""});
+    status.diagnostics.add(
+        {"unknown_range", 1,
+         fmt::format("{}: max_energy_range_uj cannot be read; a wrap will look like a reset", channel.source),
+         ""});
   }
 }
 

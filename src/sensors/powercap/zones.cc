@@ -26,7 +26,8 @@ std::string parent_id(std::string_view id) {
 // "package-0-die-1" and "core" give "core-0-die-1"; a parent of another name gives "core-<parent>".
 std::string name_below(std::string_view name, std::string_view parent_domain) {
   constexpr std::string_view kPackage = "package";
-  if (parent_domain.starts_with(kPackage)) return std::string(name) + std::string(parent_domain.substr(kPackage.size()));
+  if (parent_domain.starts_with(kPackage))
+    return std::string(name) + std::string(parent_domain.substr(kPackage.size()));
   return std::string(name) + "-" + std::string(parent_domain);
 }
 
@@ -64,7 +65,8 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
     if (!name) continue;  // without a name nothing can be said about what it covers
     zone.name = std::string(trim(*name));
     // The name becomes part of reports: what is no plain word is not a zone's name.
-    const bool plain = std::all_of(zone.name.begin(), zone.name.end(), [](char c) { return c > ' ' && c < 127; });
+    const bool plain =
+        std::all_of(zone.name.begin(), zone.name.end(), [](char c) { return c > ' ' && c < 127; });
     if (zone.name.empty() || zone.name.size() > 64 || !plain) continue;
     zones.push_back(std::move(zone));
   }
@@ -75,17 +77,20 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
 
 void name_domains(std::vector<PowercapZone>& zones) {
   std::map<std::string, std::string> domain_of_id;
-  std::map<std::string, std::set<std::string>, std::less<>> taken;  // by control type: repeats share names with the first
+  std::map<std::string, std::set<std::string>, std::less<>>
+      taken;  // by control type: repeats share names with the first
   std::string platform;
   for (PowercapZone& zone : zones) {
     zone.domain_class = class_of(zone.name);
     const auto parent = domain_of_id.find(parent_id(zone.id));
-    const std::string wanted = parent == domain_of_id.end() ? zone.name : name_below(zone.name, parent->second);
+    const std::string wanted =
+        parent == domain_of_id.end() ? zone.name : name_below(zone.name, parent->second);
     std::set<std::string>& names = taken[std::string(control_type(zone.id))];
     zone.domain = unique_name(wanted, names);
     names.insert(zone.domain);
     domain_of_id[zone.id] = zone.domain;
-    const bool separate = zone.domain_class != DomainClass::other;  // DRAM lies below the package, but is not part of it
+    const bool separate =
+        zone.domain_class != DomainClass::other;  // DRAM lies below the package, but is not part of it
     if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
     if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
   }

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loads: busy processes that say when they began and ended. Run as a script, this is one such process.
+
+The processes are started early and wait for the word, so that starting Python is not part of what is measured.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, NamedTuple, Tuple
+
+BURST_BUSY_S = 0.070
+BURST_IDLE_S = 0.030
+
+
+class LoadSpan(NamedTuple):
+    """When a load ran, by CLOCK_MONOTONIC."""
+
+    begin_ns: int
+    end_ns: int
+
+
+def processes_of(shape: str, cpus: int) -> Tuple[str, int]:
+    """What each process does and how many there are: "half" is half of the CPUs busy all the time."""
+    return {
+        "idle": ("sleep", 1),
+        "steady": ("busy", 1),
+        "bursts": ("burst", 1),
+        "half": ("busy", max(1, cpus // 2)),
+        "full": ("busy", cpus),
+    }[shape]
+
+
+def _be_busy_until(deadline: float) -> None:
+    while time.monotonic() < deadline:
+        for _ in range(200):  # so that it is mostly arithmetic and not reading the clock
+            pass
+
+
+def _work(activity: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    if activity == "sleep":
+        time.sleep(seconds)
+    elif activity == "busy":
+        _be_busy_until(deadline)
+    else:
+        while time.monotonic() < deadline:
+            _be_busy_until(min(time.monotonic() + BURST_BUSY_S, deadline))
+            time.sleep(max(0.0, min(BURST_IDLE_S, deadline - time.monotonic())))
+
+
+def serve() -> None:
+    """One process: for each line "activity seconds", does it and answers with the two instants."""
+    for line in sys.stdin:
+        activity, seconds = line.split()
+        begin_ns = time.monotonic_ns()
+        _work(activity, float(seconds))
+        print(begin_ns, time.monotonic_ns(), flush=True)
+
+
+class LoadProcesses:
+    """As many waiting processes as there are CPUs."""
+
+    def __init__(self, cpus: int) -> None:
+        command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
+        self._cpus = cpus
+        self._processes = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(cpus)
+        ]
+        self._run([("sleep", 0.0)] * cpus)  # now they have all started
+
+    def run(self, shape: str, seconds: float) -> LoadSpan:
+        """Runs a load and waits for its end."""
+        activity, count = processes_of(shape, self._cpus)
+        return self._run([(activity, seconds)] * count)
+
+    def close(self) -> None:
+        """Lets them end."""
+        for process in self._processes:
+            process.communicate()
+
+    def _run(self, tasks: List[Tuple[str, float]]) -> LoadSpan:
+        used = self._processes[: len(tasks)]
+        for process, (activity, seconds) in zip(used, tasks):
+            assert process.stdin
+            process.stdin.write(f"{activity} {seconds}\n")
+            process.stdin.flush()
+        spans = []
+        for process in used:
+            assert process.stdout
+            spans.append([int(word) for word in process.stdout.readline().split()])
+        return LoadSpan(min(span[0] for span in spans), max(span[1] for span in spans))
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""joulemap beside its peers: start-up, accuracy, estimates, cost while measuring.
+
+Needs root, as the simulated machine shows its counters at /sys in a mount namespace of its own. Exit codes: 0 all bars
+of joulemap are met, 1 some are not, 77 the simulated machine is not permitted here.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Dict, List
+
+import accuracy
+import estimate
+import startup
+from document import markdown
+from machine import (
+    EXIT_NOT_PERMITTED,
+    JOULEMAP,
+    SIMULATED_MACHINE,
+    MachineFailed,
+    NotPermitted,
+    check_permission,
+    describe_this_machine,
+)
+from tables import Bar, Section, bars_table, section_as_text, table_as_text
+
+
+def _say(text: str) -> None:
+    """Progress, apart from the tables."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="shorter loads and fewer rounds, for a first look")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a document")
+    return parser.parse_args()
+
+
+def _versions() -> Dict[str, str]:
+    said = subprocess.run([str(JOULEMAP), "--version"], capture_output=True, text=True, check=True)
+    versions = {"joulemap": said.stdout.split()[-1]}
+    for package in ["pyJoules", "zeus", "codecarbon"]:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "(not installed)"
+    return versions
+
+
+def _measure(quick: bool) -> Dict[str, Any]:
+    _say("start-up")
+    started = time.monotonic()
+    figures: Dict[str, Any] = {"quick": quick, "startup": startup.measure(8 if quick else 25)}
+    figures["accuracy"] = accuracy.measure(3 if quick else 10, 2 if quick else 3, _say)
+    figures["estimate"] = estimate.measure(2 if quick else 5, _say)
+    figures["took_s"] = time.monotonic() - started
+    return figures
+
+
+def _sections(figures: Dict[str, Any]) -> List[Section]:
+    return [
+        startup.report(figures["startup"]),
+        accuracy.report(figures["accuracy"]),
+        accuracy.report_cost(figures["accuracy"]),
+        estimate.report(figures["estimate"]),
+    ]
+
+
+def main() -> int:
+    """Measures, prints, writes."""
+    options = _parse()
+    for program in [JOULEMAP, SIMULATED_MACHINE]:
+        if not program.exists():
+            print(f"bench: {program.name} is not built: make build", file=sys.stderr)
+            return 1
+    try:
+        check_permission()
+        figures = _measure(options.quick)
+    except NotPermitted as reason:
+        print(f"bench: skipped: {reason}", file=sys.stderr)
+        return EXIT_NOT_PERMITTED
+    except MachineFailed as failure:
+        print(f"bench: {failure}", file=sys.stderr)
+        return 1
+    figures["machine"] = describe_this_machine()
+    figures["versions"] = _versions()
+    sections = _sections(figures)
+    bars: List[Bar] = [bar for section in sections for bar in section.bars]
+    print("\n\n".join([*map(section_as_text, sections), table_as_text(bars_table(bars))]))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    if options.markdown:
+        text = markdown(sections, bars, figures["machine"], figures["versions"], figures)
+        options.markdown.write_text(text, encoding="utf-8")
+    return 0 if all(bar.met for bar in bars) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens on the simulated machine: all meters measure the same loads at the same time.
+
+Run as a script on that machine: scene.py PLAN.json RESULT.json. In each round all meters open their windows, the load
+runs, all close them. The truth is looked up afterwards, by others, from the instants that are written down here.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Union
+
+from loads import LoadProcesses, LoadSpan
+from machine import HERE, Law, Truth, complete_powercap_tree, run_on_simulated_machine, scratch_folder
+from meters import Agent, Joulemap, cpu_s
+
+Meter = Union[Joulemap, Agent]
+
+PACKAGE = Path("/sys/class/powercap/intel-rapl:0")
+
+
+class Round(NamedTuple):
+    """One load; with wrap_ahead_j, it starts when the package's counter is that far from its end."""
+
+    load: str
+    seconds: float
+    wrap_ahead_j: Optional[float] = None
+
+
+class MeterPlan(NamedTuple):
+    """Which meter, under what name; settings are joulemap's options or the peer's arguments."""
+
+    name: str
+    kind: str  # joulemap, or a name that agent.py knows
+    settings: Any
+
+
+class Scene(NamedTuple):
+    """What a scene gave: its rounds as written down, and what really happened."""
+
+    rounds: List[Dict[str, Any]]
+    truth: Truth
+
+
+def _open_meters(plans: List[MeterPlan], folder: Path) -> List[Meter]:
+    meters: List[Meter] = []
+    for number, plan in enumerate(plans):
+        if plan.kind == "joulemap":
+            meters.append(Joulemap(plan.name, plan.settings, folder))
+        else:
+            meters.append(Agent(plan.name, plan.kind, plan.settings, folder / f"{number}.log"))
+    return meters
+
+
+def _burn_until_wrap_is_near(loads: LoadProcesses, left_j: float) -> None:
+    def read(file: str) -> float:
+        return float((PACKAGE / file).read_text(encoding="ascii"))
+
+    end_uj = read("max_energy_range_uj")
+    last_uj = read("energy_uj")
+    while end_uj - last_uj > left_j * 1e6:
+        loads.run("full", 0.05)
+        now_uj = read("energy_uj")
+        if now_uj < last_uj or end_uj - now_uj > 0.5 * end_uj:
+            raise SystemExit("the counter has wrapped before the load")
+        last_uj = now_uj
+
+
+def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
+    return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
+
+
+def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
+    for meter in meters:
+        meter.prepare()
+    if this.wrap_ahead_j is not None:
+        _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
+    for meter in meters:
+        meter.send_begin()
+    for meter in meters:
+        meter.await_begun()
+    before = _cpu_of(meters)
+    span: LoadSpan = loads.run(this.load, this.seconds)
+    after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
+    for meter in meters:
+        meter.send_end()
+    results = {meter.name: meter.await_result() for meter in meters}
+    for name, result in results.items():
+        # A process that has ended in between counts for nothing, rather than for less than nothing.
+        result["cpu_s"] = sum(max(0.0, after[name][pid] - used) for pid, used in before[name].items())
+    return {"load": this.load, "begin_ns": span.begin_ns, "end_ns": span.end_ns, "meters": results}
+
+
+def play_here(plan_path: Path, result_path: Path) -> None:
+    """The inner side: plays a plan on the machine that this process runs on."""
+    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    if plan["mount"]:
+        complete_powercap_tree()
+    for file, text in plan["files"].items():
+        (Path(plan["root"]) / file).write_text(text, encoding="ascii")
+    loads = LoadProcesses(os.cpu_count() or 1)
+    meters = _open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
+    try:
+        rounds = [_play(Round(*this), meters, loads) for this in plan["rounds"]]
+    finally:
+        for meter in meters:
+            meter.close()
+        loads.close()
+    result_path.write_text(json.dumps(rounds), encoding="utf-8")
+
+
+def play(
+    meters: List[MeterPlan],
+    rounds: List[Round],
+    law: Law,
+    options: Optional[List[str]] = None,
+    mount: bool = True,
+    files: Optional[Dict[str, str]] = None,
+) -> Scene:
+    """The outer side: starts a simulated machine, plays the rounds on it, and returns everything.
+
+    files are written under the machine's root before the meters start; "{root}" in a joulemap option is that root.
+    """
+    with scratch_folder("scene") as name:
+        folder = Path(name)
+        root = folder / "machine"
+        placed = [
+            plan._replace(settings=[option.format(root=root) for option in plan.settings])
+            if plan.kind == "joulemap"
+            else plan
+            for plan in meters
+        ]
+        plan = {"mount": mount, "root": str(root), "files": files or {}, "meters": placed, "rounds": rounds}
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        command = [sys.executable, str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        truth = run_on_simulated_machine(root, command, [*law.options(), *(options or [])], mount)
+        return Scene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
+
+
+if __name__ == "__main__":
+    play_here(Path(sys.argv[1]), Path(sys.argv[2]))

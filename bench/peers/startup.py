@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tool adds to the shortest of commands, true.
+
+Run as a script, startup.py ROUNDS RESULT.json measures on the machine it runs on, be it this one or the simulated one.
+The tools take turns (A B C A B C ...), and each is compared with the true of its own round: a machine that is busier
+for a while is busier for all of them.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+from machine import HERE, JOULEMAP, Law, complete_powercap_tree, run_on_simulated_machine, scratch_folder
+from tables import Bar, Section, Table, median_and_quartiles
+
+LIMIT_MS = 30.0
+TRUE = "true"
+JOULEMAP_STAT = "joulemap stat -- true"
+
+_PYTHON = "import subprocess; subprocess.run(['true'])"
+_PYJOULES = """
+import subprocess
+from pyJoules.energy_meter import EnergyContext
+with EnergyContext():
+    subprocess.run(['true'])
+"""
+_ZEUS = """
+import subprocess
+from zeus.monitor import ZeusMonitor
+if __name__ == '__main__':
+    monitor = ZeusMonitor(gpu_indices=[])
+    monitor.begin_window('run')
+    subprocess.run(['true'])
+    print(monitor.end_window('run'))
+"""
+
+
+def _perf_command(perf: str) -> List[str]:
+    if Path("/sys/bus/event_source/devices/power/events/energy-pkg").exists():
+        return [perf, "stat", "-a", "-e", "power/energy-pkg/", "--", TRUE]
+    return [perf, "stat", "-e", "task-clock", "--", TRUE]  # no energy here: what starting perf takes
+
+
+def commands() -> Dict[str, List[str]]:
+    """What is started, by the name it has in the table; the first is what the others are compared with."""
+    codecarbon = Path(sys.executable).parent / "codecarbon"
+    known = {
+        TRUE: [TRUE],
+        JOULEMAP_STAT: [str(JOULEMAP), "stat", "--", TRUE],
+        "python, no meter": [sys.executable, "-c", _PYTHON],
+        "pyJoules EnergyContext": [sys.executable, "-c", _PYJOULES],
+        "Zeus window": [sys.executable, "-c", _ZEUS],
+        "codecarbon monitor": [str(codecarbon), "monitor", "--offline", "--country-iso-code", "FRA", "--", TRUE],
+    }
+    perf = shutil.which("perf")
+    if perf:
+        known["perf stat -- true"] = _perf_command(perf)
+    return known
+
+
+def _failure(command: List[str], folder: str, environment: Dict[str, str]) -> str:
+    """The last line of what a failing command says; empty when it works. Also warms up what can be."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
+    except OSError as error:
+        return str(error.strerror)
+    if done.returncode == 0:
+        return ""
+    lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    return lines[-1]
+
+
+def _wall_ms(command: List[str], folder: str, environment: Dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return (time.perf_counter() - started) * 1e3
+
+
+def measure_here(rounds: int) -> Dict[str, Any]:
+    """Times of every round for every tool, and what failing tools said."""
+    with tempfile.TemporaryDirectory(prefix="joulemap-bench-startup-") as folder:
+        environment = {**os.environ, "HOME": folder}
+        known = commands()
+        failures = {name: _failure(command, folder, environment) for name, command in known.items()}
+        runnable = {name: command for name, command in known.items() if not failures[name]}
+        times_ms: Dict[str, List[float]] = {name: [] for name in runnable}
+        for _ in range(rounds):
+            for name, command in runnable.items():
+                times_ms[name].append(_wall_ms(command, folder, environment))
+    return {"times_ms": times_ms, "failures": {name: words for name, words in failures.items() if words}}
+
+
+def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
+    """The same where there are counters to be read."""
+    with scratch_folder("startup") as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, str(HERE / "startup.py"), str(rounds), str(result)]
+        run_on_simulated_machine(Path(folder) / "machine", command, Law().options(), mount=True, timeout_s=1800)
+        return json.loads(result.read_text(encoding="utf-8"))
+
+
+def extra_ms(measured: Dict[str, Any], name: str) -> List[float]:
+    """What a tool took longer than true, round by round."""
+    times = measured["times_ms"]
+    return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE])]
+
+
+def _cell(measured: Dict[str, Any], name: str) -> str:
+    if name in measured["failures"]:
+        return "fails"
+    return median_and_quartiles(extra_ms(measured, name), "{:.1f}")
+
+
+def measure(rounds: int) -> Dict[str, Any]:
+    """Both machines."""
+    return {"here": measure_here(rounds), "simulated": measure_on_simulated_machine(rounds), "rounds": rounds}
+
+
+def report(measured: Dict[str, Any]) -> Section:
+    """The table and the bar."""
+    machines = {"this machine": measured["here"], "simulated machine": measured["simulated"]}
+    names = [name for name in commands() if name != TRUE]
+    rows = [[name, *(_cell(machine, name) for machine in machines.values())] for name in names]
+    notes = [
+        f"true alone took {statistics.median(machine['times_ms'][TRUE]):.1f} ms on {where}."
+        for where, machine in machines.items()
+    ]
+    notes += [
+        f'{name} fails on {where}: "{words}".'
+        for where, machine in machines.items()
+        for name, words in machine["failures"].items()
+    ]
+    notes.append(
+        "On the simulated machine joulemap finds counters, waits for them to be renewed before and after (some "
+        "milliseconds) and reads them; this machine may have none, and then it estimates."
+    )
+    notes.append("Zeus imports pandas and scikit-learn and starts a Python process for every counter.")
+    notes.append("codecarbon imports pandas-sized dependencies and looks for GPUs; --offline spares it the network.")
+    bars = []
+    for where, machine in machines.items():
+        if JOULEMAP_STAT in machine["failures"]:
+            bars.append(Bar(f"start-up on {where}", f"{LIMIT_MS:.0f} ms", "fails", False))
+            continue
+        median_ms = statistics.median(extra_ms(machine, JOULEMAP_STAT))
+        bars.append(
+            Bar(f"start-up on {where}", f"{LIMIT_MS:.0f} ms over true", f"{median_ms:.1f} ms", median_ms <= LIMIT_MS)
+        )
+    return Section(
+        "Start-up",
+        f"How many milliseconds longer true takes under each tool: median (quartiles) of {measured['rounds']} rounds in "
+        "which the tools take turns, each compared with the true of its own round.",
+        [Table("Milliseconds over true", ["", *machines], rows)],
+        notes,
+        bars,
+    )
+
+
+if __name__ == "__main__":
+    complete_powercap_tree()
+    Path(sys.argv[2]).write_text(json.dumps(measure_here(int(sys.argv[1]))), encoding="utf-8")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the parts of the benchmark hand back, and how it looks on a terminal and in Markdown."""
+
+import statistics
+import textwrap
+from dataclasses import dataclass, field
+from typing import List, Sequence
+
+WIDTH = 110
+
+
+@dataclass
+class Table:
+    """Cells are text already; the first column names the row."""
+
+    title: str
+    columns: List[str]
+    rows: List[List[str]]
+
+
+@dataclass
+class Bar:
+    """What joulemap has to keep to."""
+
+    what: str
+    limit: str
+    measured: str
+    met: bool
+
+    @property
+    def verdict(self) -> str:
+        return "met" if self.met else "NOT MET"
+
+
+@dataclass
+class Section:
+    """One part of the benchmark, ready to be read."""
+
+    title: str
+    intro: str
+    tables: List[Table]
+    notes: List[str] = field(default_factory=list)
+    bars: List[Bar] = field(default_factory=list)
+
+
+def median_and_range(values: Sequence[float], form: str) -> str:
+    """ "+0.12 (+0.08 to +0.20)", with form such as "{:+.2f}"."""
+    middle = form.format(statistics.median(values))
+    if len(values) < 2:
+        return middle
+    return f"{middle} ({form.format(min(values))} to {form.format(max(values))})"
+
+
+def median_and_quartiles(values: Sequence[float], form: str) -> str:
+    """The same with the quartiles, for many values of which some are outliers."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
+
+
+def bars_table(bars: List[Bar]) -> Table:
+    """All bars in one table."""
+    rows = [[bar.what, bar.limit, bar.measured, bar.verdict] for bar in bars]
+    return Table("What joulemap has to keep to", ["bar", "limit", "measured", "verdict"], rows)
+
+
+def table_as_text(table: Table) -> str:
+    """Columns under one another, the first to the left and the others to the right."""
+    lines = [table.columns, *table.rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
+
+    def aligned(cells: List[str]) -> str:
+        parts = [cells[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:]))]
+        return "  " + "  ".join(parts).rstrip()
+
+    rule = "  " + "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join([f"  {table.title}", "", aligned(table.columns), rule, *map(aligned, table.rows)])
+
+
+def table_as_markdown(table: Table) -> str:
+    """The same for docs/."""
+
+    def line(cells: List[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    rule = "|---|" + "---:|" * (len(table.columns) - 1)
+    return "\n".join([f"**{table.title}**", "", line(table.columns), rule, *map(line, table.rows)])
+
+
+def section_as_text(section: Section) -> str:
+    """A section for the terminal."""
+    parts = [section.title.upper(), textwrap.fill(section.intro, WIDTH)]
+    parts += [table_as_text(table) for table in section.tables]
+    parts += [textwrap.fill(note, WIDTH, initial_indent="  - ", subsequent_indent="    ") for note in section.notes]
+    return "\n\n".join(parts[: 2 + len(section.tables)]) + "\n\n" + "\n".join(parts[2 + len(section.tables) :])
+
+
+def section_as_markdown(section: Section) -> str:
+    """A section for docs/."""
+    parts = [f"## {section.title}", section.intro, *map(table_as_markdown, section.tables)]
+    if section.notes:
+        parts.append("\n".join(f"- {note}" for note in section.notes))
+    return "\n\n".join(parts)

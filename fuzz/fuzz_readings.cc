@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any sequence of readings, in a window or out of it: the energy is finite and never negative, and a domain
+// table never counts more than it was given.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "model/channel_faults.h"
+#include "model/domain_table.h"
+#include "model/energy_window.h"
+
+namespace {
+
+class Bytes {
+ public:
+  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  std::uint8_t next() {
+    if (size_ == 0) return 0;
+    --size_;
+    return *data_++;
+  }
+  std::uint64_t next_u64() {
+    std::uint64_t value = 0;
+    for (int i = 0; i < 8; ++i) value = value << 8 | next();
+    return value;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace joulemap;
+  Bytes bytes(data, size);
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  const std::uint8_t shape = bytes.next();
+  channel.kind = (shape & 1) != 0 ? ChannelKind::gauge : ChannelKind::counter;
+  if ((shape & 2) != 0) channel.wrap_range = bytes.next_u64() >> (shape >> 3);
+  if ((shape & 4) != 0) channel.provenance = Provenance::estimated;
+
+  EnergyWindow window(channel);
+  std::int64_t now_ns = 1'000'000'000;
+  bool begun = false;
+  bool ended = false;
+  std::uint64_t raw = 0;
+  while (!bytes.empty()) {
+    const std::uint8_t action = bytes.next();
+    now_ns += static_cast<std::int64_t>(bytes.next()) * 100'000;
+    if (action < 16 && !begun) {
+      window.begin(now_ns);
+      begun = true;
+    } else if (action < 32 && begun && !ended) {
+      window.end(now_ns);
+      ended = true;
+    } else {
+      raw = (action & 1) != 0 ? bytes.next_u64() : raw + bytes.next() * 1000u;
+      const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodes : 0);
+      window.observe({raw, now_ns, now_ns + 1000, code});
+    }
+  }
+  const ChannelEnergy energy = window.result();
+  if (energy.joules) {
+    JOULEMAP_CHECK(std::isfinite(*energy.joules) && *energy.joules >= 0, "impossible energy");
+    JOULEMAP_CHECK(std::isfinite(energy.uncertainty_j) && energy.uncertainty_j >= 0,
+                   "impossible uncertainty");
+  } else {
+    JOULEMAP_CHECK(!energy.reason.empty(), "no energy and no reason");
+  }
+  static_cast<void>(describe_faults(energy));
+  const std::vector<ChannelEnergy> channels(2, energy);
+  const DomainTable table = make_domain_table(channels, 1);
+  if (table.totals.measured_j) JOULEMAP_CHECK(*table.totals.measured_j <= *energy.joules, "counted twice");
+  return 0;
+}

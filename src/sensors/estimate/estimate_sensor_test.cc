@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/estimate/estimate_sensor.h"
+
+#include <gtest/gtest.h>
+
+#include "sensors/estimate/machine_description.h"
+#include "support/sysroots.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::sensors {
+namespace {
+
+TEST(MachineDescription, FindsPackagesLimitsAndMemory) {
+  const MachineDescription machine = describe_machine(SystemRoot{sysroot("intel-2socket")}, 8);
+  EXPECT_EQ(machine.packages, 2);
+  ASSERT_EQ(machine.limit_w.size(), 2u);
+  EXPECT_DOUBLE_EQ(machine.limit_w[1].value(), 125);
+  EXPECT_NEAR(machine.memory_gib.value(), 187.5, 0.1);
+}
+
+TEST(PowerModel, UsesThePowerLimitWhereItIsKnown) {
+  const std::vector<PackageModel> models =
+      package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}});
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_DOUBLE_EQ(models[0].limit_w, 95);
+  EXPECT_NE(models[0].formula.find("its power limit"), std::string::npos);
+}
+
+TEST(PowerModel, IsLessCertainWithoutALimit) {
+  const PackageModel with =
+      package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
+  const PackageModel without =
+      package_models({.packages = 1, .threads = 8, .limit_w = {}, .memory_gib = {}})[0];
+  EXPECT_DOUBLE_EQ(without.limit_w, 28);
+  EXPECT_GT(without.relative_uncertainty, with.relative_uncertainty);
+}
+
+TEST(PowerModel, SharesTheMemoryOverThePackagesAndClaimsNoneWhenItIsUnknown) {
+  const auto model = memory_model({.packages = 2, .threads = 8, .limit_w = {}, .memory_gib = 116});
+  ASSERT_TRUE(model);
+  EXPECT_DOUBLE_EQ(model->power_w, (16 * 0.2 + 100 * 0.1) / 2);
+  EXPECT_FALSE(memory_model({.packages = 1, .threads = 1, .limit_w = {}, .memory_gib = {}}));
+}
+
+TEST(Estimate, IsLabelledAndCarriesItsFormula) {
+  const Probe probe = probe_estimate(ProbeContext(SystemRoot{sysroot("no-sensors")}));
+  ASSERT_EQ(probe.status.state, SensorState::estimated);
+  ASSERT_EQ(probe.status.channels.size(), 2u);
+  for (const Channel& channel : probe.status.channels) {
+    EXPECT_EQ(channel.provenance, Provenance::estimated);
+    EXPECT_FALSE(channel.model.empty());
+    EXPECT_GT(channel.relative_uncertainty, 0);
+  }
+}
+
+TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
+  const TemporaryDirectory directory;
+  const auto write_ticks = [&](int busy) {
+    directory.write("proc/stat",
+                    "cpu  " + std::to_string(busy) + " 0 0 1000 0 0 0 0 0 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\n");
+  };
+  write_ticks(1000);
+  const Probe probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
+  ASSERT_EQ(probe.status.channels.size(), 1u);  // no meminfo: no memory
+  std::vector<Reading> before(1);
+  std::vector<Reading> after(1);
+  probe.sensor->read(before);
+  write_ticks(1400);  // four seconds of one CPU: two of the machine
+  probe.sensor->read(after);
+  // Busy power is 0.8 x 3.5 W x 2 threads; what the idle power adds in this short time is next to nothing.
+  EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
+}
+
+TEST(Estimate, SaysWhatItMissesWhenThereIsNoProc) {
+  const TemporaryDirectory directory;
+  const Probe probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
+  EXPECT_EQ(probe.status.state, SensorState::absent);
+  EXPECT_NE(probe.status.reason.find("/proc/stat"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors

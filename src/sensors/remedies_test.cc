@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/remedies.h"
+
+#include <gtest/gtest.h>
+
+#include "sensors/backends.h"
+#include "sensors/host_kind.h"
+#include "support/sysroots.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::sensors {
+namespace {
+
+const HostKind kBareMetal{"bare metal", "", false};
+const HostKind kContainer{"bare metal", "docker", false};
+
+TEST(Remedies, NameTheProgramAndTheCapability) {
+  const std::string remedy = remedy_for_denied_powercap(kBareMetal, "/opt/joulemap");
+  EXPECT_NE(remedy.find("setcap cap_dac_read_search,cap_perfmon+ep /opt/joulemap"), std::string::npos);
+  EXPECT_NE(remedy.find("0440"), std::string::npos);
+  EXPECT_NE(remedy_for_denied_perf_event(kBareMetal, "").find("setcap cap_perfmon+ep"), std::string::npos);
+}
+
+TEST(Remedies, NeverOpenRaplToEverybodyWithoutNamingPlatypus) {
+  for (const HostKind& host : {kBareMetal, kContainer}) {
+    EXPECT_NE(remedy_for_denied_powercap(host, "").find("PLATYPUS"), std::string::npos);
+  }
+  const std::string perf = remedy_for_denied_perf_event(kBareMetal, "");
+  EXPECT_NE(perf.find("perf_event_paranoid"), std::string::npos);
+  EXPECT_NE(perf.find("PLATYPUS"), std::string::npos);
+  for (const char* forbidden : {"0444", "a+r", "o+r", "777"}) {
+    EXPECT_EQ(remedy_for_denied_powercap(kBareMetal, "").find(forbidden), std::string::npos) << forbidden;
+  }
+}
+
+TEST(Remedies, NameTheFlagOfTheContainerInsideOne) {
+  EXPECT_NE(remedy_for_denied_powercap(kContainer, "").find("--security-opt"), std::string::npos);
+  EXPECT_NE(remedy_for_denied_perf_event(kContainer, "").find("--cap-add PERFMON"), std::string::npos);
+}
+
+TEST(HostKind, TellsVirtualMachinesFromBareMetal) {
+  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("no-sensors")}).machine,
+            "virtual machine (Amazon EC2 m5.large)");
+  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
+}
+
+TEST(HostKind, RecognisesContainersAndWsl) {
+  const TemporaryDirectory directory;
+  directory.write("proc/1/cgroup", "0::/kubepods/burstable/pod1/abc\n");
+  directory.write("proc/version", "Linux version 5.15.0-microsoft-standard-WSL2\n");
+  const HostKind host = find_host_kind(SystemRoot{directory.path()});
+  EXPECT_EQ(host.container, "kubernetes");
+  EXPECT_EQ(host.machine, "virtual machine (WSL)");
+}
+
+TEST(Backends, AreChosenByNameInTheOrderOfPreference) {
+  const auto chosen = choose_backends("estimate, powercap");
+  ASSERT_TRUE(chosen.has_value());
+  ASSERT_EQ(chosen->size(), 2u);
+  EXPECT_EQ((*chosen)[0]->name, "powercap");
+  EXPECT_EQ(choose_backends("")->size(), sensor_backends().size());
+}
+
+TEST(Backends, RefuseANameThatDoesNotExistAndListTheOthers) {
+  const auto chosen = choose_backends("powercap,rapl");
+  ASSERT_FALSE(chosen.has_value());
+  EXPECT_EQ(chosen.error().code, ErrorCode::usage);
+  EXPECT_NE(chosen.error().remedy.find("perf_event, powercap, hwmon, estimate"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors

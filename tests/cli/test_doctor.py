@@ -1,0 +1,127 @@
+"""joulemap doctor: what it says about each fake machine, and its JSON contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+MACHINES = [
+    "amd-zen4", "frozen-counter", "garbage", "intel-2socket", "mmio-duplicate",
+    "no-permission", "no-sensors", "psys-laptop", "wrap",
+]  # fmt: skip
+
+
+def sensor(report: dict, name: str) -> dict:
+    return next(candidate for candidate in report["sensors"] if candidate["name"] == name)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_sensor_has_a_state_and_a_reason_on_every_machine(joulemap, sysroots, machine):
+    outcome = joulemap("doctor", "--json", "--sysroot", sysroots / machine)
+    assert outcome.code == 0
+    report = outcome.json
+    assert report["schema"] == "joulemap.doctor/1"
+    assert [entry["name"] for entry in report["sensors"]] == ["perf_event", "powercap", "hwmon", "estimate"]
+    for entry in report["sensors"]:
+        assert entry["state"] in {"measured", "estimated", "denied", "absent"}
+        assert entry["reason"]
+        assert "remedy" in entry
+        assert bool(entry["channels"]) == (entry["state"] in {"measured", "estimated"})
+        for channel in entry["channels"]:
+            assert channel["unit"] in {"J", "W"}
+            assert channel["kind"] in {"counter", "gauge"}
+
+
+def test_the_real_machine_gets_a_verdict(joulemap):
+    outcome = joulemap("doctor")
+    assert outcome.code == 0
+    assert outcome.out.startswith("joulemap ")
+    assert not outcome.err
+
+
+def test_sysroot_is_taken_before_and_after_the_verb(joulemap, sysroots):
+    machine = sysroots / "intel-2socket"
+    before = joulemap("--sysroot", machine, "doctor", "--json")
+    after = joulemap("doctor", "--sysroot", machine, "--json")
+    assert before.json == after.json
+
+
+def test_two_sockets_show_four_counters(joulemap, sysroots):
+    report = joulemap("doctor", "--json", "--sysroot", sysroots / "intel-2socket").json
+    names = {channel["name"] for channel in sensor(report, "powercap")["channels"]}
+    assert names == {"package-0", "package-1", "dram-0", "dram-1"}
+
+
+def test_a_virtual_machine_is_told_that_it_has_none(joulemap, sysroots):
+    report = joulemap("doctor", "--json", "--sysroot", sysroots / "no-sensors").json
+    assert "virtual machine" in sensor(report, "powercap")["reason"]
+    assert report["host"]["virtual"] is True
+    assert sensor(report, "estimate")["state"] == "estimated"
+
+
+def test_control_characters_of_a_file_never_reach_the_terminal(joulemap, sysroots):
+    for flags in ([], ["--json"]):
+        assert "\x1b" not in joulemap("doctor", "--sysroot", sysroots / "garbage", *flags).out
+
+
+def test_an_empty_machine_is_no_error(joulemap, tmp_path):
+    report = joulemap("doctor", "--json", "--sysroot", tmp_path).json
+    assert {entry["state"] for entry in report["sensors"]} == {"absent"}
+
+
+def test_unknown_sensors_and_verbs_are_wrong_usage(joulemap):
+    assert joulemap("doctor", "--sensors", "rapl").code == 2
+    assert joulemap("docter").code == 2
+    assert joulemap().code == 2
+    assert joulemap("doctor", "--", "true").code == 2
+    assert joulemap("--help").code == 0
+    assert joulemap("--version").out.startswith("joulemap ")
+
+
+def test_output_goes_to_a_file_when_asked(joulemap, tmp_path):
+    target = tmp_path / "doctor.json"
+    outcome = joulemap("doctor", "--json", "-o", target)
+    assert outcome.code == 0 and not outcome.out
+    assert json.loads(target.read_text())["schema"] == "joulemap.doctor/1"
+    assert joulemap("doctor", "-o", tmp_path / "no" / "such" / "folder").code == 1
+
+
+def test_a_full_disk_is_not_taken_for_success(joulemap):
+    with open("/dev/full", "w") as full:
+        process = subprocess.run([*joulemap_command(joulemap), "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert process.returncode == 1
+    assert "No space left" in process.stderr
+
+
+def joulemap_command(joulemap) -> list[str]:
+    return [str(joulemap.__closure__[0].cell_contents / "joulemap")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv to lose rights")
+def test_a_user_without_permission_is_told_the_exact_line(binaries, sysroots, public_directory):
+    machine = public_directory / "machine"
+    shutil.copytree(sysroots / "no-permission", machine, symlinks=True)
+    for counter in machine.glob("sys/class/powercap/*/energy_uj"):
+        counter.chmod(0o400)
+    program = shutil.copy(binaries / "joulemap", public_directory / "joulemap")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    process = subprocess.run(
+        [*nobody, program, "doctor", "--json", "--sysroot", machine], capture_output=True, text=True, cwd="/"
+    )
+    powercap = sensor(json.loads(process.stdout), "powercap")
+    assert powercap["state"] == "denied"
+    assert "energy_uj" in powercap["reason"] and "ermission denied" in powercap["reason"]
+    assert f"setcap cap_dac_read_search,cap_perfmon+ep {program}" in powercap["remedy"] or "--security-opt" in powercap["remedy"]
+    assert "PLATYPUS" in powercap["remedy"]
+
+    stat = subprocess.run(
+        [*nobody, program, "stat", "--json", "--sysroot", machine, "--", "true"], capture_output=True, text=True, cwd="/"
+    )
+    run = json.loads(stat.stdout)
+    assert stat.returncode == 0
+    assert {domain["provenance"] for domain in run["runs"][0]["domains"]} == {"estimated"}
+    assert "sensor_denied" in {diagnostic["code"] for diagnostic in run["diagnostics"]}

@@ -1,0 +1,131 @@
+"""joulemap stat on the simulated machine: the energy against the truth, with every fault a counter can have.
+
+The bounds here are loose enough for a busy machine; the benchmark (`make bench`) states the real accuracy.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from truth import Truth
+
+BUSY = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
+
+
+class Simulation:
+    def __init__(self, report: dict, truth: Truth) -> None:
+        self.report = report
+        self.run = report["runs"][0]
+        self.truth = truth
+        self.start_ns = self.run["start_monotonic_ns"]
+        self.end_ns = self.start_ns + round(self.run["elapsed_s"] * 1e9)
+        self.codes = {entry["code"] for entry in self.run["diagnostics"] + report["diagnostics"]}
+
+    def domain(self, name: str) -> dict:
+        return next(domain for domain in self.run["domains"] if domain["name"] == name)
+
+    def true_joules(self, name: str) -> float:
+        return self.truth.joules(name, self.start_ns, self.end_ns)
+
+    def error(self, name: str) -> float:
+        return self.domain(name)["joules"] / self.true_joules(name) - 1
+
+
+@pytest.fixture
+def simulate(binaries: Path, memory_directory: Path):
+    """Runs a command under joulemap stat on a simulated machine with the given flags."""
+
+    def run(*flags: object, seconds: float = 2.0, stat_flags: tuple = ()) -> Simulation:
+        root = memory_directory / "machine"
+        machine = [binaries / "joulemap-simulated-machine", "--root", root, *flags, "--"]
+        stat = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
+        load = [sys.executable, "-c", BUSY.format(seconds)]
+        command = [str(word) for word in [*machine, *stat, *load]]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert process.returncode == 0, process.stderr
+        return Simulation(json.loads(process.stdout), Truth(str(root / "truth.csv")))
+
+    return run
+
+
+def test_the_energy_of_a_load_is_the_truth(simulate):
+    simulation = simulate()
+    for name in ("package-0", "core-0", "dram-0"):
+        assert abs(simulation.error(name)) < 0.01
+    assert simulation.run["measured_j"] == pytest.approx(
+        simulation.domain("package-0")["joules"] + simulation.domain("dram-0")["joules"]
+    )
+    assert simulation.run["estimated_j"] is None
+
+
+def test_two_sockets_and_a_platform_are_added_once(simulate):
+    simulation = simulate("--sockets", 2, "--psys")
+    assert abs(simulation.error("psys")) < 0.01
+    assert simulation.run["measured_j"] == pytest.approx(simulation.domain("psys")["joules"])
+    assert simulation.domain("package-1")["part_of"] == "psys"
+
+
+def test_a_counter_that_wraps_many_times_loses_nothing(simulate):
+    simulation = simulate("--wrap-uj", 20_000_000)
+    assert simulation.true_joules("package-0") > 40  # it wrapped
+    assert abs(simulation.error("package-0")) < 0.01
+
+
+@pytest.mark.parametrize("fault", ["--tear", "--replace"])
+def test_half_written_and_replaced_files_do_not_disturb_the_sum(simulate, fault):
+    simulation = simulate(fault)
+    assert abs(simulation.error("package-0")) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("--freeze-at", "counter_frozen"),
+        ("--vanish-at", "sensor_vanished"),
+        ("--garbage-at", "garbage_reading"),
+        ("--deny-at", "sensor_denied"),
+    ],
+)
+def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
+    simulation = simulate(fault, 1.2, "--fault-zone", "intel-rapl:0", seconds=2.5)
+    assert code in simulation.codes
+    package = simulation.domain("package-0")
+    truth = simulation.true_joules("package-0")
+    assert 0 < package["joules"] < 0.9 * truth
+    assert package["joules"] + package["uncertainty_j"] > 0.85 * truth  # the interval allows for what is missing
+    assert abs(simulation.error("dram-0")) < 0.01  # the other counters are as good as ever
+
+
+@pytest.mark.parametrize("fault", ["--reset-at", "--back-at"])
+def test_a_reset_costs_one_moment_and_is_told(simulate, fault):
+    simulation = simulate(fault, 1.0, seconds=2.0)
+    assert "counter_reset" in simulation.codes
+    assert simulation.error("package-0") == pytest.approx(0, abs=0.06)
+    assert simulation.domain("package-0")["joules"] <= 1.01 * simulation.true_joules("package-0")
+
+
+def test_a_command_shorter_than_the_refresh_is_never_zero(binaries, memory_directory):
+    root = memory_directory / "machine"
+    command = [
+        binaries / "joulemap-simulated-machine", "--root", root, "--",
+        binaries / "joulemap", "stat", "-r", "20", "--json", "--sysroot", root, "--", "true",
+    ]  # fmt: skip
+    process = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
+    runs = json.loads(process.stdout)["runs"]
+    for run in runs:
+        package = next(domain for domain in run["domains"] if domain["name"] == "package-0")
+        assert package["joules"] is None or package["joules"] > 0
+    assert sum(domain["joules"] is not None for run in runs for domain in run["domains"]) > len(runs)
+
+
+def test_the_interval_says_how_the_estimate_is_made(simulate):
+    simulation = simulate(stat_flags=("--sensors", "estimate"))
+    package = simulation.domain("package-0")
+    assert package["provenance"] == "estimated"
+    assert "W" in package["model"]
+    assert simulation.run["measured_j"] is None
+    assert "only_estimated" in simulation.codes

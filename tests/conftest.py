@@ -1,0 +1,70 @@
+"""What the tests of the program share: how to run it, and machines to run it on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Path:
+    """Where the programs under test are; JOULEMAP_BUILD names another build (a sanitizer's, say)."""
+    return ROOT / os.environ.get("JOULEMAP_BUILD", "build") / "bin"
+
+
+@pytest.fixture(scope="session")
+def sysroots() -> Path:
+    return ROOT / "tests" / "sysroots"
+
+
+class Outcome:
+    """How a run of joulemap ended."""
+
+    def __init__(self, process: subprocess.CompletedProcess) -> None:
+        self.code = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    @property
+    def json(self) -> dict:
+        """The last line of stdout."""
+        return json.loads(self.out.rstrip("\n").split("\n")[-1])
+
+
+@pytest.fixture
+def joulemap(binaries: Path):
+    """Runs the program: joulemap("stat", "--", "true")."""
+
+    def run(*arguments: object, **options: object) -> Outcome:
+        command = [str(binaries / "joulemap"), *map(str, arguments)]
+        return Outcome(subprocess.run(command, capture_output=True, text=True, timeout=120, **options))
+
+    return run
+
+
+@pytest.fixture
+def public_directory():
+    """A folder that other users may enter, unlike pytest's own."""
+    path = Path(tempfile.mkdtemp(prefix="joulemap-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def memory_directory():
+    """A folder in memory, where a simulated machine can write a thousand times a second."""
+    parent = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    path = Path(tempfile.mkdtemp(prefix="joulemap-", dir=parent))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks every #include under src/ against the folder table of ARCHITECTURE.md, so that the page cannot go stale.
+
+The table names each folder of src/ and the folders it may use besides itself, base and model. The CMake links must say the
+same. Exits 1 and lists what breaks the rule.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EVERYBODY = {"base", "model"}
+ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
+INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
+LINK = re.compile(r"joulemap_(\w+)")
+
+
+def read_table() -> dict[str, set[str]]:
+    """Folder -> folders it may use, from the table of ARCHITECTURE.md."""
+    table: dict[str, set[str]] = {}
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        if row := ROW.match(line):
+            uses = set(re.findall(r"\w+", row["uses"]))
+            table[row[1]] = uses
+    for folder, uses in table.items():
+        if "all" in uses:
+            uses |= set(table)
+        # base knows nobody; model only base.
+        uses |= {"base"} if folder == "model" else set() if folder == "base" else EVERYBODY
+        uses.add(folder)
+    return table
+
+
+def check_folders(table: dict[str, set[str]]) -> list[str]:
+    present = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    problems = [f"src/{name} is not in the table of ARCHITECTURE.md" for name in sorted(present - set(table))]
+    return problems + [f"ARCHITECTURE.md names src/{name}, which does not exist" for name in sorted(set(table) - present)]
+
+
+def check_includes(table: dict[str, set[str]]) -> list[str]:
+    problems = []
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix not in {".h", ".cc"}:
+            continue
+        folder = path.relative_to(ROOT / "src").parts[0]
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = INCLUDE.match(line)
+            if not include or include[1] not in table:
+                continue
+            if include[1] not in table.get(folder, set()):
+                where = path.relative_to(ROOT)
+                problems.append(f"{where}:{number}: {folder} may not include {include[1]}/ (table in ARCHITECTURE.md)")
+    return problems
+
+
+def check_links(table: dict[str, set[str]]) -> list[str]:
+    problems = []
+    for folder, uses in table.items():
+        text = (ROOT / "src" / folder / "CMakeLists.txt").read_text()
+        _, _, links = text.partition("LINKS")
+        for name in LINK.findall(links.partition(")")[0]):
+            if name in table and name not in uses:
+                problems.append(f"src/{folder}/CMakeLists.txt links joulemap_{name}, which the table does not allow")
+    return problems
+
+
+def main() -> int:
+    table = read_table()
+    if not table:
+        print("check_layers: no folder table found in ARCHITECTURE.md", file=sys.stderr)
+        return 1
+    problems = check_folders(table)
+    problems += check_includes(table)
+    if not problems:
+        problems += check_links(table)
+    for problem in problems:
+        print(f"check_layers: {problem}", file=sys.stderr)
+    print(f"check_layers: {len(table)} folders, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
