@@ -87,7 +87,6 @@ def test_half_written_and_replaced_files_do_not_disturb_the_sum(simulate, fault)
         ("--freeze-at", "counter_frozen"),
         ("--vanish-at", "sensor_vanished"),
         ("--garbage-at", "garbage_reading"),
-        ("--deny-at", "sensor_denied"),
     ],
 )
 def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
@@ -98,6 +97,11 @@ def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
     assert 0 < package["joules"] < 0.9 * truth
     assert package["joules"] + package["uncertainty_j"] > 0.85 * truth  # the interval allows for what is missing
     assert abs(simulation.error("dram-0")) < 0.01  # the other counters are as good as ever
+
+
+def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulate):
+    simulation = simulate("--deny-at", 1.0)
+    assert abs(simulation.error("package-0")) < 0.01
 
 
 @pytest.mark.parametrize("fault", ["--reset-at", "--back-at"])
