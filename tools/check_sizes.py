@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that files stay of a size that people enjoy: headers up to 150 lines, sources up to 350, and 110 columns.
+"""Checks that files stay of a size that people enjoy: headers up to 150 lines, sources up to 350, and lines that fit.
 
 A file that needs more stands in ALLOWED with its reason; the list may only shrink.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = {".h": 150, ".cc": 350, ".py": 350}
-WIDTH = {".h": 130, ".cc": 130, ".py": 120}
+WIDTH = {".h": 110, ".cc": 110, ".py": 125}
 ALLOWED: dict[str, str] = {}
 
 

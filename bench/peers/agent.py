@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One peer in a process of its own, driven over a pipe; run as: agent.py NAME JSON-OF-SETTINGS.
 
-A process for each peer keeps them from disturbing one another, lets their CPU time be told apart, and a peer that
-raises does not end the benchmark. For each line on standard input (prepare, begin, end) one line of JSON comes back.
-Everything that can be done before the window is done in prepare, as far as the peer's interface allows.
+A process for each peer keeps them from disturbing one another, lets their CPU time be told apart, and a peer
+that raises does not end the benchmark. For each line on standard input (prepare, begin, end) one line of JSON
+comes back. What can be done before the window is done in prepare, as far as the peer's interface allows.
 """
 
 import json
@@ -43,7 +43,7 @@ class PyJoules:
 
 
 class Zeus:
-    """Zeus: reads the counters at both ends of a window; a helper process for each counter counts the wraps."""
+    """Zeus: reads the counters at both ends; a helper process for each counter counts the wraps."""
 
     def __init__(self, settings: Dict[str, Any]) -> None:
         from zeus.monitor import ZeusMonitor
@@ -51,7 +51,7 @@ class Zeus:
         self._monitor = ZeusMonitor(gpu_indices=[])
 
     def prepare(self) -> None:
-        """The first window starts the helpers, which import all of Zeus again: not inside of a window of ours."""
+        """The first window starts the helpers, which import all of Zeus again: not in a window of ours."""
         self._monitor.begin_window("trial")
         self._monitor.end_window("trial")
         _wait_until_children_rest()
@@ -63,7 +63,8 @@ class Zeus:
         result = self._monitor.end_window("load")
         if result.cpu_energy is None:
             raise RuntimeError("cpu_energy is None")
-        return {"package_j": result.cpu_energy[0], "dram_j": result.dram_energy[0] if result.dram_energy else None}
+        dram_j = result.dram_energy[0] if result.dram_energy else None
+        return {"package_j": result.cpu_energy[0], "dram_j": dram_j}
 
 
 class CodeCarbon:
@@ -79,7 +80,7 @@ class CodeCarbon:
         self._tracker: Any = None
 
     def prepare(self) -> None:
-        """A tracker lives for one run; finding its hardware is what takes long and can be done beforehand."""
+        """A tracker lives for one run; finding its hardware takes long and can be done beforehand."""
         self._tracker = self._new()
         self._tracker.get_detected_hardware()
 
@@ -94,7 +95,11 @@ class CodeCarbon:
         return {"package_j": data.cpu_energy * JOULES_PER_KWH, "dram_j": None}
 
 
-PEERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {"pyjoules": PyJoules, "zeus": Zeus, "codecarbon": CodeCarbon}
+PEERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
+    "pyjoules": PyJoules,
+    "zeus": Zeus,
+    "codecarbon": CodeCarbon,
+}
 
 
 def _wait_until_children_rest(most_s: float = 60) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loads: busy processes that say when they began and ended. Run as a script, this is one such process.
 
-The processes are started early and wait for the word, so that starting Python is not part of what is measured.
+The processes are started early and wait for the word: starting Python is not part of what is measured.
 """
 
 import subprocess
@@ -63,10 +63,15 @@ class LoadProcesses:
     """As many waiting processes as there are CPUs."""
 
     def __init__(self, cpus: int) -> None:
-        command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
         self._cpus = cpus
         self._processes = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(cpus)
+            subprocess.Popen(
+                [sys.executable, "-I", "-S", str(Path(__file__).resolve())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(cpus)
         ]
         self._run([("sleep", 0.0)] * cpus)  # now they have all started
 

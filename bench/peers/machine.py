@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of the benchmark: the real one, described in words, and the simulated one, started for a command.
+"""The machines of the benchmark: the real one, in words, and the simulated one, started for a command.
 
-The simulated machine is what makes an error in per cent possible: it shows counters that every tool reads in its
-usual place, /sys/class/powercap, and writes down what the truth was.
+The simulated machine is what makes an error in per cent possible: it shows counters that every tool reads in
+their usual place, /sys/class/powercap, and writes down what the truth was.
 """
 
 import os
@@ -37,7 +37,7 @@ class MachineFailed(Exception):
 
 
 class Law(NamedTuple):
-    """How the simulated package draws power: idle + (max - idle) * utilisation ** gamma, and its stated limit."""
+    """How the simulated package draws power: idle + (max - idle) * utilisation ** gamma."""
 
     idle_w: float = 18
     max_w: float = 95
@@ -53,7 +53,7 @@ class Law(NamedTuple):
 
 
 def scratch_folder(purpose: str) -> "tempfile.TemporaryDirectory[str]":
-    """A folder that is gone afterwards; in memory where possible, as a disk's journal holds up the counters."""
+    """A folder that is gone afterwards; in memory if possible: a disk's journal holds up the counters."""
     shared_memory = Path("/dev/shm")
     parent: Optional[str] = str(shared_memory) if os.access(shared_memory, os.W_OK) else None
     return tempfile.TemporaryDirectory(prefix=f"joulemap-bench-{purpose}-", dir=parent)
@@ -66,7 +66,11 @@ def run_on_simulated_machine(
     program = [str(SIMULATED_MACHINE), "--root", str(root), *(["--mount"] if mount else []), *options]
     try:
         done = subprocess.run(
-            [*program, "--", *command], timeout=timeout_s, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [*program, "--", *command],
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
     except subprocess.TimeoutExpired as error:
         raise MachineFailed(f"no end after {error.timeout:.0f} s: {' '.join(command)}") from error
@@ -86,7 +90,7 @@ def check_permission() -> None:
 def complete_powercap_tree(powercap: Path = Path("/sys/class/powercap")) -> None:
     """Adds the link that sysfs gives every device and that codecarbon goes through to find the zones.
 
-    The simulator leaves it out, and codecarbon gives up without it; that would be our fault and not codecarbon's.
+    Where the simulator leaves it out, codecarbon gives up; that would be our fault and not codecarbon's.
     """
     link = powercap / "intel-rapl" / "subsystem"
     if not link.is_symlink():
@@ -103,7 +107,8 @@ def _cpu_model() -> str:
 def describe_this_machine() -> Dict[str, str]:
     """What a reader needs to place the figures; nothing that would name the machine."""
     kernel = re.match(r"[0-9.]+", platform.release())
-    flags = re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    flags = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)
     return {
         "cpu": _cpu_model(),
         "cpus": str(os.cpu_count()),

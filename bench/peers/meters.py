@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The meters as the scene holds them: joulemap, and the peers behind agent.py, with the same four calls.
 
-send_* and await_* are apart so that all meters open and close their windows at the same time, none having to wait
-for another.
+send_* and await_* are apart so that all meters open and close their windows at the same time, none having to
+wait for another.
 """
 
 import json

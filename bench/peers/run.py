@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """joulemap beside its peers: start-up, accuracy, estimates, cost while measuring.
 
-Needs root, as the simulated machine shows its counters at /sys in a mount namespace of its own. Exit codes: 0 all bars
-of joulemap are met, 1 some are not, 77 the simulated machine is not permitted here.
+Needs root, as the simulated machine shows its counters at /sys in a mount namespace of its own. Exit
+codes: 0 all bars of joulemap are met, 1 some are not, 77 the simulated machine is not permitted here.
 """
 
 import argparse
@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import accuracy
+import accuracy_report
+import cost_report
 import estimate
 import startup
-from document import markdown
+from document import markdown, shortfalls
 from machine import (
     EXIT_NOT_PERMITTED,
     JOULEMAP,
@@ -27,7 +29,7 @@ from machine import (
     check_permission,
     describe_this_machine,
 )
-from tables import Bar, Section, bars_table, section_as_text, table_as_text
+from tables import Bar, Section, as_list, bars_table, section_as_text, table_as_text
 
 
 def _say(text: str) -> None:
@@ -36,8 +38,8 @@ def _say(text: str) -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="shorter loads and fewer rounds, for a first look")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="shorter loads and fewer rounds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a document")
     return parser.parse_args()
@@ -67,8 +69,8 @@ def _measure(quick: bool) -> Dict[str, Any]:
 def _sections(figures: Dict[str, Any]) -> List[Section]:
     return [
         startup.report(figures["startup"]),
-        accuracy.report(figures["accuracy"]),
-        accuracy.report_cost(figures["accuracy"]),
+        accuracy_report.report(figures["accuracy"]),
+        cost_report.report(figures["accuracy"]),
         estimate.report(figures["estimate"]),
     ]
 
@@ -94,11 +96,13 @@ def main() -> int:
     sections = _sections(figures)
     bars: List[Bar] = [bar for section in sections for bar in section.bars]
     print("\n\n".join([*map(section_as_text, sections), table_as_text(bars_table(bars))]))
+    short = shortfalls(sections, bars)
+    if short:
+        print(f"\n  Where joulemap falls short\n\n{as_list(short)}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
-        text = markdown(sections, bars, figures["machine"], figures["versions"], figures)
-        options.markdown.write_text(text, encoding="utf-8")
+        options.markdown.write_text(markdown(sections, bars, figures), encoding="utf-8")
     return 0 if all(bar.met for bar in bars) else 1
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens on the simulated machine: all meters measure the same loads at the same time.
 
-Run as a script on that machine: scene.py PLAN.json RESULT.json. In each round all meters open their windows, the load
-runs, all close them. The truth is looked up afterwards, by others, from the instants that are written down here.
+Run as a script on that machine: scene.py PLAN.json RESULT.json. In each round all meters open their
+windows, the load runs, all close them. The truth is looked up afterwards, from the instants that are
+written down here.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
@@ -18,13 +20,19 @@ from meters import Agent, Joulemap, cpu_s
 Meter = Union[Joulemap, Agent]
 
 PACKAGE = Path("/sys/class/powercap/intel-rapl:0")
+QUIET_SHARE = 0.1  # of all CPUs; the simulator alone takes some hundredths
 
 
 class Round(NamedTuple):
-    """One load; with wrap_ahead_j, it starts when the package's counter is that far from its end."""
+    """One load.
+
+    It starts when the machine is quiet, or after patience_s; with wrap_ahead_j, when the package's counter is
+    that far from its end.
+    """
 
     load: str
     seconds: float
+    patience_s: float = 0
     wrap_ahead_j: Optional[float] = None
 
 
@@ -67,6 +75,33 @@ def _burn_until_wrap_is_near(loads: LoadProcesses, left_j: float) -> None:
         last_uj = now_uj
 
 
+def _idle_s() -> float:
+    """Idle seconds of all CPUs together."""
+    fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+
+
+def _wait_for_quiet(cpus: int, most_s: float) -> None:
+    """Others may be at work on this machine: their time counts as load, so give them a while to finish."""
+    deadline = time.monotonic() + most_s
+    while time.monotonic() < deadline:
+        began, idle_s = time.monotonic(), _idle_s()
+        time.sleep(0.5)
+        if _idle_s() - idle_s > (1 - QUIET_SHARE) * cpus * (time.monotonic() - began):
+            return
+
+
+def _open_windows(meters: List[Meter]) -> None:
+    """joulemap first: it has a process to start, and the others' windows would be open meanwhile."""
+    for kind in (Joulemap, Agent):
+        for meter in meters:
+            if isinstance(meter, kind):
+                meter.send_begin()
+        for meter in meters:
+            if isinstance(meter, kind):
+                meter.await_begun()
+
+
 def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
     return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
 
@@ -74,12 +109,10 @@ def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
 def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
     for meter in meters:
         meter.prepare()
+    _wait_for_quiet(os.cpu_count() or 1, this.patience_s)
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
-    for meter in meters:
-        meter.send_begin()
-    for meter in meters:
-        meter.await_begun()
+    _open_windows(meters)
     before = _cpu_of(meters)
     span: LoadSpan = loads.run(this.load, this.seconds)
     after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
@@ -120,7 +153,8 @@ def play(
 ) -> Scene:
     """The outer side: starts a simulated machine, plays the rounds on it, and returns everything.
 
-    files are written under the machine's root before the meters start; "{root}" in a joulemap option is that root.
+    files are written under the machine's root before the meters start; "{root}" in an option of joulemap
+    is that root.
     """
     with scratch_folder("scene") as name:
         folder = Path(name)
@@ -133,8 +167,10 @@ def play(
         ]
         plan = {"mount": mount, "root": str(root), "files": files or {}, "meters": placed, "rounds": rounds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        command = [sys.executable, str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
-        truth = run_on_simulated_machine(root, command, [*law.options(), *(options or [])], mount)
+        inner = [str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        truth = run_on_simulated_machine(
+            root, [sys.executable, *inner], [*law.options(), *(options or [])], mount
+        )
         return Scene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
 
 

@@ -41,20 +41,26 @@ class Section:
     tables: List[Table]
     notes: List[str] = field(default_factory=list)
     bars: List[Bar] = field(default_factory=list)
+    shortfalls: List[str] = field(default_factory=list)  # where joulemap does badly, bar or no bar
 
 
-def median_and_range(values: Sequence[float], form: str) -> str:
-    """ "+0.12 (+0.08 to +0.20)", with form such as "{:+.2f}"."""
-    middle = form.format(statistics.median(values))
-    if len(values) < 2:
-        return middle
-    return f"{middle} ({form.format(min(values))} to {form.format(max(values))})"
+def median_and_spread(values: Sequence[float], form: str) -> str:
+    """Median, and half of the distance from the smallest to the largest: "+0.12 +-0.06" for "{:+.2f}"."""
+    spread = (max(values) - min(values)) / 2
+    return f"{form.format(statistics.median(values))} +-{form.replace('+', '').format(spread)}"
 
 
 def median_and_quartiles(values: Sequence[float], form: str) -> str:
-    """The same with the quartiles, for many values of which some are outliers."""
+    """Median and quartiles, for many values of which some are outliers."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
+
+
+def as_list(texts: Sequence[str]) -> str:
+    """A list for the terminal."""
+    return "\n".join(
+        textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in texts
+    )
 
 
 def bars_table(bars: List[Bar]) -> Table:
@@ -69,8 +75,8 @@ def table_as_text(table: Table) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
 
     def aligned(cells: List[str]) -> str:
-        parts = [cells[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:]))]
-        return "  " + "  ".join(parts).rstrip()
+        others = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:])]
+        return "  " + "  ".join([cells[0].ljust(widths[0]), *others]).rstrip()
 
     rule = "  " + "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join([f"  {table.title}", "", aligned(table.columns), rule, *map(aligned, table.rows)])
@@ -88,10 +94,10 @@ def table_as_markdown(table: Table) -> str:
 
 def section_as_text(section: Section) -> str:
     """A section for the terminal."""
-    parts = [section.title.upper(), textwrap.fill(section.intro, WIDTH)]
-    parts += [table_as_text(table) for table in section.tables]
-    parts += [textwrap.fill(note, WIDTH, initial_indent="  - ", subsequent_indent="    ") for note in section.notes]
-    return "\n\n".join(parts[: 2 + len(section.tables)]) + "\n\n" + "\n".join(parts[2 + len(section.tables) :])
+    parts = [section.title.upper(), textwrap.fill(section.intro, WIDTH), *map(table_as_text, section.tables)]
+    if section.notes:
+        parts.append(as_list(section.notes))
+    return "\n\n".join(parts)
 
 
 def section_as_markdown(section: Section) -> str:

@@ -2,9 +2,9 @@
 #include "model/energy_accumulator.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.h"
+#include "base/quadrature.h"
 
 namespace joulemap {
 namespace {
@@ -110,7 +110,7 @@ void EnergyAccumulator::add_gauge(const Point& point) noexcept {
   const double from_w = static_cast<double>(last_->raw) * scale_;
   const double to_w = static_cast<double>(point.raw) * scale_;
   tally_.joules += 0.5 * (from_w + to_w) * elapsed_s;
-  tally_.variation_j = std::hypot(tally_.variation_j, 0.5 * (to_w - from_w) * elapsed_s);
+  tally_.variation_j = in_quadrature(tally_.variation_j, 0.5 * (to_w - from_w) * elapsed_s);
   if (point.raw != last_->raw) {
     ++tally_.steps;
     last_step_ = EnergyStep{last_->time_ns, point.time_ns, tally_.joules};

@@ -2,9 +2,9 @@
 #include "model/energy_window.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.h"
+#include "base/quadrature.h"
 
 namespace joulemap {
 namespace {
@@ -129,11 +129,11 @@ double EnergyWindow::uncertainty_j(const ChannelEnergy& energy, bool begin_inter
     return channel_.relative_uncertainty * *energy.joules + missing_j;
   }
   const double step_j = power_w * energy.refresh_s;
-  const double edges_j = std::hypot((begin_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j,
-                                    (end_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j);
+  const double edges_j = in_quadrature((begin_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j,
+                                       (end_interpolated ? kEdgeInterpolated : kEdgeAsRead) * step_j);
   const double quantum_j =
       channel_.kind == ChannelKind::counter ? channel_.scale : channel_.scale * elapsed_s;
-  return std::hypot(edges_j, quantum_j, energy.tally.variation_j) + missing_j;
+  return in_quadrature(edges_j, quantum_j, energy.tally.variation_j) + missing_j;
 }
 
 ChannelEnergy EnergyWindow::result() const {

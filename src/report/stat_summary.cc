@@ -2,8 +2,8 @@
 #include "report/stat_summary.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/quadrature.h"
 #include "statistics/mean_interval.h"
 
 namespace joulemap::report {
@@ -37,7 +37,7 @@ StatSummary summarize_domain(const std::string& name, std::span<const StatRun> r
   if (!interval) return summary;
   const double mean_uncertainty_j = uncertainty_sum_j / static_cast<double>(joules.size());
   double half_width_j = interval->half_width.value_or(mean_uncertainty_j);
-  if (interval->half_width && estimated) half_width_j = std::hypot(half_width_j, mean_uncertainty_j);
+  if (interval->half_width && estimated) half_width_j = in_quadrature(half_width_j, mean_uncertainty_j);
   summary.mean_j = interval->mean;
   summary.low_j = std::max(interval->mean - half_width_j, 0.0);
   summary.high_j = interval->mean + half_width_j;

@@ -36,9 +36,12 @@ std::string title(const StatResult& result) {
   } else if (result.watched_pid) {
     subject = fmt::format("the machine while process {} ran", *result.watched_pid);
   }
-  const std::string runs =
-      result.runs.size() > 1 ? fmt::format(" (mean of {} runs, 95 % interval)", result.runs.size()) : "";
-  return fmt::format("\n Energy of {}{}\n\n", subject, runs);
+  std::string out = fmt::format("\n Energy of {}\n", subject);
+  if (result.runs.size() > 1) {
+    out += fmt::format(" mean of {} runs, +- half of its {:.0f} % interval\n", result.runs.size(),
+                       100 * result.interval);
+  }
+  return out + "\n";
 }
 
 // What a row says of its origin.

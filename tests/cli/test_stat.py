@@ -282,9 +282,8 @@ def test_what_measuring_cost_is_part_of_the_result(joulemap):
 def test_a_closed_stdout_does_not_kill_the_tool(binaries):
     reader, writer = os.pipe()
     os.close(reader)
-    process = subprocess.run(
-        [binaries / "joulemap", "stat", "--json", "--", "sh", "-c", "exit 4"], stdout=writer, stderr=subprocess.PIPE, text=True
-    )
+    command = [binaries / "joulemap", "stat", "--json", "--", "sh", "-c", "exit 4"]
+    process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert process.returncode == 4
     assert "Broken pipe" in process.stderr

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of accuracy: how far each tool is off, and why."""
+
+import statistics
+from typing import Any, Dict, List, Optional
+
+from accuracy import LOADS, METERS, SECONDS_PER_WRAP, results_of
+from tables import Bar, Section, Table, median_and_spread
+
+LIMIT_PERCENT = 0.5
+LIMIT_HOLDS_FOR_S = 10.0
+
+_WHY = [
+    "joulemap reads the counters every 20 ms, so that no wrap escapes it, and interpolates between the "
+    "renewals around each end of its window.",
+    "pyJoules subtracts two readings (EnergyState.compute_energy) and never looks at max_energy_range_uj: "
+    "right until the counter wraps, then short by its range for every wrap, which mostly leaves a "
+    "negative energy.",
+    "Zeus reads at both ends and adds the wraps that a helper process has counted (RaplWraparoundTracker: "
+    "a look every second, every 0.1 s within 100 J of the counter's end). A window that begins or ends "
+    "between a wrap and the helper's next look is off by the whole range; these loads seldom meet that "
+    "moment.",
+    "codecarbon adds the range once for each of its own readings (RAPLFile.delta). Those come every 15 s by "
+    "default, so a shorter load has a single one, at its end, and all wraps but one are lost; with "
+    "measure_power_secs=1 it sees each of them. Its start() goes on for some milliseconds after its first "
+    "reading, and its stop() leaves out the last reading when the one before is less than 50 ms old, which "
+    "loads of a whole number of seconds would meet and these do not.",
+    "codecarbon counts no DRAM: rapl_include_dram is off by default, and when it is on, DRAM zones below a "
+    "package are left out as if the package's figure held them (tried). Its RAM figure is a constant by the "
+    "number of modules, and not shown.",
+]
+
+
+def _energy_text(joules: float) -> str:
+    return f"{joules * 1e-3:.1f} kJ" if abs(joules) >= 1e4 else f"{joules:.1f} J"
+
+
+def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
+    if any(result.get("error") for result in results):
+        return "fails"
+    values = [result[f"{domain}_j"] for result in results if result.get(f"{domain}_j") is not None]
+    if len(values) < len(results):
+        return "none"
+    if min(values) < 0:
+        return _energy_text(min(values))
+    return median_and_spread([result[key] for result in results], "{:+.2f}")
+
+
+def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) -> Table:
+    rows = [
+        [plan.name, *(_error_cell(results_of(measured, load, plan.name), domain, key) for load in LOADS)]
+        for plan in METERS
+    ]
+    return Table(title, ["error in %", *LOADS], rows)
+
+
+def _failures(measured: Dict[str, Any]) -> List[str]:
+    found: Dict[str, None] = {}  # as a set that keeps the order
+    for load in LOADS:
+        for plan in METERS:
+            for result in results_of(measured, load, plan.name):
+                if result.get("error"):
+                    found[f'{plan.name} fails: "{result["error"]}".'] = None
+    return list(found)
+
+
+def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
+    errors = [result.get("package_error_percent") for result in results_of(measured, load, "joulemap")]
+    known = [error for error in errors if error is not None]
+    return statistics.median(known) if known and len(known) == len(errors) else None
+
+
+def _bars(measured: Dict[str, Any]) -> List[Bar]:
+    # Windows take as long to open whatever the load's length: half of the load, twice the error.
+    limit = LIMIT_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
+    bars = []
+    for load in LOADS:
+        error = _median_error(measured, load)
+        shown = "no figure" if error is None else f"{error:+.2f} %"
+        met = error is not None and abs(error) <= limit
+        bars.append(Bar(f"error of package energy, {load}", f"{limit:.1f} %", shown, met))
+    return bars
+
+
+def _inside(result: Dict[str, Any]) -> bool:
+    return abs(result["package_j"] - result["package_own_true_j"]) <= result["package_uncertainty_j"]
+
+
+def _interval_note(measured: Dict[str, Any]) -> List[str]:
+    results = [result for load in LOADS for result in results_of(measured, load, "joulemap")]
+    told = [result for result in results if result.get("package_uncertainty_j") is not None]
+    if not told:
+        return []
+    widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in told]
+    return [
+        "joulemap states an interval: the truth over its own window lay inside in "
+        f"{sum(map(_inside, told))} of {len(told)} runs; its half width was {min(widths):.2f} to "
+        f"{max(widths):.2f} % of the energy. The others state none."
+    ]
+
+
+def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
+    notes = []
+    for names, who in [(["joulemap"], "joulemap's"), ([plan.name for plan in METERS[1:]], "the others'")]:
+        results = [result for load in LOADS for name in names for result in results_of(measured, load, name)]
+        windows = [result for result in results if "opened_early_ms" in result]
+        if windows:
+            early_ms = statistics.median(window["opened_early_ms"] for window in windows)
+            late_ms = statistics.median(window["closed_late_ms"] for window in windows)
+            notes.append(
+                f"Windows: {who} were opened {early_ms:.1f} ms before the load and closed {late_ms:.1f} ms "
+                "after it (median)."
+            )
+    gaps_ms = [repetition["longest_gap_ms"] for load in LOADS for repetition in measured["loads"][load]]
+    notes.append(
+        f"The simulator's longest time without renewing the counters was {max(gaps_ms):.0f} ms (median of "
+        f"the runs' longest: {statistics.median(gaps_ms):.1f} ms), as others use this machine; it should "
+        "be 1 ms."
+    )
+    return notes
+
+
+def report(measured: Dict[str, Any]) -> Section:
+    """The tables of errors and the bar."""
+    loads = (
+        "Loads: steady is one busy process; bursts is one that is busy for 70 ms and sleeps for 30 ms; "
+        "full keeps all CPUs busy. With many wraps the counter starts again about every "
+        f"{SECONDS_PER_WRAP:.0f} s under the steady load; with one wrap it has the range of real counters, "
+        "262 kJ, and its end comes in the middle of the steady load. Energies in place of per cent are "
+        "negative results, as the tool gave them."
+    )
+    return Section(
+        "Accuracy",
+        f"Energy of a load of about {measured['seconds']:.0f} s, against the truth: median +- half of the "
+        f"range of {measured['repetitions']} repetitions. All tools measure the same load at the same "
+        "time, each in a process of its own, started and warmed up beforehand. All windows are opened "
+        "before the load and closed after it, joulemap's first, so the first table holds the few "
+        "milliseconds in which the others open theirs. The second compares each tool with the truth over "
+        "its own window: from the return of its begin call to its end call, for joulemap the life of its "
+        "command.",
+        [
+            _error_table(measured, "Package, truth over the load", "package", "package_error_percent"),
+            _error_table(
+                measured, "Package, truth over the tool's own window", "package", "package_own_error_percent"
+            ),
+            _error_table(
+                measured, "DRAM, truth over the tool's own window", "dram", "dram_own_error_percent"
+            ),
+        ],
+        [loads, *_failures(measured), *_WHY, *_interval_note(measured), *_arrangement_notes(measured)],
+        _bars(measured),
+    )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What measuring costs, from the same rounds as accuracy."""
+
+import statistics
+from typing import Any, Dict, List
+
+from accuracy import METERS, results_of
+from tables import Section, Table, median_and_spread
+
+LOADS = ["idle", "steady"]
+
+
+def _shares(measured: Dict[str, Any], load: str, meter: str) -> List[float]:
+    return [
+        repetition["meters"][meter]["cpu_s"] / repetition["seconds"] for repetition in measured["loads"][load]
+    ]
+
+
+def _cells(measured: Dict[str, Any], load: str, meter: str) -> List[str]:
+    if any(result.get("error") for result in results_of(measured, load, meter)):
+        return ["fails", "fails"]
+    shares = _shares(measured, load, meter)
+    percent = [100 * share for share in shares]
+    return [f"{statistics.median(shares) * 3600:.1f}", median_and_spread(percent, "{:.3f}")]
+
+
+def _shortfalls(measured: Dict[str, Any]) -> List[str]:
+    own = statistics.median(_shares(measured, "idle", "joulemap"))
+    cheaper = [
+        f"{plan.name} {statistics.median(_shares(measured, 'idle', plan.name)) * 3600:.1f} s"
+        for plan in METERS[1:]
+        if statistics.median(_shares(measured, "idle", plan.name)) < own
+    ]
+    if not cheaper:
+        return []
+    return [
+        f"While it measures, joulemap uses more CPU time ({own * 3600:.1f} s per hour) than "
+        f"{', '.join(cheaper)}: it reads every 20 ms, they once a second or not at all."
+    ]
+
+
+def report(measured: Dict[str, Any]) -> Section:
+    """The table of CPU time."""
+    columns = [text for load in LOADS for text in (f"{load}: CPU s per hour", f"{load}: % of a CPU")]
+    rows = [
+        [plan.name, *(cell for load in LOADS for cell in _cells(measured, load, plan.name))]
+        for plan in METERS
+    ]
+    results = results_of(measured, "idle", "joulemap")
+    stated = [100 * result["overhead"]["share"] for result in results if "overhead" in result]
+    notes = [
+        "CPU time of the meter's processes and helpers, seen from outside by their CPU clocks between the "
+        "load's two ends: start-up and the calls that begin and end are not in it. A Python process that "
+        "only waits uses none, so nothing is taken off.",
+        *(
+            [f"joulemap says of itself, idle: {median_and_spread(stated, '{:.3f}')} % of a CPU."]
+            if stated
+            else []
+        ),
+        "pyJoules does nothing between its two readings, which is why it costs nothing and cannot see a "
+        "wrap.",
+        "The simulated counters are ordinary files, which joulemap reads twice to be sure of them; those "
+        "of the kernel it reads once. A real counter costs a register read in the kernel besides.",
+    ]
+    return Section(
+        "Cost while measuring",
+        f"What each tool uses while the load runs: median +- half of the range of {measured['repetitions']} "
+        f"repetitions of about {measured['seconds']:.0f} s, on an idle machine and under the steady load.",
+        [Table("CPU time", ["", *columns], rows)],
+        notes,
+        shortfalls=_shortfalls(measured),
+    )
