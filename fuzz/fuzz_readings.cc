@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       window.end(now_ns);
       ended = true;
     } else {
-      raw = (action & 1) != 0 ? bytes.next_u64() : raw + bytes.next() * 1000u;
+      raw = (action & 1) != 0 ? bytes.next_u64() : raw + std::uint64_t{1000} * bytes.next();
       const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodes : 0);
       window.observe({raw, now_ns, now_ns + 1000, code});
     }

@@ -19,7 +19,7 @@ LOADS = ["steady", "bursts", "full", "many wraps", "one wrap"]
 # Not whole seconds: codecarbon's last periodic reading would always fall on the very end, which hurts it.
 BEYOND_S = 0.2
 STEP_S = 0.3
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 SECONDS_PER_WRAP = 2.0
 REAL_RANGE_UJ = 262_143_328_850  # max_energy_range_uj of most Intel packages: 2**32 units of 61 uJ
 
@@ -30,17 +30,18 @@ def _seconds(base_s: float, repetition: int) -> float:
 
 def _plain_scene(base_s: float, repetitions: int, law: Law) -> Scene:
     rounds = [
-        Round(load, _seconds(base_s, repetition), PATIENCE_S)
+        Round(load, _seconds(base_s, repetition))
         for repetition in range(repetitions)
         for load in ["steady", "bursts", "full", "idle"]
     ]
-    return play(METERS, rounds, law)
+    return play(METERS, rounds, law, patience_s=PATIENCE_S)
 
 
 def _scene_of_many_wraps(base_s: float, repetitions: int, law: Law, power_w: float) -> Scene:
     wrap_uj = round(power_w * SECONDS_PER_WRAP * 1e6)
-    rounds = [Round("steady", _seconds(base_s, repetition), PATIENCE_S) for repetition in range(repetitions)]
-    return play(METERS, rounds, law, ["--wrap-uj", str(wrap_uj), "--start-uj", str(wrap_uj // 2)])
+    rounds = [Round("steady", _seconds(base_s, repetition)) for repetition in range(repetitions)]
+    options = ["--wrap-uj", str(wrap_uj), "--start-uj", str(wrap_uj // 2)]
+    return play(METERS, rounds, law, options, patience_s=PATIENCE_S)
 
 
 def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:

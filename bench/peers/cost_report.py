@@ -25,16 +25,17 @@ def _cells(measured: Dict[str, Any], load: str, meter: str) -> List[str]:
 
 
 def _shortfalls(measured: Dict[str, Any]) -> List[str]:
-    own = statistics.median(_shares(measured, "idle", "joulemap"))
-    cheaper = [
-        f"{plan.name} {statistics.median(_shares(measured, 'idle', plan.name)) * 3600:.1f} s"
-        for plan in METERS[1:]
-        if statistics.median(_shares(measured, "idle", plan.name)) < own
-    ]
+    medians = {
+        plan.name: 3600 * statistics.median(_shares(measured, "idle", plan.name))
+        for plan in METERS
+        if not any(result.get("error") for result in results_of(measured, "idle", plan.name))
+    }
+    own = medians.pop("joulemap", 0.0)
+    cheaper = [f"{name} ({used:.1f} s)" for name, used in medians.items() if used < own]
     if not cheaper:
         return []
     return [
-        f"While it measures, joulemap uses more CPU time ({own * 3600:.1f} s per hour) than "
+        f"While it measures, joulemap uses more CPU time ({own:.1f} s per hour) than "
         f"{', '.join(cheaper)}: it reads every 20 ms, they once a second or not at all."
     ]
 

@@ -23,8 +23,6 @@ SIMULATED_MACHINE = PROGRAMS / "joulemap-simulated-machine"
 sys.path.insert(0, str(REPOSITORY / "tests" / "simulated_machine"))
 from truth import Truth  # noqa: E402  the path above is where it lives
 
-__all__ = ["Truth"]
-
 EXIT_NOT_PERMITTED = 77
 
 

@@ -24,15 +24,10 @@ QUIET_SHARE = 0.1  # of all CPUs; the simulator alone takes some hundredths
 
 
 class Round(NamedTuple):
-    """One load.
-
-    It starts when the machine is quiet, or after patience_s; with wrap_ahead_j, when the package's counter is
-    that far from its end.
-    """
+    """One load; with wrap_ahead_j, it starts when the package's counter is that far from its end."""
 
     load: str
     seconds: float
-    patience_s: float = 0
     wrap_ahead_j: Optional[float] = None
 
 
@@ -81,14 +76,20 @@ def _idle_s() -> float:
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
-def _wait_for_quiet(cpus: int, most_s: float) -> None:
-    """Others may be at work on this machine: their time counts as load, so give them a while to finish."""
-    deadline = time.monotonic() + most_s
-    while time.monotonic() < deadline:
+def _wait_for_quiet(most_s: float) -> float:
+    """Others may be at work on this machine, and their time counts as load: gives them a while to finish.
+
+    Returns how much of the while is left.
+    """
+    cpus = os.cpu_count() or 1
+    while most_s > 0:
         began, idle_s = time.monotonic(), _idle_s()
         time.sleep(0.5)
-        if _idle_s() - idle_s > (1 - QUIET_SHARE) * cpus * (time.monotonic() - began):
-            return
+        waited_s = time.monotonic() - began
+        if _idle_s() - idle_s > (1 - QUIET_SHARE) * cpus * waited_s:
+            break
+        most_s -= waited_s
+    return most_s
 
 
 def _open_windows(meters: List[Meter]) -> None:
@@ -107,9 +108,6 @@ def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
 
 
 def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
-    for meter in meters:
-        meter.prepare()
-    _wait_for_quiet(os.cpu_count() or 1, this.patience_s)
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
     _open_windows(meters)
@@ -135,7 +133,12 @@ def play_here(plan_path: Path, result_path: Path) -> None:
     loads = LoadProcesses(os.cpu_count() or 1)
     meters = _open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
     try:
-        rounds = [_play(Round(*this), meters, loads) for this in plan["rounds"]]
+        rounds, patience_s = [], plan["patience_s"]
+        for this in plan["rounds"]:
+            for meter in meters:
+                meter.prepare()
+            patience_s = _wait_for_quiet(patience_s)
+            rounds.append(_play(Round(*this), meters, loads))
     finally:
         for meter in meters:
             meter.close()
@@ -150,11 +153,12 @@ def play(
     options: Optional[List[str]] = None,
     mount: bool = True,
     files: Optional[Dict[str, str]] = None,
+    patience_s: float = 0,
 ) -> Scene:
     """The outer side: starts a simulated machine, plays the rounds on it, and returns everything.
 
-    files are written under the machine's root before the meters start; "{root}" in an option of joulemap
-    is that root.
+    files are written under the machine's root before the meters start; "{root}" in an option of joulemap is
+    that root. Rounds start when the machine is quiet, or when patience_s in all are used up.
     """
     with scratch_folder("scene") as name:
         folder = Path(name)
@@ -165,7 +169,14 @@ def play(
             else plan
             for plan in meters
         ]
-        plan = {"mount": mount, "root": str(root), "files": files or {}, "meters": placed, "rounds": rounds}
+        plan = {
+            "mount": mount,
+            "root": str(root),
+            "files": files or {},
+            "patience_s": patience_s,
+            "meters": placed,
+            "rounds": rounds,
+        }
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         inner = [str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
         truth = run_on_simulated_machine(

@@ -45,10 +45,9 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : state_(std::move(value)) {}  // NOLINT(google-explicit-constructor): reads as `return value;`
-  Result(Error error)
-      : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor): reads as `return error;`
+  // Implicit, so that both `return value;` and `return error;` read as they should.
+  Result(T value) : state_(std::move(value)) {}      // NOLINT
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }

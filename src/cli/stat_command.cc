@@ -120,11 +120,15 @@ Result<StatResult> measure(const StatFlags& flags, sampling::Meter& meter, int& 
   result.watched_pid = flags.pid;
   for (int run = 0; run < flags.repeat; ++run) {
     Result<sampling::StatOutcome> outcome = sampling::measure_once(meter, *signals, options);
-    if (!outcome) {
+    if (!outcome && run == 0) {
       if (!flags.command.empty() && outcome.error().code != ErrorCode::usage) {
         start_failure = exit_code_of_start_failure(outcome.error());
       }
       return std::move(outcome).error();
+    }
+    if (!outcome) {  // it could be started before: what was measured then is good
+      result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
+      break;
     }
     result.runs.push_back(std::move(outcome->run));
     if (outcome->interrupted) break;

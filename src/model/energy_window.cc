@@ -33,6 +33,11 @@ double share_of(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns) 
   return std::clamp(static_cast<double>(time_ns - from_ns) / static_cast<double>(to_ns - from_ns), 0.0, 1.0);
 }
 
+// Seen within a good part of a refresh: then it is the first step that followed, and its moment is known.
+bool is_well_timed(const EnergyStep& step, std::int64_t refresh_ns) {
+  return step.time_ns - step.not_before_ns <= refresh_ns / 2;
+}
+
 }  // namespace
 
 void EnergyWindow::observe(const Reading& reading) noexcept {
@@ -46,13 +51,7 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   if (accumulator_.tally().steps == steps_before) return;
 
   const EnergyStep step = *accumulator_.last_step();
-  if (previous) {
-    const std::int64_t interval_ns = step.time_ns - previous->time_ns;
-    const std::int64_t blur_ns =
-        (step.time_ns - step.not_before_ns) + (previous->time_ns - previous->not_before_ns);
-    if (blur_ns * 2 <= interval_ns)
-      shortest_refresh_ns_ = std::min(interval_ns, shortest_refresh_ns_.value_or(interval_ns));
-  }
+  if (previous) learn_refresh(*previous, step);
   if (!begin_ns_) {
     step_before_begin_ = step;
   } else if (!step_after_begin_) {
@@ -77,32 +76,56 @@ void EnergyWindow::end(std::int64_t time_ns) noexcept {
   steps_at_end_ = accumulator_.tally().steps;
 }
 
+void EnergyWindow::learn_refresh(const EnergyStep& previous, const EnergyStep& step) noexcept {
+  const std::int64_t interval_ns = step.time_ns - previous.time_ns;
+  const std::int64_t blur_ns =
+      (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
+  if (blur_ns * 2 > interval_ns) return;
+  const std::int64_t known_ns = refresh_ns().value_or(interval_ns);
+  if (interval_ns > known_ns + known_ns / 2) return;                     // it skipped a step
+  if (interval_ns * 2 < known_ns) refresh_sum_ns_ = refresh_count_ = 0;  // the earlier ones did
+  refresh_sum_ns_ += interval_ns;
+  ++refresh_count_;
+}
+
+std::optional<std::int64_t> EnergyWindow::refresh_ns() const {
+  if (refresh_count_ == 0) return std::nullopt;
+  return refresh_sum_ns_ / refresh_count_;
+}
+
 bool EnergyWindow::is_settled() const noexcept {
   if (!interpolates()) return true;
-  if (!end_ns_) return shortest_refresh_ns_.has_value();
-  return step_after_end_.has_value() ||
-         !shortest_refresh_ns_;  // without a refresh there is nothing to wait for
+  if (end_ns_) return step_after_end_.has_value() || refresh_count_ == 0;
+  return refresh_count_ > 0 && (step_before_begin_ || step_after_begin_);
 }
 
 double EnergyWindow::refresh_s() const {
-  if (shortest_refresh_ns_) return seconds(*shortest_refresh_ns_);
+  if (const auto known_ns = refresh_ns()) return seconds(*known_ns);
   const std::uint64_t steps = steps_at_end_ - tally_at_begin_.steps;
   if (steps == 0) return channel_.refresh_s;
   return std::max(channel_.refresh_s, seconds(*end_ns_ - *begin_ns_) / static_cast<double>(steps));
 }
 
 double EnergyWindow::joules_at_begin(bool& interpolated) const {
-  interpolated = interpolates() && shortest_refresh_ns_ && step_before_begin_ && step_after_begin_;
+  interpolated = interpolates() && refresh_count_ > 0 && step_after_begin_;
   if (!interpolated) return joules_at_begin_;
-  const double share = share_of(*begin_ns_, step_before_begin_->time_ns, step_after_begin_->time_ns);
-  return step_before_begin_->joules + share * (step_after_begin_->joules - step_before_begin_->joules);
+  const EnergyStep& after = *step_after_begin_;
+  if (step_before_begin_) {
+    const double share = share_of(*begin_ns_, step_before_begin_->time_ns, after.time_ns);
+    return step_before_begin_->joules + share * (after.joules - step_before_begin_->joules);
+  }
+  interpolated = is_well_timed(after, *refresh_ns());
+  if (!interpolated) return joules_at_begin_;
+  const double share = share_of(*begin_ns_, after.time_ns - *refresh_ns(), after.time_ns);
+  return joules_at_begin_ + share * (after.joules - joules_at_begin_);
 }
 
 double EnergyWindow::joules_at_end(bool& interpolated) const {
-  interpolated = interpolates() && shortest_refresh_ns_ && step_after_end_;
+  interpolated = interpolates() && refresh_count_ > 0 && step_after_end_ &&
+                 is_well_timed(*step_after_end_, *refresh_ns());
   if (!interpolated) return joules_at_end_;
   // The value read at the end was renewed one refresh before the step that followed.
-  const std::int64_t renewed_ns = step_after_end_->time_ns - *shortest_refresh_ns_;
+  const std::int64_t renewed_ns = step_after_end_->time_ns - *refresh_ns();
   const double share = share_of(*end_ns_, renewed_ns, step_after_end_->time_ns);
   return joules_at_end_ + share * (step_after_end_->joules - joules_at_end_);
 }

@@ -32,9 +32,13 @@ class EnergyWindow {
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
-  // Before begin: the refresh is known and the last step was seen. After end: the step that follows was seen.
-  // Gauges and estimates are always settled: their value at the edge is the value.
+  // Whether dense reading can stop. Before end: the refresh is known, and a step on either side of begin was
+  // seen. After end: the step that follows was seen, or there is no refresh to wait for. Gauges and estimates
+  // are always settled: their value at the edge is the value.
   bool is_settled() const noexcept;
+
+  // How often the counter is renewed, once that was seen.
+  std::optional<std::int64_t> refresh_ns() const;
 
   std::uint64_t steps() const { return accumulator_.tally().steps; }
   // Energy so far, uncorrected: for interval lines.
@@ -49,6 +53,7 @@ class EnergyWindow {
   double refresh_s() const;
   double joules_at_begin(bool& interpolated) const;
   double joules_at_end(bool& interpolated) const;
+  void learn_refresh(const EnergyStep& previous, const EnergyStep& step) noexcept;
   void judge_missing_time(ChannelEnergy& energy) const;
   double uncertainty_j(const ChannelEnergy& energy, bool begin_interpolated, bool end_interpolated) const;
 
@@ -64,7 +69,9 @@ class EnergyWindow {
   std::optional<EnergyStep> step_after_begin_;
   std::optional<EnergyStep> last_step_before_end_;
   std::optional<EnergyStep> step_after_end_;
-  std::optional<std::int64_t> shortest_refresh_ns_;  // between two steps whose moments are known well
+  // Intervals between steps whose moments are known well; those that skipped a step are left out.
+  std::int64_t refresh_sum_ns_ = 0;
+  std::int64_t refresh_count_ = 0;
 };
 
 }  // namespace joulemap

@@ -36,20 +36,22 @@ Channel package() {
   return channel;
 }
 
-// As the meter does it: densely before, every 20 ms within, densely after.
+// As the meter does it: finely before, densely at the beginning, every 20 ms within, finely after.
 ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns) {
   EnergyWindow window(package());
   std::int64_t now_ns = begin_ns - 4 * kMillisecond_ns;
   for (; now_ns < begin_ns; now_ns += 100 * kMicrosecond_ns) window.observe(counter.at(now_ns));
   window.observe(counter.at(begin_ns));
   window.begin(begin_ns);
-  for (now_ns = begin_ns + 20 * kMillisecond_ns; now_ns < end_ns; now_ns += 20 * kMillisecond_ns) {
-    window.observe(counter.at(now_ns));
+  while (now_ns < end_ns) {
+    const bool dense = !window.is_settled() && now_ns < begin_ns + 250 * kMillisecond_ns;
+    now_ns += dense ? kMillisecond_ns : 20 * kMillisecond_ns;
+    if (now_ns < end_ns) window.observe(counter.at(now_ns));
   }
   window.observe(counter.at(end_ns));
   window.end(end_ns);
-  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 5 * kMillisecond_ns;
-       now_ns += 100 * kMicrosecond_ns) {
+  const std::int64_t fine_ns = std::max(100 * kMicrosecond_ns, window.refresh_ns().value_or(0) / 20);
+  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 150 * kMillisecond_ns; now_ns += fine_ns) {
     window.observe(counter.at(now_ns));
   }
   return window.result();
@@ -98,6 +100,15 @@ TEST(EnergyWindow, StatesAnUncertaintyThatHolds) {
     }
     EXPECT_GE(within, kTrials * 95 / 100);
   }
+}
+
+TEST(EnergyWindow, InterpolatesACounterThatIsRenewedEveryTenthOfASecond) {
+  const SteppingCounter gpu{
+      .watts = 700, .refresh_ns = 100 * kMillisecond_ns, .phase_ns = 37 * kMillisecond_ns};
+  const ChannelEnergy energy = measure(gpu, kStart_ns, kStart_ns + 1'000 * kMillisecond_ns);
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // as read, the edges alone are worth up to 70 J each
+  EXPECT_NEAR(energy.refresh_s, 0.1, 0.002);
 }
 
 TEST(EnergyWindow, GivesNoNumberForACounterThatNeverMoves) {

@@ -15,11 +15,15 @@ constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
 // Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
 constexpr double kHighPower_w = 1000;
 
-// Two steps of a counter that is renewed every millisecond, and one more for luck; slower ones are not waited
-// for.
+// Before the window: two steps of a counter that is renewed every millisecond, and one more for luck.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kSettleAtMost_ns = 5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kDensePeriod_ns = 100 * kNanosecondsPerMicrosecond;
+constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
+// Slower counters show their steps at the beginning of the window, at a millisecond each.
+constexpr std::int64_t kDensePeriod_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kDenseAtMost_ns = 250 * kNanosecondsPerMillisecond;
+// After the window: the next step of a slow counter, unless the window is so long that it does not matter.
+constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
 
 std::int64_t period_for(std::span<const Channel> channels) {
   std::int64_t period_ns = kLongestPeriod_ns;
@@ -68,12 +72,23 @@ bool Meter::all_settled() const {
                      [](const EnergyWindow& window) { return window.is_settled(); });
 }
 
-void Meter::read_until_settled(std::int64_t most_ns) {
-  const std::int64_t deadline_ns = monotonic_ns() + most_ns;
+void Meter::read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
   while (!all_settled() && monotonic_ns() < deadline_ns) {
-    sleep_until(monotonic_ns() + kDensePeriod_ns);
+    sleep_until(monotonic_ns() + period_ns);
     read_all();
   }
+}
+
+std::int64_t Meter::period_ns() const {
+  const bool dense = !all_settled() && monotonic_ns() < begin_ns_ + kDenseAtMost_ns;
+  return dense ? std::min(kDensePeriod_ns, period_ns_) : period_ns_;
+}
+
+std::int64_t Meter::slowest_refresh_ns() const {
+  std::int64_t slowest_ns = 0;
+  for (const EnergyWindow& window : windows_)
+    slowest_ns = std::max(slowest_ns, window.refresh_ns().value_or(0));
+  return slowest_ns;
 }
 
 void Meter::prepare() {
@@ -81,7 +96,7 @@ void Meter::prepare() {
   windows_.reserve(channels_.size());
   for (const Channel& channel : channels_) windows_.emplace_back(channel);
   read_all();
-  read_until_settled(kPrepareAtMost_ns);
+  read_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
 }
 
 void Meter::begin() {
@@ -100,7 +115,11 @@ void Meter::end() {
   end_ns_ = monotonic_ns();
   own_cpu_at_end_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.end(end_ns_);
-  read_until_settled(kSettleAtMost_ns);
+  const std::int64_t refresh_ns = slowest_refresh_ns();
+  if (refresh_ns * kRefreshesThatDoNotMatter < end_ns_ - begin_ns_) return;
+  const std::int64_t wait_ns =
+      std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
+  read_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kDensePeriod_ns));
 }
 
 double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }

@@ -7,7 +7,7 @@
 //   meter->prepare();                       // a few milliseconds: finds the counters' own steps
 //   meter->begin();
 //   ... meter->sample() every meter->period_ns() ...
-//   meter->end();                           // again a few milliseconds, after the window
+//   meter->end();                           // waits for the next step of the counters, after the window
 //   DomainTable table = meter->result();
 //
 // It can be used for one window after another. Between begin and end it holds constant memory, however long
@@ -43,8 +43,9 @@ class Meter {
 
   std::span<const SensorStatus> sensors() const { return statuses_; }
   bool has_channels() const { return !channels_.empty(); }
-  // Often enough that no counter can wrap twice between two samples.
-  std::int64_t period_ns() const { return period_ns_; }
+  // When the next sample is due after this one: often enough that no counter can wrap twice in between, and
+  // densely at the beginning, until the steps of every counter were seen.
+  std::int64_t period_ns() const;
 
   void prepare();
   void begin();
@@ -66,7 +67,8 @@ class Meter {
   Meter() = default;
   void read_all() noexcept;
   bool all_settled() const;
-  void read_until_settled(std::int64_t most_ns);
+  void read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns);
+  std::int64_t slowest_refresh_ns() const;
 
   std::vector<SensorStatus> statuses_;
   std::vector<std::unique_ptr<sensors::Sensor>> sensors_;

@@ -143,9 +143,10 @@ void Session::on_tick() {
   const std::int64_t now_ns = monotonic_ns();
   if (now_ns >= next_tick_ns_) {
     meter_.sample();
-    const std::int64_t late = (now_ns - next_tick_ns_) / meter_.period_ns();
+    const std::int64_t period_ns = meter_.period_ns();
+    const std::int64_t late = (now_ns - next_tick_ns_) / period_ns;
     outcome_.run.missed_ticks += static_cast<std::uint64_t>(late);
-    next_tick_ns_ += (late + 1) * meter_.period_ns();
+    next_tick_ns_ += (late + 1) * period_ns;
   }
   if (options_.pid && now_ns >= next_refresh_ns_) {
     cpu_time_.refresh();

@@ -25,7 +25,7 @@ std::string first_line(const std::string& path) {
 
 std::string find_hypervisor(const SystemRoot& root) {
   if (first_line(root.path("/proc/version")).find("icrosoft") != std::string::npos) return "WSL";
-  const std::string xen = first_line(root.path("/sys/hypervisor/type"));
+  std::string xen = first_line(root.path("/sys/hypervisor/type"));
   if (!xen.empty()) return xen;
   const std::string product = first_line(root.path("/sys/class/dmi/id/product_name"));
   const std::string vendor = first_line(root.path("/sys/class/dmi/id/sys_vendor"));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace joulemap::sensors {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kWattsPerFirstGib = 0.2;
 constexpr double kWattsPerFurtherGib = 0.1;
 constexpr double kMemoryUncertainty = 0.67;
 
-int percent(double share) { return static_cast<int>(share * 100 + 0.5); }
+long percent(double share) { return std::lround(share * 100); }
 
 }  // namespace
 
