@@ -17,7 +17,7 @@ build: ## the program, build/bin/joulemap
 	@cmake --preset dev $(CMAKE_QUIET)
 	@cmake --build --preset dev
 
-test: build $(VENV)/.tests-installed ## unit, command-line, golden, corpus and structure tests
+test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
@@ -56,7 +56,7 @@ test-tsan: ## the unit tests under ThreadSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=tsan
 
 .PHONY: sanitized
-sanitized: $(VENV)/.tests-installed
+sanitized: $(VENV)/.tests-installed $(VENV)/.examples-installed
 	@tools/install_packages.sh build test
 	@cmake --preset $(SANITIZER) $(CMAKE_QUIET)
 	@cmake --build --preset $(SANITIZER)

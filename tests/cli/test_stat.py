@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -211,6 +212,21 @@ def test_an_interrupt_ends_the_repetitions_but_not_the_report(binaries, tmp_path
     assert len(report["runs"]) == 1
     assert report["runs"][0]["signal"] == signal.SIGINT
     assert "interrupted" in {diagnostic["code"] for diagnostic in report["diagnostics"]}
+
+
+def test_ctrl_c_at_a_terminal_reaches_the_command_once(binaries, tmp_path):
+    ready, caught, report = tmp_path / "ready", tmp_path / "caught", tmp_path / "report"
+    script = f"trap 'echo x >> {caught}' INT; touch {ready}; until [ -e {caught} ]; do sleep 0.01; done; sleep 0.1; exit 9"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(binaries / "joulemap", ["joulemap", "stat", "--json", "-o", str(report), "--", "sh", "-c", script])
+    wait_for(ready.exists)
+    os.write(terminal, b"\x03")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 9
+    assert caught.read_text() == "x\n"
+    assert json.loads(report.read_text())["runs"][0]["exit_code"] == 9
 
 
 def test_a_process_is_watched_until_it_ends(binaries):

@@ -21,7 +21,7 @@ Probe absent(std::string reason, std::string remedy) {
 
 Probe probe_hwmon(const ProbeContext& context) {
   Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
-  if (!found) return absent(found.error().message, "");
+  if (!found) return absent(found.error().message, "run as root, or mount /sys");
   if (found->empty()) {
     return absent(
         fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
@@ -40,10 +40,10 @@ Probe probe_hwmon(const ProbeContext& context) {
     channels.push_back(std::move(candidate.channel));
   }
   if (channels.empty()) {
-    Probe probe = absent(errors.front().message, "");
+    Probe probe = absent(errors.front().message, "the driver does not give a number now; see dmesg");
     if (errors.front().code == ErrorCode::permission) {
       probe.status.state = SensorState::denied;
-      probe.status.remedy = fmt::format("sudo chmod g+r on that file, or run as root");
+      probe.status.remedy = "run as root, or let a group of trusted users read that file";
     }
     return probe;
   }

@@ -116,14 +116,17 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu,
 
 Probe probe_perf_event(const ProbeContext& context) {
   if (!context.root().is_real())
-    return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "");
+    return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files",
+                    "leave out --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
   const auto absent = [&](std::string_view found) {
     return unusable(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
                     remedy_for_absent_rapl(context.host()));
   };
   if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
-  if (!pmu) return unusable(SensorState::absent, pmu.error().message, "");
+  if (!pmu)
+    return unusable(SensorState::absent, pmu.error().message,
+                    "the kernel's file is odd: update the kernel, or use powercap");
   if (pmu->events.empty()) return absent("the power PMU has no events");
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));

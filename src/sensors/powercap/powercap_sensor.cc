@@ -29,6 +29,7 @@ Channel channel_of(const PowercapZone& zone, const std::string& path) {
   channel.domain = zone.domain;
   channel.part_of = zone.part_of;
   channel.domain_class = zone.domain_class;
+  channel.countable = !zone.name.empty();  // without a name nobody knows what it covers
   channel.scale = kJoulesPerMicrojoule;
   channel.refresh_s = kRaplRefresh_s;
   if (const Result<std::string> range = read_small_file(zone.directory + "/max_energy_range_uj")) {
@@ -48,8 +49,8 @@ OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
   OpenedZones opened;
   for (const PowercapZone& zone : zones) {
     const std::string path = zone.directory + "/energy_uj";
-    if (!file_exists(path)) continue;  // a zone that only limits power
     Result<CounterFile> file = open_counter_file(path);
+    if (!file && file.error().code == ErrorCode::not_found) continue;  // a zone that only limits power
     if (!file) {
       opened.errors.push_back(std::move(file).error());
       continue;

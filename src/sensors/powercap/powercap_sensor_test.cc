@@ -88,6 +88,22 @@ TEST(PowercapZones, NamesDiesAndWhatIsBelowThem) {
   EXPECT_EQ(zones[3].part_of, "package-0-die-1");
 }
 
+TEST(PowercapZones, NamesAChildWithoutItsParentByItsNumber) {
+  std::vector<PowercapZone> zones(1);
+  zones[0] = {.id = "intel-rapl:1:0", .name = "dram"};
+  name_domains(zones);
+  EXPECT_EQ(zones[0].domain, "dram-1");
+}
+
+TEST(Powercap, ShowsAZoneWithoutANameButNeverCountsIt) {
+  const TemporaryDirectory directory;
+  directory.write("sys/class/powercap/intel-rapl:7/energy_uj", "5\n");
+  const Probe machine = probe(directory.path());
+  ASSERT_EQ(machine.status.channels.size(), 1u);
+  EXPECT_EQ(machine.status.channels[0].domain, "intel-rapl:7");
+  EXPECT_FALSE(machine.status.channels[0].countable);
+}
+
 TEST(PowercapZones, KeepsTwoZonesOfOneNameApart) {
   std::vector<PowercapZone> zones(2);
   zones[0] = {.id = "intel-rapl:0", .name = "psys"};

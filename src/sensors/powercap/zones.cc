@@ -38,6 +38,18 @@ std::string unique_name(std::string wanted, const std::set<std::string>& taken) 
   return wanted + "-" + std::to_string(number);
 }
 
+// The name becomes part of reports.
+bool is_plain_word(std::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+}
+
+// The number of the top zone that an id lies in: "1" of "intel-rapl:1:0".
+std::string_view top_number(std::string_view id) {
+  id.remove_prefix(std::min(id.find(':') + 1, id.size()));
+  return id.substr(0, id.find(':'));
+}
+
 DomainClass class_of(std::string_view name) {
   if (name.starts_with("package")) return DomainClass::cpu;
   if (name == "dram") return DomainClass::memory;
@@ -62,12 +74,7 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
     zone.directory = top + "/" + id;
     zone.is_repeat = control_type(id).ends_with("-mmio");
     const Result<std::string> name = read_small_file(zone.directory + "/name");
-    if (!name) continue;  // without a name nothing can be said about what it covers
-    zone.name = std::string(trim(*name));
-    // The name becomes part of reports: what is no plain word is not a zone's name.
-    const bool plain =
-        std::all_of(zone.name.begin(), zone.name.end(), [](char c) { return c > ' ' && c < 127; });
-    if (zone.name.empty() || zone.name.size() > 64 || !plain) continue;
+    if (name && is_plain_word(trim(*name))) zone.name = std::string(trim(*name));
     zones.push_back(std::move(zone));
   }
   std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_repeat; });
@@ -83,8 +90,14 @@ void name_domains(std::vector<PowercapZone>& zones) {
   for (PowercapZone& zone : zones) {
     zone.domain_class = class_of(zone.name);
     const auto parent = domain_of_id.find(parent_id(zone.id));
-    const std::string wanted =
-        parent == domain_of_id.end() ? zone.name : name_below(zone.name, parent->second);
+    std::string wanted = zone.name;
+    if (zone.name.empty()) {
+      wanted = zone.id;
+    } else if (parent != domain_of_id.end()) {
+      wanted = name_below(zone.name, parent->second);
+    } else if (!parent_id(zone.id).empty()) {
+      wanted = zone.name + "-" + std::string(top_number(zone.id));
+    }
     std::set<std::string>& names = taken[std::string(control_type(zone.id))];
     zone.domain = unique_name(wanted, names);
     names.insert(zone.domain);
