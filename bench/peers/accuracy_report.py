@@ -11,7 +11,7 @@ LIMIT_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
 
 _WHY = [
-    "joulemap reads the counters every 20 ms, so that no wrap escapes it, and interpolates between the "
+    "joulemap reads the counters every 50 ms, so that no wrap escapes it, and interpolates between the "
     "renewals around each end of its window.",
     "pyJoules subtracts two readings (EnergyState.compute_energy) and never looks at max_energy_range_uj: "
     "right until the counter wraps, then short by its range for every wrap, which mostly leaves a "

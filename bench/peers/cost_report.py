@@ -36,7 +36,7 @@ def _shortfalls(measured: Dict[str, Any]) -> List[str]:
         return []
     return [
         f"While it measures, joulemap uses more CPU time ({own:.1f} s per hour) than "
-        f"{', '.join(cheaper)}: it reads every 20 ms, they once a second or not at all."
+        f"{', '.join(cheaper)}: it reads every 50 ms, they once a second or not at all."
     ]
 
 

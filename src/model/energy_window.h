@@ -42,7 +42,9 @@ class EnergyWindow {
 
   std::uint64_t steps() const { return accumulator_.tally().steps; }
   // Energy so far, uncorrected: for interval lines.
-  double joules_so_far() const { return accumulator_.tally().joules - joules_at_begin_; }
+  double joules_so_far() const {
+    return (end_ns_ ? joules_at_end_ : accumulator_.tally().joules) - joules_at_begin_;
+  }
 
   ChannelEnergy result() const;
 

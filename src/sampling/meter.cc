@@ -10,7 +10,10 @@
 namespace joulemap::sampling {
 namespace {
 
-constexpr std::int64_t kLongestPeriod_ns = 20 * kNanosecondsPerMillisecond;
+// A counter misses nothing between two samples; they are for its wraps and faults. A gauge tells only of the
+// moment.
+constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
 // Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
 constexpr double kHighPower_w = 1000;
@@ -26,8 +29,9 @@ constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
 
 std::int64_t period_for(std::span<const Channel> channels) {
-  std::int64_t period_ns = kLongestPeriod_ns;
+  std::int64_t period_ns = kCounterPeriod_ns;
   for (const Channel& channel : channels) {
+    if (channel.kind == ChannelKind::gauge) period_ns = std::min(period_ns, kGaugePeriod_ns);
     if (!channel.wrap_range) continue;
     const double range_j = static_cast<double>(*channel.wrap_range) * channel.scale;
     const double safe_ns = range_j / (2 * kHighPower_w) * static_cast<double>(kNanosecondsPerSecond);
@@ -57,14 +61,17 @@ Result<Meter> Meter::open(const MeterOptions& options) {
   return meter;
 }
 
-void Meter::read_all() noexcept {
-  std::span<Reading> rest(readings_);
+void Meter::read(Which which) noexcept {
+  std::size_t first = 0;
   for (const std::unique_ptr<sensors::Sensor>& sensor : sensors_) {
     const std::size_t count = sensor->channels().size();
-    sensor->read(rest.first(count));
-    rest = rest.subspan(count);
+    const bool estimates = channels_[first].provenance == Provenance::estimated;
+    if (which == Which::all || !estimates) {
+      sensor->read(std::span(readings_).subspan(first, count));
+      for (std::size_t i = first; i < first + count; ++i) windows_[i].observe(readings_[i]);
+    }
+    first += count;
   }
-  for (std::size_t i = 0; i < windows_.size(); ++i) windows_[i].observe(readings_[i]);
 }
 
 bool Meter::all_settled() const {
@@ -75,7 +82,7 @@ bool Meter::all_settled() const {
 void Meter::read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
   while (!all_settled() && monotonic_ns() < deadline_ns) {
     sleep_until(monotonic_ns() + period_ns);
-    read_all();
+    read(Which::measured);
   }
 }
 
@@ -95,12 +102,12 @@ void Meter::prepare() {
   windows_.clear();
   windows_.reserve(channels_.size());
   for (const Channel& channel : channels_) windows_.emplace_back(channel);
-  read_all();
+  read(Which::measured);
   read_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
 }
 
 void Meter::begin() {
-  read_all();
+  read(Which::all);
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.begin(begin_ns_);
@@ -108,10 +115,10 @@ void Meter::begin() {
   for (std::size_t i = 0; i < windows_.size(); ++i) marks_[i].steps = windows_[i].steps();
 }
 
-void Meter::sample() { read_all(); }
+void Meter::sample() { read(Which::measured); }
 
 void Meter::end() {
-  read_all();
+  read(Which::all);
   end_ns_ = monotonic_ns();
   own_cpu_at_end_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.end(end_ns_);
@@ -127,6 +134,7 @@ double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
+  if (end_ns_ < begin_ns_) read(Which::all);
   std::vector<ChannelEnergy> energies;
   energies.reserve(channels_.size());
   for (std::size_t i = 0; i < channels_.size(); ++i) {

@@ -65,7 +65,9 @@ class Meter {
 
  private:
   Meter() = default;
-  void read_all() noexcept;
+  // Estimates follow from two readings, however far apart: /proc/stat need not be read every time.
+  enum class Which { measured, all };
+  void read(Which which) noexcept;
   bool all_settled() const;
   void read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns);
   std::int64_t slowest_refresh_ns() const;

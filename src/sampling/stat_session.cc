@@ -153,7 +153,6 @@ void Session::on_tick() {
     next_refresh_ns_ = now_ns + kRefreshWatched_ns;
   }
   if (options_.interval_ns > 0 && now_ns >= next_interval_ns_) {
-    meter_.sample();
     add_interval(seconds(now_ns - meter_.begin_ns()));
     const std::int64_t late = (now_ns - next_interval_ns_) / options_.interval_ns;
     next_interval_ns_ += (late + 1) * options_.interval_ns;
