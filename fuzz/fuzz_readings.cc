@@ -70,8 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ChannelEnergy energy = window.result();
   if (energy.joules) {
     JOULEMAP_CHECK(std::isfinite(*energy.joules) && *energy.joules >= 0, "impossible energy");
-    JOULEMAP_CHECK(std::isfinite(energy.uncertainty_j) && energy.uncertainty_j >= 0,
-                   "impossible uncertainty");
+    JOULEMAP_CHECK(std::isfinite(energy.uncertainty_j) && energy.uncertainty_j >= 0, "impossible uncertainty");
   } else {
     JOULEMAP_CHECK(!energy.reason.empty(), "no energy and no reason");
   }

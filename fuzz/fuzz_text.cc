@@ -17,10 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
 
   static_cast<void>(parse_u64(text));
-  if (const auto number = parse_double(text))
-    JOULEMAP_CHECK(std::isfinite(*number), "a double that is not finite");
+  if (const auto number = parse_double(text)) JOULEMAP_CHECK(std::isfinite(*number), "a double that is not finite");
   if (const auto cpus = parse_cpu_list(text)) JOULEMAP_CHECK(!cpus->empty(), "an empty CPU list");
-  for (const char c : quoted(text)) JOULEMAP_CHECK(c >= 32 && c < 127, "a control character got through");
+  for (const char c : quoted(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    JOULEMAP_CHECK(byte >= 32 && byte != 127, "a control character got through");
+  }
+  JOULEMAP_CHECK(to_valid_utf8(quoted(text, text.size())) == quoted(text, text.size()), "a quotation that is no UTF-8");
   const std::string valid = to_valid_utf8(text);
   JOULEMAP_CHECK(to_valid_utf8(valid) == valid, "not a fixed point");
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = {".h": 150, ".cc": 350, ".py": 350}
-WIDTH = {".h": 110, ".cc": 110, ".py": 125}
+WIDTH = {".h": 125, ".cc": 125, ".py": 125}
 ALLOWED: dict[str, str] = {}
 
 

@@ -6,10 +6,14 @@ seconds=${1:-60}
 for target in build/fuzz/bin/fuzz_*; do
   name=${target##*/fuzz_}
   found=build/fuzz/found/$name
+  log=build/fuzz/$name.log
   mkdir -p "$found"
   echo "fuzz: $name for $seconds s"
-  "$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
-    -artifact_prefix="$found/" "$found" "fuzz/corpus/$name" 2>&1 |
-    grep -E 'SUMMARY|ERROR|stat::number_of_executed_units|stat::average_exec|bug at' || true
-  [[ ${PIPESTATUS[0]} -eq 0 ]] || { echo "fuzz: $name found something in $found" >&2; exit 1; }
+  if ! "$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
+    -artifact_prefix="$found/" "$found" "fuzz/corpus/$name" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    echo "fuzz: $name found something; the input is in $found, the log in $log" >&2
+    exit 1
+  fi
+  grep -E 'stat::number_of_executed_units|cov:' "$log" | tail -n 2
 done

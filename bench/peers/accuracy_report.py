@@ -9,17 +9,21 @@ from tables import Bar, Section, Table, median_and_spread
 
 LIMIT_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
+FAR_APART_PERCENT = 1.0  # repetitions that differ by more have no middle worth telling
+FAR_OFF_PERCENT = 2.0
 
 _WHY = [
+    "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps stands for "
+    "hours of work, as seen by a tool that does not look in between; for codecarbon it is harder than "
+    "life, as its 15 s are much shorter than 44 minutes.",
     "joulemap reads the counters every 50 ms, so that no wrap escapes it, and interpolates between the "
     "renewals around each end of its window.",
     "pyJoules subtracts two readings (EnergyState.compute_energy) and never looks at max_energy_range_uj: "
-    "right until the counter wraps, then short by its range for every wrap, which mostly leaves a "
-    "negative energy.",
+    "right until the counter wraps, then short by its range for every wrap, which leaves far too little or "
+    "a negative energy.",
     "Zeus reads at both ends and adds the wraps that a helper process has counted (RaplWraparoundTracker: "
     "a look every second, every 0.1 s within 100 J of the counter's end). A window that begins or ends "
-    "between a wrap and the helper's next look is off by the whole range; these loads seldom meet that "
-    "moment.",
+    "between a wrap and the helper's next look is off by the whole range, up or down.",
     "codecarbon adds the range once for each of its own readings (RAPLFile.delta). Those come every 15 s by "
     "default, so a shorter load has a single one, at its end, and all wraps but one are lost; with "
     "measure_power_secs=1 it sees each of them. Its start() goes on for some milliseconds after its first "
@@ -41,9 +45,13 @@ def _error_cell(results: List[Dict[str, Any]], domain: str, key: str) -> str:
     values = [result[f"{domain}_j"] for result in results if result.get(f"{domain}_j") is not None]
     if len(values) < len(results):
         return "none"
-    if min(values) < 0:
-        return _energy_text(min(values))
-    return median_and_spread([result[key] for result in results], "{:+.2f}")
+    negative = [value for value in values if value < 0]
+    if negative:
+        return f"{_energy_text(min(negative))} ({len(negative)} of {len(values)})"
+    errors = [result[key] for result in results]
+    if max(errors) - min(errors) > FAR_APART_PERCENT:
+        return f"{min(errors):+.2f} to {max(errors):+.2f}"
+    return median_and_spread(errors, "{:+.2f}")
 
 
 def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) -> Table:
@@ -62,6 +70,19 @@ def _failures(measured: Dict[str, Any]) -> List[str]:
                 if result.get("error"):
                     found[f'{plan.name} fails: "{result["error"]}".'] = None
     return list(found)
+
+
+def _far_off(measured: Dict[str, Any]) -> List[str]:
+    """How often each tool missed by far, which a median hides."""
+    parts = []
+    for plan in METERS:
+        results = [result for load in LOADS for result in results_of(measured, load, plan.name)]
+        errors = [abs(result.get("package_own_error_percent", float("inf"))) for result in results]
+        parts.append(f"{plan.name} {sum(error > FAR_OFF_PERCENT for error in errors)}")
+    count = len(LOADS) * measured["repetitions"]
+    return [
+        f"Package energies that are off by more than {FAR_OFF_PERCENT:.0f} %, of {count}: {', '.join(parts)}."
+    ]
 
 
 def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
@@ -126,13 +147,17 @@ def report(measured: Dict[str, Any]) -> Section:
         "Loads: steady is one busy process; bursts is one that is busy for 70 ms and sleeps for 30 ms; "
         "full keeps all CPUs busy. With many wraps the counter starts again about every "
         f"{SECONDS_PER_WRAP:.0f} s under the steady load; with one wrap it has the range of real counters, "
-        "262 kJ, and its end comes in the middle of the steady load. Energies in place of per cent are "
-        "negative results, as the tool gave them."
+        "262 kJ, and its end comes in the middle of the steady load."
+    )
+    cells = (
+        "Cells: median +- half of the range; the least and the greatest error where they are far apart; "
+        "an energy where the tool gave negative ones, the worst of them and in how many repetitions; none "
+        "where the tool does not tell."
     )
     return Section(
         "Accuracy",
-        f"Energy of a load of about {measured['seconds']:.0f} s, against the truth: median +- half of the "
-        f"range of {measured['repetitions']} repetitions. All tools measure the same load at the same "
+        f"Energy of a load of about {measured['seconds']:.0f} s, against the truth, in "
+        f"{measured['repetitions']} repetitions. All tools measure the same load at the same "
         "time, each in a process of its own, started and warmed up beforehand. All windows are opened "
         "before the load and closed after it, joulemap's first, so the first table holds the few "
         "milliseconds in which the others open theirs. The second compares each tool with the truth over "
@@ -147,6 +172,14 @@ def report(measured: Dict[str, Any]) -> Section:
                 measured, "DRAM, truth over the tool's own window", "dram", "dram_own_error_percent"
             ),
         ],
-        [loads, *_failures(measured), *_WHY, *_interval_note(measured), *_arrangement_notes(measured)],
+        [
+            loads,
+            cells,
+            *_failures(measured),
+            *_WHY,
+            *_far_off(measured),
+            *_interval_note(measured),
+            *_arrangement_notes(measured),
+        ],
         _bars(measured),
     )

@@ -58,10 +58,10 @@ def scratch_folder(purpose: str) -> "tempfile.TemporaryDirectory[str]":
 
 
 def run_on_simulated_machine(
-    root: Path, command: List[str], options: List[str], mount: bool, timeout_s: float = 600
+    root: Path, command: List[str], options: List[str], timeout_s: float = 1800
 ) -> Truth:
     """Runs a command on a simulated machine that lives in root, and returns what really happened."""
-    program = [str(SIMULATED_MACHINE), "--root", str(root), *(["--mount"] if mount else []), *options]
+    program = [str(SIMULATED_MACHINE), "--root", str(root), "--mount", *options]
     try:
         done = subprocess.run(
             [*program, "--", *command],
@@ -82,7 +82,7 @@ def run_on_simulated_machine(
 def check_permission() -> None:
     """Raises NotPermitted where the counters cannot be shown at /sys, before any time is spent."""
     with scratch_folder("check") as folder:
-        run_on_simulated_machine(Path(folder) / "machine", ["true"], [], mount=True)
+        run_on_simulated_machine(Path(folder) / "machine", ["true"], [])
 
 
 def complete_powercap_tree(powercap: Path = Path("/sys/class/powercap")) -> None:

@@ -46,7 +46,8 @@ class Scene(NamedTuple):
     truth: Truth
 
 
-def _open_meters(plans: List[MeterPlan], folder: Path) -> List[Meter]:
+def open_meters(plans: List[MeterPlan], folder: Path) -> List[Meter]:
+    """All meters, ready to be prepared; they leave what they write in the folder."""
     meters: List[Meter] = []
     for number, plan in enumerate(plans):
         if plan.kind == "joulemap":
@@ -92,7 +93,7 @@ def _wait_for_quiet(most_s: float) -> float:
     return most_s
 
 
-def _open_windows(meters: List[Meter]) -> None:
+def open_windows(meters: List[Meter]) -> None:
     """joulemap first: it has a process to start, and the others' windows would be open meanwhile."""
     for kind in (Joulemap, Agent):
         for meter in meters:
@@ -103,6 +104,13 @@ def _open_windows(meters: List[Meter]) -> None:
                 meter.await_begun()
 
 
+def close_windows(meters: List[Meter]) -> Dict[str, Dict[str, Any]]:
+    """All at the same time; what each has measured, by its name."""
+    for meter in meters:
+        meter.send_end()
+    return {meter.name: meter.await_result() for meter in meters}
+
+
 def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
     return {meter.name: {pid: cpu_s(pid) for pid in meter.pids()} for meter in meters}
 
@@ -110,13 +118,11 @@ def _cpu_of(meters: List[Meter]) -> Dict[str, Dict[int, float]]:
 def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, Any]:
     if this.wrap_ahead_j is not None:
         _burn_until_wrap_is_near(loads, this.wrap_ahead_j)
-    _open_windows(meters)
+    open_windows(meters)
     before = _cpu_of(meters)
     span: LoadSpan = loads.run(this.load, this.seconds)
     after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
-    for meter in meters:
-        meter.send_end()
-    results = {meter.name: meter.await_result() for meter in meters}
+    results = close_windows(meters)
     for name, result in results.items():
         # A process that has ended in between counts for nothing, rather than for less than nothing.
         result["cpu_s"] = sum(max(0.0, after[name][pid] - used) for pid, used in before[name].items())
@@ -126,12 +132,9 @@ def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, A
 def play_here(plan_path: Path, result_path: Path) -> None:
     """The inner side: plays a plan on the machine that this process runs on."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
-    if plan["mount"]:
-        complete_powercap_tree()
-    for file, text in plan["files"].items():
-        (Path(plan["root"]) / file).write_text(text, encoding="ascii")
+    complete_powercap_tree()
     loads = LoadProcesses(os.cpu_count() or 1)
-    meters = _open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
+    meters = open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
     try:
         rounds, patience_s = [], plan["patience_s"]
         for this in plan["rounds"]:
@@ -151,36 +154,19 @@ def play(
     rounds: List[Round],
     law: Law,
     options: Optional[List[str]] = None,
-    mount: bool = True,
-    files: Optional[Dict[str, str]] = None,
     patience_s: float = 0,
 ) -> Scene:
     """The outer side: starts a simulated machine, plays the rounds on it, and returns everything.
 
-    files are written under the machine's root before the meters start; "{root}" in an option of joulemap is
-    that root. Rounds start when the machine is quiet, or when patience_s in all are used up.
+    Rounds start when the machine is quiet, or when patience_s in all are used up.
     """
     with scratch_folder("scene") as name:
         folder = Path(name)
-        root = folder / "machine"
-        placed = [
-            plan._replace(settings=[option.format(root=root) for option in plan.settings])
-            if plan.kind == "joulemap"
-            else plan
-            for plan in meters
-        ]
-        plan = {
-            "mount": mount,
-            "root": str(root),
-            "files": files or {},
-            "patience_s": patience_s,
-            "meters": placed,
-            "rounds": rounds,
-        }
+        plan = {"patience_s": patience_s, "meters": meters, "rounds": rounds}
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         inner = [str(HERE / "scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
         truth = run_on_simulated_machine(
-            root, [sys.executable, *inner], [*law.options(), *(options or [])], mount
+            folder / "machine", [sys.executable, *inner], [*law.options(), *(options or [])]
         )
         return Scene(json.loads((folder / "result.json").read_text(encoding="utf-8")), truth)
 

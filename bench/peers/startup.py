@@ -126,7 +126,7 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
         result = Path(folder) / "result.json"
         command = [sys.executable, str(HERE / "startup.py"), str(rounds), str(result)]
         root = Path(folder) / "machine"
-        run_on_simulated_machine(root, command, Law().options(), mount=True, timeout_s=1800)
+        run_on_simulated_machine(root, command, Law().options())
         return json.loads(result.read_text(encoding="utf-8"))
 
 

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/small_file.h"
+#include "base/write_fully.h"
 
 namespace joulemap {
 namespace {
 
 constexpr int kCommandNotFound = 127;
-constexpr int kCommandNotExecutable = 126;
 constexpr int kKilledBySignal = 128;
 
 struct Pipe {
@@ -30,7 +30,7 @@ Result<Pipe> make_pipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-ssize_t read_fully_or_eof(int fd, void* buffer, std::size_t size) {
+ssize_t read_retrying(int fd, void* buffer, std::size_t size) {
   while (true) {
     const ssize_t got = ::read(fd, buffer, size);
     if (got >= 0 || errno != EINTR) return got;
@@ -40,7 +40,7 @@ ssize_t read_fully_or_eof(int fd, void* buffer, std::size_t size) {
 // In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, const sigset_t& signal_mask) {
   char byte = 0;
-  if (read_fully_or_eof(go, &byte, 1) != 1) ::_exit(0);  // never released
+  if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // never released
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   ::execvp(argv[0], argv);
   const int error_number = errno;
@@ -73,21 +73,20 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
 
 Status ChildProcess::release() {
   const char byte = 1;
-  if (::write(go_.get(), &byte, 1) != 1) return system_error("start", name_, errno);
+  if (Status sent = write_fully(go_.get(), {&byte, 1}, name_); !sent) return sent;
   go_.reset();
   int error_number = 0;
-  const ssize_t got = read_fully_or_eof(failure_.get(), &error_number, sizeof error_number);
+  const ssize_t got = read_retrying(failure_.get(), &error_number, sizeof error_number);
   if (got == 0) return Done{};
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (error_number == ENOENT) {
-    return Error{ErrorCode::not_found, fmt::format("{}: no such command", name_),
-                 "check the spelling and PATH; a script also needs the interpreter named in its first line"};
-  }
   Error error = system_error("execute", name_, error_number);
-  if (error.code == ErrorCode::not_found)
-    error.code = ErrorCode::io;  // ENOTDIR and the like: it cannot be executed
+  error.code = ErrorCode::command_not_executable;
   if (error_number == EACCES) error.remedy = fmt::format("chmod +x {}, or name its interpreter", name_);
+  if (error_number == ENOENT) {
+    error = {ErrorCode::command_not_found, fmt::format("{}: no such command", name_),
+             "check the spelling and PATH; a script also needs the interpreter named in its first line"};
+  }
   return error;
 }
 
@@ -97,10 +96,6 @@ ExitStatus ExitStatus::from_wait_status(int wait_status) {
     return {kKilledBySignal + signal, signal};
   }
   return {WEXITSTATUS(wait_status), std::nullopt};
-}
-
-int exit_code_of_start_failure(const Error& error) {
-  return error.code == ErrorCode::not_found ? kCommandNotFound : kCommandNotExecutable;
 }
 
 }  // namespace joulemap

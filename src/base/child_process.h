@@ -27,8 +27,8 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Executes the command. Error not_found: no such command; any other: it is there but cannot be executed.
-  // In both cases the child has ended and been waited for.
+  // Executes the command. Fails with command_not_found or command_not_executable; the child has then ended and been
+  // waited for.
   Status release();
 
  private:
@@ -48,9 +48,5 @@ struct ExitStatus {
 
   static ExitStatus from_wait_status(int wait_status);
 };
-
-// The shell's code for a command that could not be started: 127 when there is none, 126 when it cannot be
-// executed.
-int exit_code_of_start_failure(const Error& error);
 
 }  // namespace joulemap

@@ -44,15 +44,15 @@ TEST(ChildProcess, TellsTheSignalThatKilledItsCommand) {
 
 TEST(ChildProcess, SaysThatThereIsNoSuchCommand) {
   const Error error = start_failure({"joulemap-no-such-command"});
-  EXPECT_EQ(exit_code_of_start_failure(error), 127);
+  EXPECT_EQ(error.code, ErrorCode::command_not_found);
   EXPECT_NE(error.message.find("joulemap-no-such-command"), std::string::npos);
 }
 
 TEST(ChildProcess, SaysThatAFileIsNotExecutable) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("plain.txt", "no program");
-  EXPECT_EQ(exit_code_of_start_failure(start_failure({path})), 126);
-  EXPECT_EQ(exit_code_of_start_failure(start_failure({path + "/below-a-file"})), 126);
+  EXPECT_EQ(start_failure({path}).code, ErrorCode::command_not_executable);
+  EXPECT_EQ(start_failure({path + "/below-a-file"}).code, ErrorCode::command_not_executable);
 }
 
 TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
@@ -60,8 +60,7 @@ TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
   const std::string witness = directory.path() + "/ran";
   pid_t pid = 0;
   {
-    Result<ChildProcess> child =
-        ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
+    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
     ASSERT_TRUE(child.has_value());
     pid = child->pid();
   }

@@ -80,12 +80,17 @@ Result<ProcessCpuTime> parse_process_cpu_time(std::string_view text, double tick
   const auto system = parse_u64(fields[12]);
   const auto children_user = parse_u64(fields[13]);
   const auto children_system = parse_u64(fields[14]);
-  if (!parent || !user || !system || !children_user || !children_system)
-    return malformed("/proc/PID/stat", text);
+  if (!parent || !user || !system || !children_user || !children_system) return malformed("/proc/PID/stat", text);
   return ProcessCpuTime{
       static_cast<pid_t>(*pid), static_cast<pid_t>(*parent),
       (static_cast<double>(*user) + static_cast<double>(*system)) / ticks_per_second,
       (static_cast<double>(*children_user) + static_cast<double>(*children_system)) / ticks_per_second};
+}
+
+Result<ProcessCpuTime> read_process_cpu_time(pid_t pid) {
+  Result<std::string> text = read_small_file(fmt::format("/proc/{}/stat", pid));
+  if (!text) return std::move(text).error();
+  return parse_process_cpu_time(*text, ticks_per_second());
 }
 
 std::vector<ProcessCpuTime> read_all_process_cpu_times() {
@@ -97,8 +102,7 @@ std::vector<ProcessCpuTime> read_all_process_cpu_times() {
     if (!parse_u64(name)) continue;
     const Result<std::string> text = read_small_file("/proc/" + name + "/stat");
     if (!text) continue;  // it has ended since the directory was listed
-    if (const Result<ProcessCpuTime> process = parse_process_cpu_time(*text, rate))
-      processes.push_back(*process);
+    if (const Result<ProcessCpuTime> process = parse_process_cpu_time(*text, rate)) processes.push_back(*process);
   }
   return processes;
 }

@@ -41,6 +41,9 @@ struct ProcessCpuTime {
 
 Result<ProcessCpuTime> parse_process_cpu_time(std::string_view proc_pid_stat, double ticks_per_second);
 
+// One process of the real machine; not_found once it is gone.
+Result<ProcessCpuTime> read_process_cpu_time(pid_t pid);
+
 // All processes of the real machine.
 std::vector<ProcessCpuTime> read_all_process_cpu_times();
 

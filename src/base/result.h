@@ -22,12 +22,14 @@
 namespace joulemap {
 
 enum class ErrorCode {
-  not_found,    // no such file, device or command
-  permission,   // it is there, but we may not
-  unsupported,  // it is there, but this machine or kernel cannot
-  malformed,    // it was read, but makes no sense
-  io,           // the operating system refused for another reason
-  usage,        // the caller asked for something that has no meaning
+  not_found,               // no such file, device or command
+  permission,              // it is there, but we may not
+  unsupported,             // it is there, but this machine or kernel cannot
+  malformed,               // it was read, but makes no sense
+  io,                      // the operating system refused for another reason
+  usage,                   // the caller asked for something that has no meaning
+  command_not_found,       // a command to run: there is none of that name
+  command_not_executable,  // there is, but it cannot be executed
 };
 
 struct Error {

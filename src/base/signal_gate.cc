@@ -10,8 +10,7 @@ namespace joulemap {
 Result<SignalGate> SignalGate::open() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
-    sigaddset(&wanted, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&wanted, signal);
   FileDescriptor fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return system_error("create", "a signal descriptor", errno);
   // An ignored SIGCHLD (inherited from a careless parent) would make the kernel throw the exit codes away.
@@ -23,8 +22,7 @@ Result<SignalGate> SignalGate::open() {
   return SignalGate(std::move(fd), original);
 }
 
-SignalGate::SignalGate(SignalGate&& other) noexcept
-    : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
+SignalGate::SignalGate(SignalGate&& other) noexcept : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
 
 SignalGate::~SignalGate() {
   if (fd_.is_open()) ::sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
@@ -34,6 +32,11 @@ std::optional<signalfd_siginfo> SignalGate::next() {
   signalfd_siginfo signal{};
   if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
   return signal;
+}
+
+bool asks_to_stop(const signalfd_siginfo& signal) {
+  const auto number = static_cast<int>(signal.ssi_signo);
+  return number == SIGINT || number == SIGTERM || number == SIGQUIT || number == SIGHUP;
 }
 
 bool came_from_terminal(const signalfd_siginfo& signal) { return signal.ssi_code == SI_KERNEL; }

@@ -28,12 +28,14 @@ class SignalGate {
   std::optional<signalfd_siginfo> next();
 
  private:
-  SignalGate(FileDescriptor fd, const sigset_t& original_mask)
-      : fd_(std::move(fd)), original_mask_(original_mask) {}
+  SignalGate(FileDescriptor fd, const sigset_t& original_mask) : fd_(std::move(fd)), original_mask_(original_mask) {}
 
   FileDescriptor fd_;
   sigset_t original_mask_;
 };
+
+// Whether it asks a program to end: interrupt, terminate, quit, hang up.
+bool asks_to_stop(const signalfd_siginfo& signal);
 
 // Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second
 // time.

@@ -62,8 +62,7 @@ Result<std::string> read_file_start(const std::string& path, std::size_t most_by
   std::string content;
   std::array<char, 4096> buffer;
   while (content.size() < most_bytes) {
-    const ssize_t got =
-        ::read(fd->get(), buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
+    const ssize_t got = ::read(fd->get(), buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read", path, errno);
     if (got == 0) break;

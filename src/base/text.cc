@@ -100,12 +100,18 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
 
 std::string quoted(std::string_view text, std::size_t limit) {
   std::string out = "'";
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte > 126) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+  for (std::string_view rest = text.substr(0, limit); !rest.empty();) {
+    const std::size_t length = utf8_length(rest);
+    const auto first = static_cast<unsigned char>(rest[0]);
+    // C0 and DEL in one byte; C1, which terminals obey as well, in two (0xc2 0x80 to 0xc2 0x9f).
+    const bool control =
+        first < 32 || first == 127 || (length == 2 && first == 0xc2 && static_cast<unsigned char>(rest[1]) < 0xa0);
+    if (length == 0 || control) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", first);
+      rest.remove_prefix(1);
     } else {
-      out.push_back(c);
+      out += rest.substr(0, length);
+      rest.remove_prefix(length);
     }
   }
   out += text.size() > limit ? "...'" : "'";

@@ -14,8 +14,7 @@ TEST(ParseU64, TakesAWholeNumberSurroundedByBlanks) {
 }
 
 TEST(ParseU64, RefusesWhatIsNotOneNumber) {
-  for (const char* text :
-       {"", "\n", "-1", "+1", "12 34", "12a", "1e6", "18446744073709551616", "0x", "<garbage>"}) {
+  for (const char* text : {"", "\n", "-1", "+1", "12 34", "12a", "1e6", "18446744073709551616", "0x", "<garbage>"}) {
     EXPECT_FALSE(parse_u64(text).has_value()) << text;
   }
 }
@@ -25,13 +24,10 @@ TEST(ParseDouble, TakesTheScaleOfARaplEvent) {
 }
 
 TEST(ParseDouble, RefusesInfinityAndLetters) {
-  for (const char* text : {"inf", "nan", "1.0x", "", "1e999"})
-    EXPECT_FALSE(parse_double(text).has_value()) << text;
+  for (const char* text : {"inf", "nan", "1.0x", "", "1e999"}) EXPECT_FALSE(parse_double(text).has_value()) << text;
 }
 
-TEST(ParseCpuList, ReadsRangesAndSingles) {
-  EXPECT_EQ(parse_cpu_list("0,18-19\n"), (std::vector<int>{0, 18, 19}));
-}
+TEST(ParseCpuList, ReadsRangesAndSingles) { EXPECT_EQ(parse_cpu_list("0,18-19\n"), (std::vector<int>{0, 18, 19})); }
 
 TEST(ParseCpuList, RefusesBackwardEmptyAndEndlessRanges) {
   for (const char* text : {"", "3-1", "0,,1", "0-99999999", "a"})
@@ -46,6 +42,7 @@ TEST(Split, KeepsEmptyPiecesAndSplitBlanksDropsThem) {
 TEST(Quoted, MakesOutsideTextSafeToPrint) {
   EXPECT_EQ(quoted("a\x1b[31m\n"), "'a\\x1b[31m\\x0a'");
   EXPECT_EQ(quoted("abcdef", 3), "'abc...'");
+  EXPECT_EQ(quoted("caf\xc3\xa9 \xff \xc2\x9b"), "'caf\xc3\xa9 \\xff \\xc2\\x9b'");
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ inline constexpr int kNotPossibleHere = 77;
 struct CommandLine {
   SystemRoot root;
   std::string program;               // path of this executable
-  std::vector<std::string> wrapped;  // what stood after --
+  bool has_dashes = false;           // there was a --
+  std::vector<std::string> wrapped;  // what stood after it
   int exit_code = kDone;
 };
 
@@ -41,7 +42,11 @@ struct Command {
 // All verbs, in the order of the help text.
 std::span<const Command> commands();
 
-// Prints "joulemap: message" and the remedy to stderr; returns the exit code for that kind of error.
+// The one place that turns an error into an exit code: wrong usage 2, not possible here 77, a command that is not there 127
+// or cannot be executed 126, anything else 1.
+int exit_code_of(ErrorCode code);
+
+// Prints "joulemap: message" and the remedy to stderr; returns the exit code.
 int fail(const Error& error);
 
 }  // namespace joulemap::cli

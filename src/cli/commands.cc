@@ -2,18 +2,17 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/doctor_command.h"
+#include "cli/output.h"
 #include "cli/stat_command.h"
 
 namespace joulemap::cli {
 namespace {
 
 constexpr std::array<Command, 2> kCommands = {{
-    {"doctor", "what can be measured here, what not, why, and the line that would fix it",
-     &add_doctor_command},
+    {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
 }};
 
@@ -21,10 +20,26 @@ constexpr std::array<Command, 2> kCommands = {{
 
 std::span<const Command> commands() { return kCommands; }
 
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+      return kWrongUsage;
+    case ErrorCode::unsupported:
+      return kNotPossibleHere;
+    case ErrorCode::command_not_found:
+      return 127;
+    case ErrorCode::command_not_executable:
+      return 126;
+    default:
+      return kFailed;
+  }
+}
+
 int fail(const Error& error) {
-  fmt::print(stderr, "joulemap: {}\n", error.message);
-  if (!error.remedy.empty()) fmt::print(stderr, "joulemap: -> {}\n", error.remedy);
-  return error.code == ErrorCode::usage ? kWrongUsage : kFailed;
+  std::string text = fmt::format("joulemap: {}\n", error.message);
+  if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
+  static_cast<void>(write_to(Stream::error, text));  // when stderr is gone, the exit code is all that is left
+  return exit_code_of(error.code);
 }
 
 }  // namespace joulemap::cli

@@ -18,13 +18,18 @@ struct DoctorFlags {
 };
 
 int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
-  if (!line.wrapped.empty())
+  if (line.has_dashes)
     return fail({ErrorCode::usage, "doctor runs no command", "leave out what stands after --"});
   const Result<DoctorResult> result = sampling::examine(line.root, flags.sensors, line.program);
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
-  const Status written =
-      flags.output.empty() ? write_to(Stream::out, text) : write_to_file(flags.output, text);
+  if (flags.output.empty()) {
+    const Status written = write_to(Stream::out, text);
+    return written ? kDone : fail(written.error());
+  }
+  Result<OutputFile> file = OutputFile::open(flags.output);
+  if (!file) return fail(file.error());
+  const Status written = file->replace_content(text);
   return written ? kDone : fail(written.error());
 }
 
@@ -34,8 +39,7 @@ void add_doctor_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DoctorFlags>();
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.doctor/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.add_option("--sensors", flags->sensors, "look at these only, e.g. powercap,estimate")
-      ->type_name("LIST");
+  verb.add_option("--sensors", flags->sensors, "look at these only, e.g. powercap,estimate")->type_name("LIST");
   verb.callback([flags, &line] { line.exit_code = run_doctor(*flags, line); });
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -35,8 +36,7 @@ std::string without_trailing_slashes(std::string directory) {
 
 void add_sysroot(CLI::App& app, CommandLine& line) {
   app.add_option_function<std::string>(
-         "--sysroot",
-         [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
+         "--sysroot", [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
@@ -60,16 +60,15 @@ int run(std::vector<std::string> arguments) {
   line.program = path_of_this_program();
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
+    line.has_dashes = true;
     line.wrapped.assign(dashes + 1, arguments.end());
-    if (line.wrapped.empty())
-      return fail({ErrorCode::usage, "no command stands after --", "joulemap stat -- python train.py"});
     arguments.erase(dashes, arguments.end());
   }
 
   CLI::App app("Maps the joules of a run to the code that spent them.", "joulemap");
   app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
   add_sysroot(app, line);
-  app.require_subcommand(1);
+  app.allow_extras();  // so that we can name what is not a verb
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
     add_sysroot(*verb, line);  // before or after the verb
@@ -80,6 +79,12 @@ int run(std::vector<std::string> arguments) {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return usage_message(app, error);
+  }
+  if (app.get_subcommands().empty()) {
+    const std::vector<std::string> extras = app.remaining();
+    const std::string what =
+        extras.empty() ? "a verb is needed" : fmt::format("there is no verb {}", joulemap::quoted(extras.front()));
+    return fail({ErrorCode::usage, what, "see joulemap --help"});
   }
   return line.exit_code;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace joulemap::cli {
@@ -15,7 +16,17 @@ enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
 
-// Replaces the file. Done through a temporary one beside it, so that a failure leaves the old content.
-Status write_to_file(const std::string& path, std::string_view text);
+// A file named by -o, opened before the work starts so that a wrong path is told at once. Its old content stays until the
+// new one is written; permissions and links are kept.
+class OutputFile {
+ public:
+  static Result<OutputFile> open(const std::string& path);
+  Status replace_content(std::string_view text);
+
+ private:
+  OutputFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  std::string path_;
+  FileDescriptor fd_;
+};
 
 }  // namespace joulemap::cli

@@ -7,20 +7,19 @@
 #include <memory>
 #include <optional>
 
-#include "base/child_process.h"
 #include "base/clock.h"
-#include "base/signal_gate.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "report/stat_json.h"
 #include "report/stat_summary.h"
 #include "report/stat_text.h"
-#include "sampling/command_cpu_time.h"
 #include "sampling/meter.h"
 #include "sampling/stat_session.h"
 
 namespace joulemap::cli {
 namespace {
 
+constexpr int kMostPid = 1 << 22;  // PID_MAX_LIMIT of Linux
 constexpr std::int64_t kMostMilliseconds = 1'000LL * 3600 * 24 * 365;
 
 struct StatFlags {
@@ -33,14 +32,15 @@ struct StatFlags {
   bool json = false;
   std::string output;
   std::vector<std::string> command;
+  std::string unknown_option;  // something like an option, before any command
 };
 
 std::optional<Error> usage_error(const StatFlags& flags) {
   const auto error = [](std::string message, std::string remedy) {
     return Error{ErrorCode::usage, std::move(message), std::move(remedy)};
   };
-  if (!flags.command.empty() && flags.command.front().starts_with("-")) {
-    return error(fmt::format("stat knows no option {}", flags.command.front()), "see joulemap stat --help");
+  if (!flags.unknown_option.empty()) {
+    return error(fmt::format("stat knows no option {}", joulemap::quoted(flags.unknown_option)), "see joulemap stat --help");
   }
   if (flags.system_wide && flags.pid) return error("-a and -p exclude each other", "choose one of them");
   if (flags.command.empty() && !flags.system_wide && !flags.pid) {
@@ -53,24 +53,21 @@ std::optional<Error> usage_error(const StatFlags& flags) {
 // Sensors that could tell more than what is used, and what would open them.
 void note_unavailable_sensors(const sampling::Meter& meter, bool asked_by_name, Diagnostics& diagnostics) {
   bool measured = false;
-  for (const SensorStatus& sensor : meter.sensors())
-    measured = measured || sensor.state == SensorState::measured;
+  for (const SensorStatus& sensor : meter.sensors()) measured = measured || sensor.state == SensorState::measured;
   for (const SensorStatus& sensor : meter.sensors()) {
     diagnostics.add_all(sensor.diagnostics);
     const bool denied = sensor.state == SensorState::denied && !measured;
-    const bool missed =
-        asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
     if (!denied && !missed) continue;
-    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1,
-                     fmt::format("{}: {}", sensor.name, sensor.reason), sensor.remedy});
+    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
+                     sensor.remedy});
   }
   if (meter.has_channels() && !measured) {
-    diagnostics.add({"only_estimated", 1, "no sensor can be read here: every energy is an estimate",
-                     "joulemap doctor tells why"});
+    diagnostics.add(
+        {"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
   }
   if (!meter.has_channels()) {
-    diagnostics.add(
-        {"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
 }
 
@@ -82,82 +79,55 @@ int exit_code_of(const StatResult& result) {
 }
 
 // The report goes out after the command has ended: whatever happens here, its exit code stays.
-void deliver(const StatFlags& flags, const StatResult& result) {
+void deliver(const StatFlags& flags, const StatResult& result, std::optional<OutputFile>& file) {
   const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
-  Status written = Done{};
-  if (!flags.output.empty()) {
-    written = write_to_file(flags.output, text);
-  } else if (flags.json) {
-    // The command may have left stdout in the middle of a line.
-    written = write_to(Stream::out, flags.command.empty() ? text : "\n" + text);
-  } else {
-    written = write_to(Stream::error, text);
+  if (file) {
+    const Status written = file->replace_content(text);
+    if (written) return;
+    fail(written.error());  // a full disk: what was measured must not be lost
+    static_cast<void>(write_to(Stream::error, text));
+    return;
   }
+  // The command may have left stdout in the middle of a line.
+  const Status written =
+      flags.json ? write_to(Stream::out, flags.command.empty() ? text : "\n" + text) : write_to(Stream::error, text);
   if (!written) fail(written.error());
 }
 
-// Runs the command as often as asked. An exit code instead of a result when it never started.
-Result<StatResult> measure(const StatFlags& flags, sampling::Meter& meter, int& start_failure) {
-  Result<SignalGate> signals = SignalGate::open();
-  if (!signals) return std::move(signals).error();
-  sampling::adopt_orphans();
-
-  bool first_interval = true;
+sampling::StatOptions options_of(const StatFlags& flags) {
   sampling::StatOptions options;
   options.command = flags.command;
   if (flags.pid) options.pid = *flags.pid;
+  options.repeat = flags.repeat;
   options.delay_ns = flags.delay_ms * kNanosecondsPerMillisecond;
   options.interval_ns = flags.interval_ms * kNanosecondsPerMillisecond;
-  options.on_interval = [&](const StatInterval& interval) {
-    const Status written = write_to(Stream::error, report::stat_interval_text(interval, first_interval));
-    first_interval = false;
-    static_cast<void>(
-        written);  // stderr is gone: there is nowhere left to say so, and the result may go elsewhere
+  options.keep_intervals = flags.json;
+  options.on_interval = [](const StatInterval& interval) {
+    // When stderr is gone there is nowhere left to say so, and the result may go elsewhere.
+    static_cast<void>(write_to(Stream::error, report::stat_interval_text(interval, interval.from_s == 0)));
   };
-
-  StatResult result;
-  result.command = flags.command;
-  result.watched_pid = flags.pid;
-  for (int run = 0; run < flags.repeat; ++run) {
-    Result<sampling::StatOutcome> outcome = sampling::measure_once(meter, *signals, options);
-    if (!outcome && run == 0) {
-      if (!flags.command.empty() && outcome.error().code != ErrorCode::usage) {
-        start_failure = exit_code_of_start_failure(outcome.error());
-      }
-      return std::move(outcome).error();
-    }
-    if (!outcome) {  // it could be started before: what was measured then is good
-      result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
-      break;
-    }
-    result.runs.push_back(std::move(outcome->run));
-    if (outcome->interrupted) break;
-  }
-  if (static_cast<int>(result.runs.size()) < flags.repeat) {
-    result.diagnostics.add(
-        {"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), flags.repeat), ""});
-  }
-  return result;
+  return options;
 }
 
 int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  std::optional<OutputFile> file;
+  if (!flags.output.empty()) {
+    Result<OutputFile> opened = OutputFile::open(flags.output);
+    if (!opened) return fail(opened.error());
+    file = std::move(*opened);
+  }
   Result<sampling::Meter> meter =
       sampling::Meter::open({.root = line.root, .sensors = flags.sensors, .program = line.program});
   if (!meter) return fail(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
-    fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
-    return kNotPossibleHere;
+    return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
-  int start_failure = kFailed;
-  Result<StatResult> result = measure(flags, *meter, start_failure);
-  if (!result) {
-    const int code = fail(result.error());
-    return code == kFailed ? start_failure : code;
-  }
+  Result<StatResult> result = sampling::measure(*meter, options_of(flags));
+  if (!result) return fail(result.error());
   note_unavailable_sensors(*meter, !flags.sensors.empty(), result->diagnostics);
   result->summary = report::summarize(result->runs, result->interval);
-  deliver(flags, *result);
+  deliver(flags, *result, file);
   return exit_code_of(*result);
 }
 
@@ -175,11 +145,10 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-I,--interval", flags->interval_ms, "print energy every MS milliseconds")
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{1}, kMostMilliseconds));
-  verb.add_flag("-a,--all", flags->system_wide,
-                "the whole machine: until the command ends, or Ctrl-C without one");
+  verb.add_flag("-a,--all", flags->system_wide, "the whole machine: until the command ends, or Ctrl-C without one");
   verb.add_option("-p,--pid", flags->pid, "while process PID lives; its share of the CPU time is told")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, kMostPid));
   verb.add_option("-D,--delay", flags->delay_ms, "begin to measure MS milliseconds after the start")
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
@@ -188,8 +157,10 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {
     flags->command = verb.remaining();
+    if (!flags->command.empty() && flags->command.front().starts_with("-"))
+      flags->unknown_option = flags->command.front();
     // "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
-    if (!flags->command.empty() && !line.wrapped.empty()) flags->command.emplace_back("--");
+    if (!flags->command.empty() && line.has_dashes) flags->command.emplace_back("--");
     flags->command.insert(flags->command.end(), line.wrapped.begin(), line.wrapped.end());
     line.exit_code = run_stat(*flags, line);
   });

@@ -38,22 +38,18 @@ struct Channel {
   bool countable = true;  // false: shown, but never added to a total, because what it covers is not known
 
   ChannelKind kind = ChannelKind::counter;
-  double scale = 1;  // joules (counter) or watts (gauge) per raw unit
-  std::optional<std::uint64_t>
-      wrap_range;            // raw value at which a counter starts again from zero, where known
-  double refresh_s = 0.001;  // how often the hardware is said to renew the value
+  double scale = 1;                         // joules (counter) or watts (gauge) per raw unit
+  std::optional<std::uint64_t> wrap_range;  // raw value at which a counter starts again from zero, where known
+  double refresh_s = 0.001;                 // how often the hardware is said to renew the value
 
   Provenance provenance = Provenance::measured;
-  std::string model;  // of an estimate: the formula
-  double relative_uncertainty =
-      0;  // of an estimate: half width of its 95 % interval, as a share of its value
+  std::string model;                // of an estimate: the formula
+  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a share of its value
 };
 
 constexpr std::string_view unit_of(ChannelKind kind) { return kind == ChannelKind::counter ? "J" : "W"; }
 
-constexpr std::string_view to_string(ChannelKind kind) {
-  return kind == ChannelKind::counter ? "counter" : "gauge";
-}
+constexpr std::string_view to_string(ChannelKind kind) { return kind == ChannelKind::counter ? "counter" : "gauge"; }
 
 constexpr std::string_view to_string(Provenance provenance) {
   return provenance == Provenance::measured ? "measured" : "estimated";

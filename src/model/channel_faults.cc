@@ -25,8 +25,7 @@ constexpr ReadFault kReadFaults[] = {
      "look at the file; its driver, or whatever writes it, is at fault"},
     {ReadCode::vanished, "sensor_vanished", "went away",
      "its driver was unloaded or the device was removed; see dmesg"},
-    {ReadCode::denied, "sensor_denied", "may not be read any more",
-     "run joulemap doctor for the permission it needs"},
+    {ReadCode::denied, "sensor_denied", "may not be read any more", "run joulemap doctor for the permission it needs"},
     {ReadCode::failed, "sensor_failed", "could not be read", "see dmesg"},
 };
 
@@ -38,40 +37,42 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   const std::string subject = fmt::format("{} ({})", channel.domain, channel.source);
   for (const ReadFault& fault : kReadFaults) {
     if (const std::uint64_t count = failures(energy.tally, fault.code)) {
-      diagnostics.add({std::string(fault.diagnostic), count, fmt::format("{} {}", subject, fault.what),
-                       std::string(fault.remedy)});
+      diagnostics.add(
+          {std::string(fault.diagnostic), count, fmt::format("{} {}", subject, fault.what), std::string(fault.remedy)});
     }
   }
   if (energy.tally.resets > 0) {
-    const std::string_view why =
-        channel.wrap_range ? "" : "; its range is not known, so a wrap looks like a reset";
+    const std::string_view why = channel.wrap_range ? "" : "; its range is not known, so a wrap looks like a reset";
     diagnostics.add(
         {"counter_reset", energy.tally.resets,
-         fmt::format("{} fell in a way that no wrap explains{}; the energy of that moment is missing",
-                     subject, why),
+         fmt::format("{} fell in a way that no wrap explains{}; the energy of that moment is missing", subject, why),
          ""});
+  }
+  if (energy.tally.blind_spots > 0) {
+    diagnostics.add(
+        {"wrap_missed", energy.tally.blind_spots,
+         fmt::format("{} was not read for so long that it may have wrapped unseen; that time is missing", subject),
+         "joulemap was stopped or starved of CPU time meanwhile"});
   }
   if (energy.frozen_s > 0) {
     diagnostics.add({"counter_frozen", 1,
-                     fmt::format("{} stood still for the last {:.3g} s; the energy of that time is missing",
-                                 subject, energy.frozen_s),
+                     fmt::format("{} stood still for the last {:.3g} s; the energy of that time is missing", subject,
+                                 energy.frozen_s),
                      ""});
   } else if (energy.reason == "frozen") {
-    diagnostics.add({"counter_frozen", 1,
-                     fmt::format("{} stood still all the time: no energy can be told", subject),
-                     "a virtual machine or the firmware may hold it; see joulemap doctor"});
+    diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
+                     "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
   } else if (energy.reason == "too-short") {
-    diagnostics.add(
-        {"window_too_short", 1,
-         fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
-         "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
+    diagnostics.add({"window_too_short", 1,
+                     fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
+                     "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
   const double other_missing_s = energy.missing_s - energy.frozen_s;
   if (energy.joules && other_missing_s > 0.05) {
-    diagnostics.add({"energy_missing", 1,
-                     fmt::format("{}: the energy of {:.3g} s is missing; the interval allows for it", subject,
-                                 other_missing_s),
-                     ""});
+    diagnostics.add(
+        {"energy_missing", 1,
+         fmt::format("{}: the energy of {:.3g} s is missing; the interval allows for it", subject, other_missing_s),
+         ""});
   }
   return diagnostics;
 }

@@ -14,6 +14,7 @@ namespace joulemap {
 // What another channel of the same domain said: a check, never added.
 struct CrossCheck {
   std::string sensor;
+  std::string channel;
   double joules = 0;
   double uncertainty_j = 0;
 };

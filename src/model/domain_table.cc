@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace joulemap {
@@ -55,22 +57,21 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
 }
 
 void add_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagnostics) {
-  row.checks.push_back({other.channel.sensor, *other.joules, other.uncertainty_j});
+  row.checks.push_back({other.channel.sensor, other.channel.name, *other.joules, other.uncertainty_j});
   if (row.provenance == Provenance::estimated || other.channel.provenance == Provenance::estimated) return;
   const double difference_j = std::abs(*row.joules - *other.joules);
   if (difference_j <= kDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
-  diagnostics.add(
-      {"sensors_disagree", 1,
-       fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name, row.sensor,
-                   *row.joules, other.channel.sensor, other.channel.source, *other.joules),
-       "choose one with --sensors, and tell which one a third meter confirms"});
+  diagnostics.add({"sensors_disagree", 1,
+                   fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name,
+                               row.sensor, *row.joules, other.channel.sensor, other.channel.source, *other.joules),
+                   row.sensor == other.channel.sensor ? "" : "choose one with --sensors"});
 }
 
 bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy> rows) {
   std::string_view above = row.part_of;
   for (std::size_t depth = 0; !above.empty() && depth <= rows.size(); ++depth) {
-    const auto parent = std::find_if(rows.begin(), rows.end(),
-                                     [&](const DomainEnergy& other) { return other.name == above; });
+    const auto parent =
+        std::find_if(rows.begin(), rows.end(), [&](const DomainEnergy& other) { return other.name == above; });
     if (parent == rows.end()) return false;
     if (parent->joules) return true;
     above = parent->part_of;
@@ -84,38 +85,34 @@ EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
   EnergyTotals totals;
   for (const DomainEnergy& row : rows) {
     if (!row.counted || !row.joules) continue;
-    std::optional<double>& sum =
-        row.provenance == Provenance::measured ? totals.measured_j : totals.estimated_j;
+    std::optional<double>& sum = row.provenance == Provenance::measured ? totals.measured_j : totals.estimated_j;
     sum = sum.value_or(0) + *row.joules;
   }
   return totals;
 }
 
-DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s,
-                              bool keep_all_estimates) {
+DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates) {
   DomainTable table;
-  std::vector<const ChannelEnergy*> usable;
+  std::vector<const ChannelEnergy*> ranked;
+  std::vector<const ChannelEnergy*> superseded;
   for (const ChannelEnergy& energy : channels) {
     const bool estimate = energy.channel.provenance == Provenance::estimated;
-    if (estimate && !keep_all_estimates && is_superseded_estimate(energy, channels)) continue;
-    usable.push_back(&energy);
+    (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
-  std::stable_sort(usable.begin(), usable.end(),
-                   [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
+  if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
 
-  // Rows in the order in which the sensors list their domains; the first channel of a domain in `usable` is
-  // its best.
+  // Rows in the order in which the sensors list their domains; the first channel of a domain in `ranked` is its best.
+  std::set<std::string> done;
   for (const ChannelEnergy& listed : channels) {
-    const auto known = std::find_if(table.rows.begin(), table.rows.end(), [&](const DomainEnergy& row) {
-      return row.name == listed.channel.domain;
-    });
-    if (known != table.rows.end()) continue;
+    if (!done.insert(listed.channel.domain).second) continue;
     DomainEnergy* row = nullptr;
-    for (const ChannelEnergy* energy : usable) {
+    for (const ChannelEnergy* energy : ranked) {
       if (energy->channel.domain != listed.channel.domain) continue;
-      if (row == nullptr) {
+      const bool is_superseded = std::find(superseded.begin(), superseded.end(), energy) != superseded.end();
+      if (row == nullptr && !is_superseded) {
         row = &table.rows.emplace_back(row_from(*energy, elapsed_s));
-      } else if (energy->joules && row->joules) {
+      } else if (row != nullptr && energy->joules && row->joules) {
         add_check(*row, *energy, table.diagnostics);
       }
     }

@@ -26,10 +26,9 @@ struct DomainTable {
   Diagnostics diagnostics;
 };
 
-// `channels` in the order of preference of their sensors. `keep_all_estimates`: the user asked for them by
-// name.
-DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s,
-                              bool keep_all_estimates = false);
+// `channels` in the order of preference of their sensors. `check_estimates`: an estimate of a domain that was measured
+// becomes a cross-check of it (the user asked for estimates by name) instead of being left out.
+DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates = false);
 
 EnergyTotals total_energy(std::span<const DomainEnergy> rows);
 

@@ -62,9 +62,8 @@ TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
 }
 
 TEST(DomainTable, TakesASecondSensorOfADomainAsACheckAndNeverAddsIt) {
-  const std::vector<ChannelEnergy> channels = {
-      measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
-      measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
+  const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
+                                               measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
   const DomainTable table = make_domain_table(channels, 10);
   EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 100);
   ASSERT_EQ(table.rows.size(), 1u);
@@ -106,6 +105,17 @@ TEST(DomainTable, LetsAnEstimateStandInForACounterThatFailed) {
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(table.rows[0].provenance, Provenance::estimated);
   EXPECT_FALSE(table.totals.measured_j);
+}
+
+TEST(DomainTable, TakesAnEstimateAskedForByNameAsACheckAndStillNeverCountsIt) {
+  const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu),
+                                               estimated("package-0", 120, DomainClass::cpu),
+                                               estimated("package-1", 120, DomainClass::cpu)};
+  const DomainTable table = make_domain_table(channels, 10, /*check_estimates=*/true);
+  ASSERT_EQ(table.rows.size(), 1u);
+  ASSERT_EQ(table.rows[0].checks.size(), 1u);
+  EXPECT_EQ(table.rows[0].checks[0].sensor, "estimate");
+  EXPECT_FALSE(table.totals.estimated_j);
 }
 
 TEST(DomainTable, HasNoEstimateUnderAMeasuredPlatform) {

@@ -57,6 +57,15 @@ std::optional<double> EnergyAccumulator::energy_between(const Point& from, const
 void EnergyAccumulator::accept(const Point& from, const Point& to, double joules) noexcept {
   if (to.raw < from.raw) ++tally_.wraps;
   const std::int64_t seen_before_ns = last_->time_ns;
+  if (wrap_range_ && last_->joules > 0) {
+    const double usual_w =
+        last_->joules / seconds(std::max(last_->time_ns - tally_.first_ns, kNanosecondsPerMillisecond));
+    const std::int64_t unseen_ns = to.time_ns - seen_before_ns;
+    if (usual_w * seconds(unseen_ns) >= static_cast<double>(*wrap_range_) * scale_) {
+      ++tally_.blind_spots;
+      tally_.gap_ns += unseen_ns;
+    }
+  }
   Point point = to;
   point.joules = from.joules + joules;
   if (to.raw != from.raw) {

@@ -44,7 +44,8 @@ struct EnergyTally {
   std::uint64_t good = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t steps = 0;                           // changes seen
+  std::uint64_t blind_spots = 0;  // times between two readings so long that whole ranges may have passed unseen
+  std::uint64_t steps = 0;        // changes seen
   std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values found out later
   ReadCode last_code = ReadCode::ok;
 };

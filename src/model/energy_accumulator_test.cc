@@ -25,14 +25,11 @@ Reading reading(std::uint64_t raw, std::int64_t tick, ReadCode code = ReadCode::
 
 EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& values) {
   EnergyAccumulator accumulator(channel);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    accumulator.add(reading(values[i], static_cast<std::int64_t>(i)));
+  for (std::size_t i = 0; i < values.size(); ++i) accumulator.add(reading(values[i], static_cast<std::int64_t>(i)));
   return accumulator.tally();
 }
 
-std::uint64_t torn(const EnergyTally& tally) {
-  return tally.failures[static_cast<std::size_t>(ReadCode::torn)];
-}
+std::uint64_t torn(const EnergyTally& tally) { return tally.failures[static_cast<std::size_t>(ReadCode::torn)]; }
 
 TEST(EnergyAccumulator, AddsUpWhatACounterRises) {
   EXPECT_DOUBLE_EQ(tally_of(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
@@ -54,8 +51,7 @@ TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
 }
 
 TEST(EnergyAccumulator, CallsAFallThatNoWrapExplainsAResetAndLeavesAGap) {
-  const EnergyTally tally =
-      tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
+  const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; what passed in between is not known
   EXPECT_EQ(tally.resets, 1u);
   EXPECT_EQ(tally.gap_ns, kTick_ns);
@@ -67,9 +63,17 @@ TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
   EXPECT_EQ(tally.resets, 1u);
 }
 
+TEST(EnergyAccumulator, SaysWhenSoMuchTimePassedUnseenThatWholeRangesMayBeMissing) {
+  EnergyAccumulator accumulator(counter(60'000'000));  // 60 J
+  for (std::int64_t tick = 0; tick <= 50; ++tick)
+    accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
+  accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the counter looks as if nothing was
+  EXPECT_EQ(accumulator.tally().blind_spots, 1u);
+  EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
+}
+
 TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
-  const EnergyTally tally =
-      tally_of(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
+  const EnergyTally tally = tally_of(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 4.0);
   EXPECT_EQ(torn(tally), 1u);
   EXPECT_EQ(tally.resets, 0u);
@@ -77,8 +81,7 @@ TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
   // 123999999 -> 124000000 seen as 124999999: plausible by itself, contradicted by the next reading.
-  const EnergyTally tally =
-      tally_of(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
+  const EnergyTally tally = tally_of(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(torn(tally), 1u);
   EXPECT_EQ(tally.resets, 0u);
@@ -137,8 +140,7 @@ TEST(EnergyAccumulator, FindsTheTruthOfRandomCountersWithWrapsAndFailures) {
     for (std::int64_t tick = 1; tick < 500; ++tick) {
       truth += random() % 1'000'000;  // up to 50 W
       const bool fails = random() % 10 == 0 && tick != 499;
-      accumulator.add(
-          reading(fails ? random() : truth % range, tick, fails ? ReadCode::failed : ReadCode::ok));
+      accumulator.add(reading(fails ? random() : truth % range, tick, fails ? ReadCode::failed : ReadCode::ok));
     }
     EXPECT_NEAR(accumulator.tally().joules, static_cast<double>(truth - start) * 1e-6, 1e-6);
     EXPECT_EQ(accumulator.tally().resets, 0u);

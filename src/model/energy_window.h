@@ -2,10 +2,9 @@
 //
 // EnergyWindow: the energy of one channel between two moments that the hardware knows nothing of.
 //
-// A counter is renewed every T (1 ms for RAPL), so a reading is stale by anything up to T, and a window
-// shorter than T would often read 0 J. Where the caller reads densely just before begin() and just after
-// end(), the window sees the counter's own steps around both edges and interpolates between them; else the
-// edges stay as read. The uncertainty says which.
+// A counter is renewed every T (1 ms for RAPL), so a reading is stale by anything up to T, and a window shorter than T
+// would often read 0 J. Where the caller reads densely around begin() and just after end(), the window sees the counter's
+// own steps near both edges and interpolates between them; else the edges stay as read. The uncertainty says which.
 //
 //       step s0      begin t0              end t1      step s2
 //   ------|-------------|--------- ... ------|------------|-----> time
@@ -24,7 +23,8 @@ namespace joulemap {
 
 class EnergyWindow {
  public:
-  explicit EnergyWindow(const Channel& channel) : channel_(channel), accumulator_(channel) {}
+  // `known_refresh_ns`: what an earlier window of the same channel has found out.
+  explicit EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns = {});
 
   void observe(const Reading& reading) noexcept;
 
@@ -32,40 +32,47 @@ class EnergyWindow {
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
-  // Whether dense reading can stop. Before end: the refresh is known, and a step on either side of begin was
-  // seen. After end: the step that follows was seen, or there is no refresh to wait for. Gauges and estimates
-  // are always settled: their value at the edge is the value.
+  // Whether dense reading can stop. Before end: the refresh is known, and a step on either side of begin was seen. After
+  // end: the step that follows was seen, or there is no refresh to wait for.
+  // Gauges and estimates are always settled: their value at the edge is the value.
   bool is_settled() const noexcept;
 
   // How often the counter is renewed, once that was seen.
   std::optional<std::int64_t> refresh_ns() const;
 
   std::uint64_t steps() const { return accumulator_.tally().steps; }
-  // Energy so far, uncorrected: for interval lines.
-  double joules_so_far() const {
-    return (end_ns_ ? joules_at_end_ : accumulator_.tally().joules) - joules_at_begin_;
-  }
+  // Energy so far, as read: for interval lines.
+  double joules_so_far() const;
 
   ChannelEnergy result() const;
 
  private:
-  bool interpolates() const {
-    return channel_.kind == ChannelKind::counter && channel_.provenance == Provenance::measured;
-  }
+  // The energy at an edge and the half width (95 %) of its error.
+  struct Edge {
+    double joules = 0;
+    double half_width_j = 0;
+  };
+
+  bool has_steps() const;  // it is a counter whose steps mean something
+  double typical_step_j() const;
+  Edge edge_as_read(double joules) const;
+  Edge edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
+  Edge begin_edge() const;
+  Edge end_edge() const;
+  std::optional<EnergyStep> step_before(const EnergyStep& step, double joules) const;
   double refresh_s() const;
-  double joules_at_begin(bool& interpolated) const;
-  double joules_at_end(bool& interpolated) const;
   void learn_refresh(const EnergyStep& previous, const EnergyStep& step) noexcept;
   void judge_missing_time(ChannelEnergy& energy) const;
-  double uncertainty_j(const ChannelEnergy& energy, bool begin_interpolated, bool end_interpolated) const;
+  void measure_within_one_step(ChannelEnergy& energy) const;
+  void measure_between_edges(ChannelEnergy& energy) const;
 
   Channel channel_;
   EnergyAccumulator accumulator_;
   std::optional<std::int64_t> begin_ns_;
   std::optional<std::int64_t> end_ns_;
   EnergyTally tally_at_begin_;
-  double joules_at_begin_ = 0;
-  double joules_at_end_ = 0;
+  double read_at_begin_j_ = 0;
+  double read_at_end_j_ = 0;
   std::uint64_t steps_at_end_ = 0;
   std::optional<EnergyStep> step_before_begin_;
   std::optional<EnergyStep> step_after_begin_;

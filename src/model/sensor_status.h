@@ -20,13 +20,20 @@ enum class SensorState {
   absent,     // this machine has none, or what it has gives nothing
 };
 
+// A channel that exists but gives no value from the start.
+struct UnreadableChannel {
+  Channel channel;
+  std::string reason;  // one word: "denied", "garbage", "failed"
+};
+
 struct SensorStatus {
   std::string name;
   SensorState state = SensorState::absent;
   std::string reason;  // what was found; never empty
   std::string remedy;  // exact lines, one step each; empty when nothing is to be done
   std::vector<Channel> channels;
-  Diagnostics diagnostics;  // what is odd about a sensor that can be used all the same
+  std::vector<UnreadableChannel> unreadable;  // what is there and would be measured if it could be
+  Diagnostics diagnostics;                    // what is odd about a sensor that can be used all the same
 };
 
 // Where we run, as far as it decides what can be measured.

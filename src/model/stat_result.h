@@ -22,8 +22,8 @@ struct StatInterval {
 };
 
 struct StatRun {
-  std::int64_t start_unix_ns = 0;
-  std::int64_t start_monotonic_ns = 0;
+  std::optional<std::int64_t> start_unix_ns;  // none when the measurement never began
+  std::optional<std::int64_t> start_monotonic_ns;
   double elapsed_s = 0;
   std::optional<int> exit_code;  // none when no command was run
   std::optional<int> signal;

@@ -8,28 +8,24 @@
 
 namespace joulemap::report {
 
+std::string remedy_text(std::string_view indent, std::string_view remedy) {
+  std::string out;
+  if (remedy.empty()) return out;
+  for (const std::string_view step : split(remedy, '\n')) {
+    const std::string first = fmt::format("{}-> ", indent);
+    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", first, step) : wrapped(first, step);
+  }
+  return out;
+}
+
 std::string diagnostics_text(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     const std::string times = diagnostic.count > 1 ? fmt::format(" ({} times)", diagnostic.count) : "";
     out += wrapped(" note: ", diagnostic.message + times);
-    if (diagnostic.remedy.empty()) continue;
-    for (const std::string_view step : split(diagnostic.remedy, '\n')) out += wrapped("    -> ", step);
+    out += remedy_text("    ", diagnostic.remedy);
   }
   return out;
-}
-
-void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics) {
-  json.key("diagnostics").begin_array();
-  for (const Diagnostic& diagnostic : diagnostics.list()) {
-    json.begin_object()
-        .member("code", diagnostic.code)
-        .member("count", diagnostic.count)
-        .member("message", diagnostic.message)
-        .text_or_null("remedy", diagnostic.remedy)
-        .end_object();
-  }
-  json.end_array();
 }
 
 }  // namespace joulemap::report

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics as every report shows them: lines for people, an array for programs.
+// Diagnostics and remedies as every text report shows them.
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "formats/json_writer.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::report {
@@ -13,7 +13,8 @@ namespace joulemap::report {
 // One paragraph each, indented by a blank; empty when there are none.
 std::string diagnostics_text(const Diagnostics& diagnostics);
 
-// The member "diagnostics": [{"code", "count", "message", "remedy"}].
-void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics);
+// The steps of a remedy, "-> " before each. A step that is a command to paste stands on a line of its own, however long:
+// a line end inside would break it.
+std::string remedy_text(std::string_view indent, std::string_view remedy);
 
 }  // namespace joulemap::report

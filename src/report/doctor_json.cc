@@ -2,7 +2,7 @@
 #include "report/doctor_json.h"
 
 #include "formats/json_writer.h"
-#include "report/diagnostics_text.h"
+#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {

@@ -16,18 +16,16 @@ DoctorResult make_result() {
   package.name = package.domain = "package-0";
   package.sensor = "powercap";
   package.source = "/sys/class/powercap/intel-rapl:0/energy_uj";
-  SensorStatus powercap{
-      "powercap", SensorState::measured, "1 energy counters in /sys/class/powercap", "", {package}, {}};
+  SensorStatus powercap{"powercap", SensorState::measured, "1 energy counters in /sys/class/powercap", "", {package},
+                        {}};
   powercap.diagnostics.add({"counter_still", 1, "did not move for 50 ms: package-0", "wait and see"});
-  SensorStatus perf{
-      "perf_event",
-      SensorState::denied,
-      "perf_event_open power/energy-pkg/ on CPU 0: Permission denied (perf_event_paranoid is 2)",
-      "sudo setcap cap_perfmon+ep /usr/bin/joulemap\nor the second step",
-      {},
-      {}};
-  SensorStatus hwmon{
-      "hwmon", SensorState::absent, "no device in /sys/class/hwmon tells energy or power", "", {}, {}};
+  SensorStatus perf{"perf_event",
+                    SensorState::denied,
+                    "perf_event_open power/energy-pkg/ on CPU 0: Permission denied (perf_event_paranoid is 2)",
+                    "sudo setcap cap_perfmon+ep /usr/bin/joulemap\nor the second step",
+                    {},
+                    {}};
+  SensorStatus hwmon{"hwmon", SensorState::absent, "no device in /sys/class/hwmon tells energy or power", "", {}, {}};
   result.sensors = {perf, powercap, hwmon};
   return result;
 }

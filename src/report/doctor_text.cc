@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "report/diagnostics_text.h"
 #include "report/wrapped_text.h"
 
 namespace joulemap::report {
@@ -41,17 +41,13 @@ std::string doctor_text(const DoctorResult& result) {
   out += verdict(result) + "\n";
   for (const SensorStatus& sensor : result.sensors) {
     const std::string indent(13, ' ');
-    const auto add_steps = [&](const std::string& remedy) {
-      if (remedy.empty()) return;
-      for (const std::string_view step : split(remedy, '\n')) out += wrapped(indent + "-> ", step);
-    };
     out += "\n";
     out += wrapped(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
-    add_steps(sensor.remedy);
+    out += remedy_text(indent, sensor.remedy);
     if (!sensor.channels.empty()) out += wrapped(indent + "reads: ", channels_line(sensor));
     for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
       out += wrapped(indent + "note: ", diagnostic.message);
-      add_steps(diagnostic.remedy);
+      out += remedy_text(indent, diagnostic.remedy);
     }
   }
   return out;

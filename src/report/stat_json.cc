@@ -2,7 +2,7 @@
 #include "report/stat_json.h"
 
 #include "formats/json_writer.h"
-#include "report/diagnostics_text.h"
+#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -15,8 +15,7 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
       .member("joules", domain.joules)
       .member("uncertainty_j", domain.uncertainty_j)
       .member("mean_w", domain.mean_w);
-  json.key("provenance");
-  domain.provenance ? json.value(to_string(*domain.provenance)) : json.null();
+  json.text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "");
   json.text_or_null("reason", domain.reason)
       .member("counted", domain.counted)
       .text_or_null("part_of", domain.part_of)
@@ -26,6 +25,7 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
   for (const CrossCheck& check : domain.checks) {
     json.begin_object()
         .member("sensor", check.sensor)
+        .member("channel", check.channel)
         .member("joules", check.joules)
         .member("uncertainty_j", check.uncertainty_j)
         .end_object();
@@ -34,17 +34,11 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
 }
 
 void write_interval(JsonWriter& json, const StatInterval& interval) {
-  json.begin_object()
-      .member("from_s", interval.from_s)
-      .member("to_s", interval.to_s)
-      .key("domains")
-      .begin_array();
+  json.begin_object().member("from_s", interval.from_s).member("to_s", interval.to_s).key("domains").begin_array();
   for (const DomainEnergy& domain : interval.domains) {
-    json.begin_object()
-        .member("name", domain.name)
-        .member("joules", domain.joules)
-        .member("mean_w", domain.mean_w)
-        .end_object();
+    json.begin_object().member("name", domain.name).member("joules", domain.joules).member("mean_w", domain.mean_w);
+    json.text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "");
+    json.text_or_null("reason", domain.reason).member("counted", domain.counted).end_object();
   }
   json.end_array().end_object();
 }

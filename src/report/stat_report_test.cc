@@ -61,7 +61,7 @@ StatResult with_everything_that_can_go_wrong() {
   estimate.model = "4.725 W = (0.2 W/GiB up to 16 GiB, 0.1 W/GiB beyond) x 31.2 GiB, +-67 %";
   run.domains[2] = estimate;
   run.domains.push_back(frozen);
-  run.domains[0].checks = {{"hwmon", 309.5, 0.2}};
+  run.domains[0].checks = {{"hwmon", "package-0-energy", 309.5, 0.2}};
   run.totals = {310, 28};
   run.exit_code = 139;
   run.signal = 11;
@@ -77,13 +77,12 @@ StatResult with_everything_that_can_go_wrong() {
   return result;
 }
 
-TEST(StatTextReport, ShowsOneRun) {
-  expect_golden("stat_one_run.txt", stat_text(make_result({make_run(310.4)})));
-}
+TEST(StatTextReport, ShowsOneRun) { expect_golden("stat_one_run.txt", stat_text(make_result({make_run(310.4)}))); }
 
 TEST(StatTextReport, ShowsTheMeanOfSeveralRuns) {
-  expect_golden("stat_five_runs.txt", stat_text(make_result({make_run(310.4), make_run(312), make_run(308.8),
-                                                             make_run(311), make_run(309.9)})));
+  expect_golden(
+      "stat_five_runs.txt",
+      stat_text(make_result({make_run(310.4), make_run(312), make_run(308.8), make_run(311), make_run(309.9)})));
 }
 
 TEST(StatTextReport, ShowsWhatIsEstimatedMissingAndOdd) {
@@ -97,8 +96,7 @@ TEST(StatTextReport, ShowsIntervalsAsTheyPass) {
 }
 
 TEST(StatTextReport, FitsEightyColumnsWithoutControlCharacters) {
-  for (const StatResult& result :
-       {make_result({make_run(310.4)}), make_result({make_run(3.1e6), make_run(2.9e6)})}) {
+  for (const StatResult& result : {make_result({make_run(310.4)}), make_result({make_run(3.1e6), make_run(2.9e6)})}) {
     const std::string text = stat_text(result);
     for (std::size_t start = 0; start < text.size();) {
       const std::size_t end = text.find('\n', start);

@@ -38,6 +38,13 @@ TEST(StatSummary, DoesNotLetRepetitionHideTheErrorOfAnEstimate) {
   EXPECT_DOUBLE_EQ(summary[0].high_j.value(), 102);  // no spread at all, but the model may be off by 2 J
 }
 
+TEST(StatSummary, NeverAveragesEstimatesWithMeasurements) {
+  const auto summary =
+      summarize(std::vector<StatRun>{run_of(100), run_of(7, Provenance::estimated), run_of(102)}, 0.95);
+  EXPECT_DOUBLE_EQ(summary[0].mean_j.value(), 101);
+  EXPECT_EQ(summary[0].runs_with_value, 2u);
+}
+
 TEST(StatSummary, LeavesOutRunsWithoutAValueAndSaysSo) {
   const auto summary = summarize(std::vector<StatRun>{run_of(100), run_of(std::nullopt)}, 0.95);
   EXPECT_EQ(summary[0].runs_with_value, 1u);

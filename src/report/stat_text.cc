@@ -38,17 +38,17 @@ std::string title(const StatResult& result) {
   }
   std::string out = fmt::format("\n Energy of {}\n", subject);
   if (result.runs.size() > 1) {
-    out += fmt::format(" mean of {} runs, +- half of its {:.0f} % interval\n", result.runs.size(),
-                       100 * result.interval);
+    out +=
+        fmt::format(" mean of {} runs, +- half of its {:.0f} % interval\n", result.runs.size(), 100 * result.interval);
   }
   return out + "\n";
 }
 
 // What a row says of its origin.
 std::string origin(const DomainEnergy& domain) {
-  if (!domain.joules) return fmt::format("no value: {} ({})", domain.reason, domain.sensor);
+  if (!domain.joules) return fmt::format("no value: {}", domain.reason);
   const std::string_view provenance = to_string(*domain.provenance);
-  if (!domain.counted && !domain.part_of.empty()) return fmt::format("{}, in {}", provenance, domain.part_of);
+  if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
   if (!domain.counted) return fmt::format("{}, not added", provenance);
   if (domain.provenance == Provenance::estimated) return std::string(provenance);
   return fmt::format("{}, {}", provenance, domain.sensor);
@@ -64,8 +64,8 @@ struct Row {
 
 std::string row_text(const Row& row) {
   const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j, 2)) : "";
-  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules),
-                                       spread, optional_number(row.watts), row.name, row.origin);
+  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules), spread,
+                                       optional_number(row.watts), row.name, row.origin);
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
@@ -75,20 +75,37 @@ double mean_elapsed_s(const StatResult& result) {
   return sum_s / static_cast<double>(result.runs.size());
 }
 
-// The run that describes a domain best: the last one in which it has a value.
+// The run that describes a domain best: the last one in which it has a value, a measured one if there is.
 const DomainEnergy* describe(const StatResult& result, const std::string& name) {
+  const auto rank = [](const DomainEnergy& domain) {
+    return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
+  };
   const DomainEnergy* best = nullptr;
   for (const StatRun& run : result.runs) {
     for (const DomainEnergy& domain : run.domains) {
-      if (domain.name == name && (best == nullptr || domain.joules)) best = &domain;
+      if (domain.name == name && (best == nullptr || rank(domain) >= rank(*best))) best = &domain;
     }
   }
   return best;
 }
 
+// Over the runs in which the domain has a value of that provenance.
+std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& described) {
+  double sum_w = 0;
+  double runs = 0;
+  for (const StatRun& run : result.runs) {
+    for (const DomainEnergy& domain : run.domains) {
+      if (domain.name != described.name || domain.provenance != described.provenance || !domain.mean_w) continue;
+      sum_w += *domain.mean_w;
+      ++runs;
+    }
+  }
+  if (runs == 0) return std::nullopt;
+  return sum_w / runs;
+}
+
 std::string domain_rows(const StatResult& result) {
   std::string out;
-  const double elapsed_s = mean_elapsed_s(result);
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = describe(result, summary.name);
     if (domain == nullptr) continue;
@@ -98,8 +115,7 @@ std::string domain_rows(const StatResult& result) {
             {},
             origin(*domain)};
     if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
-    row.watts = domain->mean_w;
-    if (summary.mean_j && result.runs.size() > 1 && elapsed_s > 0) row.watts = *summary.mean_j / elapsed_s;
+    row.watts = mean_watts(result, *domain);
     out += row_text(row);
   }
   return out;
@@ -109,15 +125,17 @@ std::string total_rows(const StatResult& result) {
   std::string out;
   const auto add = [&](std::string_view name, std::optional<double> EnergyTotals::*which) {
     double sum_j = 0;
+    double sum_s = 0;
     std::size_t runs = 0;
     for (const StatRun& run : result.runs) {
       if (!(run.totals.*which)) continue;
       sum_j += *(run.totals.*which);
+      sum_s += run.elapsed_s;
       ++runs;
     }
     if (runs == 0) return;
-    const double mean_j = sum_j / static_cast<double>(runs);
-    out += row_text({std::string(name), mean_j, {}, mean_j / mean_elapsed_s(result), ""});
+    const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
+    out += row_text({std::string(name), sum_j / static_cast<double>(runs), {}, watts, ""});
   };
   add("total measured", &EnergyTotals::measured_j);
   add("total estimated", &EnergyTotals::estimated_j);
@@ -158,10 +176,8 @@ std::string time_lines(const StatResult& result) {
 std::string exit_lines(const StatResult& result) {
   for (const StatRun& run : result.runs) {
     if (run.signal)
-      return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal,
-                         *run.exit_code);
-    if (run.exit_code.value_or(0) != 0)
-      return fmt::format("  the command failed with exit code {}\n", *run.exit_code);
+      return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal, *run.exit_code);
+    if (run.exit_code.value_or(0) != 0) return fmt::format("  the command failed with exit code {}\n", *run.exit_code);
   }
   return {};
 }
@@ -201,8 +217,7 @@ std::string stat_interval_text(const StatInterval& interval, bool first) {
   for (const DomainEnergy& domain : interval.domains) {
     const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
     out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, optional_number(domain.joules),
-                       optional_number(domain.mean_w), domain.name,
-                       domain.joules ? label : " (" + domain.reason + ")");
+                       optional_number(domain.mean_w), domain.name, domain.joules ? label : " (" + domain.reason + ")");
   }
   return out;
 }

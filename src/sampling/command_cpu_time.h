@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "model/stat_result.h"
@@ -18,23 +19,34 @@ namespace joulemap::sampling {
 // Makes this process the parent of orphaned descendants. Once, before the first command.
 void adopt_orphans();
 
+// Whose time is set against the machine's.
+struct CpuTimeSubject {
+  bool has_command = false;
+  std::optional<pid_t> watched;  // another process instead of the command
+};
+
 class CommandCpuTime {
  public:
-  // Of the children of this process; `watched` names another process instead.
-  explicit CommandCpuTime(std::optional<pid_t> watched) : watched_(watched) {}
+  // Made before the command is forked: it looks whether other children live already.
+  explicit CommandCpuTime(CpuTimeSubject subject);
 
-  // `child_is_new`: it was only just forked and nothing else of ours lives, so that /proc need not be
-  // searched.
-  void begin(bool child_is_new);
-  // Remembers a watched process's time while it lives. Searches /proc: a few milliseconds on a busy machine.
+  // `command_runs`: it was started before, because of a delay.
+  void begin(bool command_runs);
+  // Remembers a watched process's time while it lives: its own at every call, its descendants' once a second, because
+  // finding them means to search /proc.
   void refresh();
   // Fills in the CPU times of the run, and its diagnostics where they are not to be had.
   void end(StatRun& run);
 
  private:
-  std::optional<pid_t> watched_;
-  double process_at_begin_s_ = 0;
-  std::optional<double> process_now_s_;
+  std::optional<double> watched_cpu_s() const;
+
+  CpuTimeSubject subject_;
+  bool had_children_ = false;
+  std::optional<double> process_at_begin_s_;
+  double descendants_s_ = 0;
+  std::int64_t next_search_ns_ = 0;
+  std::optional<double> process_now_s_;  // after begin
   double user_at_begin_s_ = 0;
   double system_at_begin_s_ = 0;
   std::optional<double> machine_at_begin_s_;

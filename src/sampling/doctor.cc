@@ -34,8 +34,7 @@ void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
     }
     if (still.empty()) continue;
     probe.status.diagnostics.add(
-        {"counter_still", 1,
-         fmt::format("did not move for {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
+        {"counter_still", 1, fmt::format("did not move for {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
          "if they never do, firmware or a virtual machine holds them; stat will then say so"});
   }
 }

@@ -14,6 +14,7 @@ namespace {
 // moment.
 constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kEstimatePeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
 // Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
 constexpr double kHighPower_w = 1000;
@@ -27,6 +28,8 @@ constexpr std::int64_t kDenseAtMost_ns = 250 * kNanosecondsPerMillisecond;
 // After the window: the next step of a slow counter, unless the window is so long that it does not matter.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
+// A counter that has not stepped for so long at the beginning will not, as far as interval lines are concerned.
+constexpr double kStepsComeWithin_s = 1;
 
 std::int64_t period_for(std::span<const Channel> channels) {
   std::int64_t period_ns = kCounterPeriod_ns;
@@ -46,9 +49,9 @@ Result<Meter> Meter::open(const MeterOptions& options) {
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   Meter meter;
-  meter.estimates_by_name_ = options.sensors.find("estimate") != std::string::npos;
   const sensors::ProbeContext context(options.root, options.program);
   for (const sensors::SensorBackend* backend : *backends) {
+    if (!options.sensors.empty() && backend->name == "estimate") meter.check_estimates_ = true;
     sensors::Probe probe = backend->probe(context);
     meter.statuses_.push_back(std::move(probe.status));
     if (!probe.sensor) continue;
@@ -57,6 +60,7 @@ Result<Meter> Meter::open(const MeterOptions& options) {
   }
   meter.readings_.resize(meter.channels_.size());
   meter.marks_.resize(meter.channels_.size());
+  meter.steps_at_begin_.resize(meter.channels_.size());
   meter.period_ns_ = period_for(meter.channels_);
   return meter;
 }
@@ -75,8 +79,7 @@ void Meter::read(Which which) noexcept {
 }
 
 bool Meter::all_settled() const {
-  return std::all_of(windows_.begin(), windows_.end(),
-                     [](const EnergyWindow& window) { return window.is_settled(); });
+  return std::all_of(windows_.begin(), windows_.end(), [](const EnergyWindow& window) { return window.is_settled(); });
 }
 
 void Meter::read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
@@ -93,15 +96,17 @@ std::int64_t Meter::period_ns() const {
 
 std::int64_t Meter::slowest_refresh_ns() const {
   std::int64_t slowest_ns = 0;
-  for (const EnergyWindow& window : windows_)
-    slowest_ns = std::max(slowest_ns, window.refresh_ns().value_or(0));
+  for (const EnergyWindow& window : windows_) slowest_ns = std::max(slowest_ns, window.refresh_ns().value_or(0));
   return slowest_ns;
 }
 
 void Meter::prepare() {
-  windows_.clear();
-  windows_.reserve(channels_.size());
-  for (const Channel& channel : channels_) windows_.emplace_back(channel);
+  std::vector<EnergyWindow> fresh;
+  fresh.reserve(channels_.size());
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    fresh.emplace_back(channels_[i], windows_.empty() ? std::nullopt : windows_[i].refresh_ns());
+  }
+  windows_ = std::move(fresh);
   read(Which::measured);
   read_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
 }
@@ -111,11 +116,18 @@ void Meter::begin() {
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.begin(begin_ns_);
-  std::fill(marks_.begin(), marks_.end(), Mark{});
-  for (std::size_t i = 0; i < windows_.size(); ++i) marks_[i].steps = windows_[i].steps();
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    marks_[i] = {0, windows_[i].steps()};
+    steps_at_begin_[i] = windows_[i].steps();
+  }
+  last_full_read_ns_ = begin_ns_;
 }
 
-void Meter::sample() { read(Which::measured); }
+void Meter::sample() {
+  const bool full = monotonic_ns() >= last_full_read_ns_ + kEstimatePeriod_ns;
+  read(full ? Which::all : Which::measured);
+  if (full) last_full_read_ns_ = monotonic_ns();
+}
 
 void Meter::end() {
   read(Which::all);
@@ -124,8 +136,7 @@ void Meter::end() {
   for (EnergyWindow& window : windows_) window.end(end_ns_);
   const std::int64_t refresh_ns = slowest_refresh_ns();
   if (refresh_ns * kRefreshesThatDoNotMatter < end_ns_ - begin_ns_) return;
-  const std::int64_t wait_ns =
-      std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
+  const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
   read_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kDensePeriod_ns));
 }
 
@@ -134,31 +145,51 @@ double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
-  if (end_ns_ < begin_ns_) read(Which::all);
+  const bool running = end_ns_ < begin_ns_;
+  if (running) read(Which::all);
+  // Which channel speaks for a domain is decided by all that was seen since the beginning: a counter that has not stepped
+  // since the last interval is neither frozen nor a case for the estimate. Its energy comes with its next step.
+  const bool young = seconds(monotonic_ns() - begin_ns_) < kStepsComeWithin_s;
   std::vector<ChannelEnergy> energies;
-  energies.reserve(channels_.size());
+  std::vector<std::string> waiting;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     const Mark now{windows_[i].joules_so_far(), windows_[i].steps()};
     ChannelEnergy energy;
     energy.channel = channels_[i];
-    const bool must_step =
-        channels_[i].kind == ChannelKind::counter && channels_[i].provenance == Provenance::measured;
-    if (must_step && now.steps == marks_[i].steps) {
-      energy.reason = "frozen";
-    } else {
+    const bool stepping = channels_[i].kind == ChannelKind::counter && channels_[i].provenance == Provenance::measured;
+    if (!stepping || now.steps > steps_at_begin_[i] || young)
       energy.joules = std::max(now.joules - marks_[i].joules, 0.0);
-    }
+    if (!energy.joules) energy.reason = "frozen";
+    if (stepping && energy.joules && now.steps == marks_[i].steps) waiting.push_back(channels_[i].domain);
     marks_[i] = now;
     energies.push_back(std::move(energy));
   }
-  return make_domain_table(energies, elapsed_s, estimates_by_name_).rows;
+  std::vector<DomainEnergy> rows = make_domain_table(energies, elapsed_s).rows;
+  for (DomainEnergy& row : rows) {
+    row.uncertainty_j.reset();
+    row.checks.clear();
+    const bool waits = std::find(waiting.begin(), waiting.end(), row.name) != waiting.end();
+    if (!waits || row.provenance != Provenance::measured) continue;
+    row.joules = row.mean_w = std::nullopt;
+    row.provenance.reset();
+    row.reason = "no-step";
+  }
+  return rows;
 }
 
 DomainTable Meter::result() const {
   std::vector<ChannelEnergy> energies;
   energies.reserve(windows_.size());
   for (const EnergyWindow& window : windows_) energies.push_back(window.result());
-  DomainTable table = make_domain_table(energies, elapsed_s(), estimates_by_name_);
+  for (const SensorStatus& status : statuses_) {
+    for (const UnreadableChannel& unreadable : status.unreadable) {
+      ChannelEnergy energy;
+      energy.channel = unreadable.channel;
+      energy.reason = unreadable.reason;
+      energies.push_back(std::move(energy));
+    }
+  }
+  DomainTable table = make_domain_table(energies, elapsed_s(), check_estimates_);
   for (const ChannelEnergy& energy : energies) table.diagnostics.add_all(describe_faults(energy));
   return table;
 }

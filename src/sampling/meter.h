@@ -57,7 +57,7 @@ class Meter {
   // CPU time this process spent between begin and end.
   double own_cpu_s() const;
 
-  // Energy since the last call (or since begin), as read.
+  // Energy since the last call (or since begin), as read. A counter without a step since then has no value, "no-step".
   std::vector<DomainEnergy> interval(double elapsed_s);
 
   // Of the window that was ended, faults included.
@@ -65,7 +65,7 @@ class Meter {
 
  private:
   Meter() = default;
-  // Estimates follow from two readings, however far apart: /proc/stat need not be read every time.
+  // Estimates follow from two readings, however far apart: /proc/stat is read once a second, in case the last read fails.
   enum class Which { measured, all };
   void read(Which which) noexcept;
   bool all_settled() const;
@@ -82,7 +82,9 @@ class Meter {
     std::uint64_t steps = 0;
   };
   std::vector<Mark> marks_;  // where each channel stood at the last interval
-  bool estimates_by_name_ = false;
+  std::vector<std::uint64_t> steps_at_begin_;
+  std::int64_t last_full_read_ns_ = 0;
+  bool check_estimates_ = false;  // --sensors names the estimate
   std::int64_t period_ns_ = 0;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;

@@ -20,9 +20,7 @@ class HandMovedMachine {
     directory_.write("sys/class/powercap/intel-rapl:0/max_energy_range_uj", std::to_string(range_uj) + "\n");
     set_uj(0);
   }
-  void set_uj(std::uint64_t microjoules) {
-    path_ = directory_.write(kCounter, std::to_string(microjoules) + "\n");
-  }
+  void set_uj(std::uint64_t microjoules) { path_ = directory_.write(kCounter, std::to_string(microjoules) + "\n"); }
   void remove_counter() { ::unlink(path_.c_str()); }
   const std::string& root() const { return directory_.path(); }
 

@@ -13,27 +13,30 @@
 
 #include "base/child_process.h"
 #include "base/clock.h"
+#include "base/signal_gate.h"
 #include "base/small_file.h"
 #include "sampling/command_cpu_time.h"
 
 namespace joulemap::sampling {
 namespace {
 
-// A watched process takes its CPU time with it when it ends; this much of it may be lost.
-constexpr std::int64_t kRefreshWatched_ns = 200 * kNanosecondsPerMillisecond;
-
 Result<FileDescriptor> open_process(pid_t pid) {
   FileDescriptor fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (fd.is_open()) return fd;
   if (errno == ESRCH || errno == EINVAL) {
-    return Error{ErrorCode::not_found, fmt::format("no process {}", pid),
-                 "see ps -e for the processes there are"};
+    return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "see ps -e for the processes there are"};
   }
   Error error = system_error("watch", fmt::format("process {}", pid), errno);
   if (error.code == ErrorCode::unsupported) error.remedy = "watching a process needs Linux 5.3 or later";
   return error;
 }
 
+struct StatOutcome {
+  StatRun run;
+  bool interrupted = false;  // somebody wants us to stop: no further repetitions
+};
+
+// One run.
 class Session {
  public:
   Session(Meter& meter, SignalGate& signals, const StatOptions& options, FileDescriptor watched)
@@ -41,7 +44,7 @@ class Session {
         signals_(signals),
         options_(options),
         watched_(std::move(watched)),
-        cpu_time_(options.pid) {}
+        cpu_time_({!options.command.empty(), options.pid}) {}
 
   Result<StatOutcome> run();
 
@@ -67,7 +70,6 @@ class Session {
   bool ended_ = false;
   std::int64_t next_tick_ns_ = 0;
   std::int64_t next_interval_ns_ = 0;
-  std::int64_t next_refresh_ns_ = 0;
   double interval_from_s_ = 0;
 };
 
@@ -83,14 +85,13 @@ Status Session::start() {
 
 void Session::begin_measuring() {
   meter_.prepare();
-  cpu_time_.begin(/*child_is_new=*/options_.delay_ns == 0);
+  cpu_time_.begin(/*command_runs=*/options_.delay_ns > 0);
   outcome_.run.start_unix_ns = unix_ns();
   meter_.begin();
   begun_ = true;
   outcome_.run.start_monotonic_ns = meter_.begin_ns();
   next_tick_ns_ = meter_.begin_ns() + meter_.period_ns();
   next_interval_ns_ = meter_.begin_ns() + options_.interval_ns;
-  next_refresh_ns_ = meter_.begin_ns() + kRefreshWatched_ns;
 }
 
 void Session::reap() {
@@ -112,7 +113,7 @@ void Session::take_signals() {
       reap();
       continue;
     }
-    const bool stops = number == SIGINT || number == SIGTERM || number == SIGQUIT || number == SIGHUP;
+    const bool stops = asks_to_stop(*signal);
     outcome_.interrupted = outcome_.interrupted || stops;
     if (!child_) {
       ended_ = ended_ || stops;
@@ -136,21 +137,18 @@ void Session::add_interval(double to_s) {
   StatInterval interval{interval_from_s_, to_s, meter_.interval(to_s - interval_from_s_)};
   interval_from_s_ = to_s;
   if (options_.on_interval) options_.on_interval(interval);
-  outcome_.run.intervals.push_back(std::move(interval));
+  if (options_.keep_intervals) outcome_.run.intervals.push_back(std::move(interval));
 }
 
 void Session::on_tick() {
   const std::int64_t now_ns = monotonic_ns();
   if (now_ns >= next_tick_ns_) {
     meter_.sample();
+    cpu_time_.refresh();
     const std::int64_t period_ns = meter_.period_ns();
     const std::int64_t late = (now_ns - next_tick_ns_) / period_ns;
     outcome_.run.missed_ticks += static_cast<std::uint64_t>(late);
     next_tick_ns_ += (late + 1) * period_ns;
-  }
-  if (options_.pid && now_ns >= next_refresh_ns_) {
-    cpu_time_.refresh();
-    next_refresh_ns_ = now_ns + kRefreshWatched_ns;
   }
   if (options_.interval_ns > 0 && now_ns >= next_interval_ns_) {
     add_interval(seconds(now_ns - meter_.begin_ns()));
@@ -162,8 +160,7 @@ void Session::on_tick() {
 void Session::finish() {
   StatRun& run = outcome_.run;
   if (!begun_) {
-    run.diagnostics.add({"ended_before_delay", 1,
-                         "the command ended before --delay was over: nothing was measured",
+    run.diagnostics.add({"ended_before_delay", 1, "it ended before --delay was over: nothing was measured",
                          "choose a shorter --delay"});
     return;
   }
@@ -193,8 +190,6 @@ Result<StatOutcome> Session::run() {
   return std::move(outcome_);
 }
 
-}  // namespace
-
 Result<StatOutcome> measure_once(Meter& meter, SignalGate& signals, const StatOptions& options) {
   FileDescriptor watched;
   if (options.pid) {
@@ -203,6 +198,40 @@ Result<StatOutcome> measure_once(Meter& meter, SignalGate& signals, const StatOp
     watched = std::move(*process);
   }
   return Session(meter, signals, options, std::move(watched)).run();
+}
+
+// Signals that came while no command ran: the one that asks to stop must not be lost between two runs.
+bool was_asked_to_stop(SignalGate& signals) {
+  bool asked = false;
+  while (const std::optional<signalfd_siginfo> signal = signals.next()) asked = asked || asks_to_stop(*signal);
+  return asked;
+}
+
+}  // namespace
+
+Result<StatResult> measure(Meter& meter, const StatOptions& options) {
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  adopt_orphans();
+  StatResult result;
+  result.command = options.command;
+  if (options.pid) result.watched_pid = *options.pid;
+  bool interrupted = false;
+  for (int run = 0; run < options.repeat && !interrupted; ++run) {
+    Result<StatOutcome> outcome = measure_once(meter, *signals, options);
+    if (!outcome && run == 0) return std::move(outcome).error();
+    if (!outcome) {  // it could be started before: what was measured then is good
+      result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
+      break;
+    }
+    result.runs.push_back(std::move(outcome->run));
+    interrupted = outcome->interrupted || was_asked_to_stop(*signals);
+  }
+  if (static_cast<int>(result.runs.size()) < options.repeat) {
+    result.diagnostics.add(
+        {"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), options.repeat), ""});
+  }
+  return result;
 }
 
 }  // namespace joulemap::sampling

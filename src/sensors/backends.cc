@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "sensors/estimate/estimate_sensor.h"
-#include "sensors/host_kind.h"
 #include "sensors/hwmon/hwmon_sensor.h"
 #include "sensors/perf_event/perf_event_sensor.h"
 #include "sensors/powercap/powercap_sensor.h"
@@ -33,8 +32,8 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
   if (!trim(list).empty()) wanted = split(list, ',');
   for (std::string_view& name : wanted) {
     name = trim(name);
-    const auto known = std::find_if(kBackends.begin(), kBackends.end(),
-                                    [&](const SensorBackend& b) { return b.name == name; });
+    const auto known =
+        std::find_if(kBackends.begin(), kBackends.end(), [&](const SensorBackend& b) { return b.name == name; });
     if (known != kBackends.end()) continue;
     std::string names;
     for (const SensorBackend& backend : kBackends)
@@ -47,11 +46,6 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
       chosen.push_back(&backend);
   }
   return chosen;
-}
-
-const HostKind& ProbeContext::host() const {
-  if (!host_) host_ = find_host_kind(root_);
-  return *host_;
 }
 
 }  // namespace joulemap::sensors

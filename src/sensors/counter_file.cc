@@ -83,27 +83,25 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
   }
 }
 
-ReadCode CounterFile::reopen_if_replaced() noexcept {
+CounterFile::Identity CounterFile::reopen_if_replaced(ReadCode& error) noexcept {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReadCode::ok;
+  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return Identity::same;
   FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fresh.is_open()) return code_of_errno(errno);
+  if (!fresh.is_open()) {
+    error = code_of_errno(errno);
+    return Identity::gone;
+  }
   fd_ = std::move(fresh);
-  return ReadCode::torn;  // the caller reads once more
+  return Identity::reopened;
 }
 
 Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
   reading.code = read_until_stable(reading.raw);
-  if (!made_by_kernel_ && reading.code != ReadCode::torn &&
-      (reading.code != ReadCode::ok || reading.raw == last_raw_)) {
-    const ReadCode state = reopen_if_replaced();
-    if (state == ReadCode::torn) {
-      reading.code = read_until_stable(reading.raw);
-    } else if (reading.code == ReadCode::ok) {
-      reading.code = state;
-    }
+  const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_;
+  if (!made_by_kernel_ && suspicious && reopen_if_replaced(reading.code) == Identity::reopened) {
+    reading.code = read_until_stable(reading.raw);
   }
   if (reading.code == ReadCode::ok) last_raw_ = reading.raw;
   reading.after_ns = monotonic_ns();
@@ -120,8 +118,7 @@ Result<CounterFile> open_counter_file(const std::string& path) {
     case ReadCode::garbage:
     case ReadCode::torn: {
       const Result<std::string> text = read_file_start(path, 64);
-      return Error{
-          ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
+      return Error{ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
     }
     case ReadCode::vanished:
       return Error{ErrorCode::not_found, fmt::format("{}: gone", path), {}};

@@ -32,7 +32,8 @@ class CounterFile {
   ReadCode read_once(std::uint64_t& raw) noexcept;
   ReadCode read_until_stable(std::uint64_t& raw) noexcept;
   // After a value that did not change: is this still the file of that name?
-  ReadCode reopen_if_replaced() noexcept;
+  enum class Identity { same, reopened, gone };
+  Identity reopen_if_replaced(ReadCode& error) noexcept;
 
   std::string path_;
   FileDescriptor fd_;

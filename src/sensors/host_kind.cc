@@ -10,6 +10,7 @@
 
 #include "base/small_file.h"
 #include "base/text.h"
+#include "sensors/sensor.h"
 
 namespace joulemap::sensors {
 namespace {
@@ -38,12 +39,11 @@ std::string find_container(const SystemRoot& root) {
   if (file_exists(root.path("/run/.containerenv"))) return "podman";
   const Result<std::string> cgroup = read_small_file(root.path("/proc/1/cgroup"));
   if (!cgroup) return {};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {
-      {{"kubepods", "kubernetes"},
-       {"docker", "docker"},
-       {"libpod", "podman"},
-       {"lxc", "lxc"},
-       {"containerd", "containerd"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {{{"kubepods", "kubernetes"},
+                                                                                    {"docker", "docker"},
+                                                                                    {"libpod", "podman"},
+                                                                                    {"lxc", "lxc"},
+                                                                                    {"containerd", "containerd"}}};
   for (const auto& [mark, name] : kMarks) {
     if (cgroup->find(mark) != std::string::npos) return std::string(name);
   }
@@ -64,6 +64,11 @@ HostKind find_host_kind(const SystemRoot& root) {
   }
   host.container = find_container(root);
   return host;
+}
+
+const HostKind& ProbeContext::host() const {
+  if (!host_) host_ = find_host_kind(root_);
+  return *host_;
 }
 
 }  // namespace joulemap::sensors

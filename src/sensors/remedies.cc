@@ -9,9 +9,7 @@ namespace {
 constexpr std::string_view kPlatypus =
     "(do not make energy_uj world-readable: PLATYPUS, CVE-2020-8694, reads secrets of other users from it)";
 
-std::string_view program_or_name(std::string_view program) {
-  return program.empty() ? "$(which joulemap)" : program;
-}
+std::string_view program_or_name(std::string_view program) { return program.empty() ? "$(which joulemap)" : program; }
 
 }  // namespace
 
@@ -24,7 +22,8 @@ std::string remedy_for_denied_powercap(const HostKind& host, std::string_view pr
   }
   return fmt::format(
       "sudo setcap cap_dac_read_search,cap_perfmon+ep {}\n"
-      "or, for a group of trusted users: sudo groupadd -f energy && sudo usermod -aG energy $USER && "
+      "or, for a group of trusted users:\n"
+      "sudo groupadd -f energy && sudo usermod -aG energy $USER && "
       "echo 'SUBSYSTEM==\"powercap\", ACTION==\"add|change\", RUN+=\"/bin/chgrp energy /sys%p/energy_uj\", "
       "RUN+=\"/bin/chmod 0440 /sys%p/energy_uj\"' | sudo tee /etc/udev/rules.d/99-joulemap.rules && "
       "sudo udevadm control --reload && sudo udevadm trigger --subsystem-match=powercap\n{}",
@@ -38,14 +37,14 @@ std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view 
   }
   return fmt::format(
       "sudo setcap cap_perfmon+ep {}\n"
-      "or, on a machine whose users all trust each other: sudo sysctl kernel.perf_event_paranoid=0 "
+      "or, on a machine whose users all trust each other:\n"
+      "sudo sysctl kernel.perf_event_paranoid=0\n"
       "(opens RAPL to every local user: PLATYPUS, CVE-2020-8694)",
       program_or_name(program));
 }
 
 std::string reason_for_absent_rapl(const HostKind& host) {
-  if (host.is_virtual)
-    return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
+  if (host.is_virtual) return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
   if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
   return "this kernel shows none";
 }
@@ -58,7 +57,8 @@ std::string remedy_for_absent_rapl(const HostKind& host) {
   if (!host.container.empty()) {
     return "run the container with: --security-opt systempaths=unconfined --cap-add PERFMON";
   }
-  return "sudo modprobe intel_rapl_msr (Intel, and AMD since Zen); CONFIG_INTEL_RAPL and "
+  return "sudo modprobe intel_rapl_msr\n"
+         "(Intel, and AMD since Zen); CONFIG_INTEL_RAPL and "
          "CONFIG_PERF_EVENTS_INTEL_RAPL "
          "must be set in the kernel";
 }

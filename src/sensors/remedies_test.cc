@@ -39,8 +39,7 @@ TEST(Remedies, NameTheFlagOfTheContainerInsideOne) {
 }
 
 TEST(HostKind, TellsVirtualMachinesFromBareMetal) {
-  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("no-sensors")}).machine,
-            "virtual machine (Amazon EC2 m5.large)");
+  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("no-sensors")}).machine, "virtual machine (Amazon EC2 m5.large)");
   EXPECT_EQ(find_host_kind(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
 }
 

@@ -36,10 +36,8 @@ class ProbeContext {
       : root_(std::move(root)), program_(std::move(program)) {}
 
   const SystemRoot& root() const { return root_; }
-  const std::string& program() const {
-    return program_;
-  }                              // path of this executable, for remedies that name it
-  const HostKind& host() const;  // found out when first asked for: most probes need not know
+  const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
+  const HostKind& host() const;                            // found out when first asked for: most probes need not know
 
  private:
   SystemRoot root_;

@@ -82,6 +82,14 @@ def test_unknown_sensors_and_verbs_are_wrong_usage(joulemap):
     assert joulemap("--version").out.startswith("joulemap ")
 
 
+def test_a_command_to_paste_stands_on_one_line(joulemap, sysroots, tmp_path):
+    machine = tmp_path / "machine"
+    shutil.copytree(sysroots / "intel-2socket", machine)
+    shutil.rmtree(machine / "sys" / "class" / "powercap")
+    lines = [line for line in joulemap("doctor", "--sysroot", machine).out.splitlines() if "sudo" in line]
+    assert lines and all(line.strip() == "-> sudo modprobe intel_rapl_msr" for line in lines)
+
+
 def test_output_goes_to_a_file_when_asked(joulemap, tmp_path):
     target = tmp_path / "doctor.json"
     outcome = joulemap("doctor", "--json", "-o", target)
@@ -119,5 +127,7 @@ def test_a_user_without_permission_is_told_the_exact_line(binaries, sysroots, pu
     )
     run = json.loads(stat.stdout)
     assert stat.returncode == 0
-    assert {domain["provenance"] for domain in run["runs"][0]["domains"]} == {"estimated"}
+    domains = {domain["name"]: domain for domain in run["runs"][0]["domains"]}
+    assert domains["package-0"]["provenance"] == domains["dram-0"]["provenance"] == "estimated"
+    assert domains["core-0"]["joules"] is None and domains["core-0"]["reason"] == "denied"
     assert "sensor_denied" in {diagnostic["code"] for diagnostic in run["diagnostics"]}

@@ -6,6 +6,7 @@ The bounds here are loose enough for a busy machine; the benchmark (`make bench`
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,13 +96,46 @@ def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
     package = simulation.domain("package-0")
     truth = simulation.true_joules("package-0")
     assert 0 < package["joules"] < 0.9 * truth
-    assert package["joules"] + package["uncertainty_j"] > 0.85 * truth  # the interval allows for what is missing
+    assert package["joules"] + package["uncertainty_j"] > truth  # the interval allows for what is missing
     assert abs(simulation.error("dram-0")) < 0.01  # the other counters are as good as ever
 
 
 def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulate):
     simulation = simulate("--deny-at", 1.0)
     assert abs(simulation.error("package-0")) < 0.01
+
+
+@pytest.mark.parametrize("period_us", [3_000, 20_000, 100_000])
+def test_slow_counters_are_interpolated_and_the_interval_holds(simulate, period_us):
+    simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=1.0)
+    package = simulation.domain("package-0")
+    assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"]
+    assert abs(simulation.error("package-0")) < 0.05
+
+
+@pytest.mark.parametrize(("period_us", "interval_ms"), [(1_000, 100), (100_000, 50)])
+def test_intervals_of_moving_counters_add_up_and_are_never_estimated(simulate, period_us, interval_ms):
+    simulation = simulate("--period-us", period_us, seconds=1.0, stat_flags=("-I", interval_ms))
+    parts = [
+        part for entry in simulation.run["intervals"] for part in entry["domains"] if part["name"] == "package-0"
+    ]
+    assert {part["provenance"] for part in parts} <= {"measured", None}
+    assert all(part["reason"] == "no-step" for part in parts if part["joules"] is None)
+    total = sum(part["joules"] or 0 for part in parts)
+    step_j = simulation.true_joules("package-0") / simulation.run["elapsed_s"] * period_us * 1e-6
+    assert total == pytest.approx(simulation.domain("package-0")["joules"], abs=2 * step_j + 0.5)
+
+
+def test_one_denied_socket_keeps_its_row(joulemap, sysroots, tmp_path):
+    machine = tmp_path / "machine"
+    shutil.copytree(sysroots / "intel-2socket", machine)
+    counter = machine / "sys/class/powercap/intel-rapl:1/energy_uj"
+    counter.unlink()
+    counter.mkdir()  # what root, too, cannot read
+    report = joulemap("stat", "--json", "--sensors", "powercap", "--sysroot", machine, "--", "true").json
+    domains = {domain["name"]: domain for domain in report["runs"][0]["domains"]}
+    assert domains["package-1"]["joules"] is None and domains["package-1"]["reason"] == "failed"
+    assert any("intel-rapl:1/energy_uj" in entry["message"] for entry in report["diagnostics"])
 
 
 @pytest.mark.parametrize("fault", ["--reset-at", "--back-at"])

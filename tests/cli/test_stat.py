@@ -56,6 +56,7 @@ def test_the_contract_of_the_json(joulemap):
         (["joulemap-no-such-command"], 127),
         (["/etc/passwd"], 126),
         (["/"], 126),
+        (["-x"], 127),
     ],
 )
 def test_the_exit_code_of_the_command_is_passed_on(joulemap, command, code):
@@ -110,15 +111,32 @@ def test_the_result_goes_to_a_file_when_asked(joulemap, tmp_path):
     assert "Energy of 'true'" in (tmp_path / "stat.txt").read_text()
 
 
-def test_a_result_that_cannot_be_written_does_not_change_the_exit_code(joulemap, tmp_path):
-    outcome = joulemap("stat", "--json", "-o", tmp_path / "no" / "folder", "--", "sh", "-c", "exit 5")
-    assert outcome.code == 5
+def test_a_file_that_cannot_be_written_is_told_before_the_command_runs(joulemap, tmp_path):
+    outcome = joulemap("stat", "--json", "-o", tmp_path / "no" / "folder", "--", "touch", tmp_path / "ran")
+    assert outcome.code == 1
     assert "No such file" in outcome.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_result_that_cannot_be_written_in_the_end_goes_to_stderr(joulemap):
+    outcome = joulemap("stat", "--json", "-o", "/dev/full", "--", "sh", "-c", "exit 5")
+    assert outcome.code == 5
+    assert "No space left" in outcome.err and "joulemap.stat/1" in outcome.err
+
+
+def test_the_file_of_a_result_keeps_its_permissions_and_loses_its_old_content(joulemap, tmp_path):
+    target = tmp_path / "stat.json"
+    target.write_text("x" * 100_000)
+    target.chmod(0o600)
+    joulemap("stat", "--json", "-o", target, "--", "true")
+    assert json.loads(target.read_text())["schema"] == "joulemap.stat/1"
+    assert target.stat().st_mode & 0o777 == 0o600
 
 
 def test_arguments_of_the_command_are_never_ours(joulemap):
     assert joulemap("stat", "sh", "-c", "exit $#", "--", "--json", "-r", "2").code == 3
     assert joulemap("stat", "--", "sh", "-c", "exit $#", "--json", "--", "-a").code == 2
+    assert joulemap("stat", "sh", "-c", "exit 6", "--").code == 6
 
 
 def test_repetitions_give_a_mean_and_an_interval(joulemap):
@@ -180,7 +198,7 @@ def test_a_counter_that_stands_still_is_never_a_zero(joulemap, sysroots, machine
     report = joulemap("stat", *flags, "--", "sleep", "0.3").json
     assert report["runs"][0]["measured_j"] is None
     for domain in report["runs"][0]["domains"]:
-        assert domain["joules"] is None and domain["reason"] == "frozen"
+        assert domain["joules"] is None and domain["reason"] in {"frozen", "garbage"}
     codes = {entry["code"] for entry in report["runs"][0]["diagnostics"] + report["diagnostics"]}
     assert codes & {"counter_frozen", "sensor_absent"}
 
@@ -247,6 +265,8 @@ def test_a_process_that_does_not_exist_is_told(joulemap):
     outcome = joulemap("stat", "-p", "4194303")
     assert outcome.code == 1
     assert "no process 4194303" in outcome.err
+    assert joulemap("stat", "-p", "4194303", "--", "true").code == 1
+    assert joulemap("stat", "-p", "0").code == 2
 
 
 def test_the_machine_is_measured_until_an_interrupt(binaries):
@@ -287,6 +307,36 @@ def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
         neighbour.wait()
     assert alone["process_share"] < 0.1
     assert 0.2 < beside["process_share"] < 0.9
+
+
+def test_what_an_earlier_run_left_behind_is_not_charged_to_the_next(joulemap, tmp_path):
+    burn = f"import time, pathlib\nwhile time.process_time() < 0.4: pass\npathlib.Path('{tmp_path}/done').touch()\ntime.sleep(60)"
+    script = (
+        f"if [ -e {tmp_path}/done ]; then sleep 0.3; else"
+        f" ({sys.executable} -c \"{burn}\" & echo $! > {tmp_path}/pid); until [ -e {tmp_path}/done ]; do sleep 0.01; done; fi"
+    )
+    try:
+        first, second = joulemap("stat", "-r", "2", "--json", "--", "sh", "-c", script).json["runs"]
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert first["process_cpu_s"] >= 0.39
+    assert second["process_cpu_s"] < 0.2
+
+
+def test_the_command_gets_the_signals_as_we_got_them(joulemap):
+    script = "sleep 0.03; grep SigIgn /proc/self/status"
+    ignored = joulemap("stat", "-r", "2", "-I", "5", "--", "sh", "-c", script).out.split("\n")
+    assert ignored[0] == ignored[1]
+
+
+def test_without_a_command_there_is_no_share_and_no_exit_code(binaries):
+    process = subprocess.Popen([binaries / "joulemap", "stat", "-a", "--json", "-I", "50"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    (run,) = json.loads(process.communicate(timeout=20)[0])["runs"]
+    assert run["process_share"] is None and run["process_cpu_s"] is None and run["user_s"] is None
+    assert "no_process_share" in {entry["code"] for entry in run["diagnostics"]}
 
 
 def test_what_measuring_cost_is_part_of_the_result(joulemap):

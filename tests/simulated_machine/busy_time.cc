@@ -77,8 +77,7 @@ void BusyTime::refresh() {
   scan(true);
   for (auto& [pid, process] : processes_) {
     if (!std::exchange(process.moved, false)) continue;
-    if (std::optional<ProcessIdentity> identity = identity_of(pid))
-      process.share.comm = std::move(identity->comm);
+    if (std::optional<ProcessIdentity> identity = identity_of(pid)) process.share.comm = std::move(identity->comm);
   }
 }
 

@@ -52,8 +52,7 @@ class BusyChild {
 
 std::optional<ProcessShare> share_of(const BusyTime& busy, pid_t pid) {
   const std::vector<ProcessShare> shares = busy.shares();
-  const auto at =
-      std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
+  const auto at = std::find_if(shares.begin(), shares.end(), [pid](const auto& share) { return share.pid == pid; });
   return at == shares.end() ? std::nullopt : std::optional(*at);
 }
 

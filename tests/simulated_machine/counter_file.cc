@@ -88,8 +88,7 @@ void CounterFile::compose(std::string_view content) {
 
 Status CounterFile::write_piece(std::string_view piece, std::size_t position) {
   const ssize_t written = ::pwrite(file_.get(), piece.data(), piece.size(), static_cast<off_t>(position));
-  if (written != static_cast<ssize_t>(piece.size()))
-    return system_error("write", path_, written < 0 ? errno : EIO);
+  if (written != static_cast<ssize_t>(piece.size())) return system_error("write", path_, written < 0 ? errno : EIO);
   return Done{};
 }
 

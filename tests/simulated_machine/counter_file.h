@@ -34,8 +34,7 @@ struct FaultPlan {
 class CounterFile {
  public:
   // wrap_uj sets the length of the text; the counter must wrap there.
-  static Result<CounterFile> create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj,
-                                    FaultPlan faults);
+  static Result<CounterFile> create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj, FaultPlan faults);
 
   // Shows this energy. command_s: seconds since the command started, negative before. With `tear` the second
   // half is left for finish(), some time later.

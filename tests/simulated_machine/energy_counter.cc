@@ -14,8 +14,7 @@ std::uint64_t quantised_uj(double true_j) {
 
 }  // namespace
 
-EnergyCounter::EnergyCounter(std::uint64_t start_uj, std::uint64_t wrap_uj)
-    : wrap_uj_(wrap_uj), offset_uj_(0) {
+EnergyCounter::EnergyCounter(std::uint64_t start_uj, std::uint64_t wrap_uj) : wrap_uj_(wrap_uj), offset_uj_(0) {
   JOULEMAP_CHECK(wrap_uj > 0, "a counter that wraps at nothing");
   offset_uj_ = start_uj % wrap_uj;
 }
@@ -24,9 +23,7 @@ std::uint64_t EnergyCounter::reading_uj(double true_j) const {
   return (quantised_uj(true_j) % wrap_uj_ + offset_uj_) % wrap_uj_;
 }
 
-void EnergyCounter::restart_at(double true_j) {
-  offset_uj_ = (wrap_uj_ - quantised_uj(true_j) % wrap_uj_) % wrap_uj_;
-}
+void EnergyCounter::restart_at(double true_j) { offset_uj_ = (wrap_uj_ - quantised_uj(true_j) % wrap_uj_) % wrap_uj_; }
 
 void EnergyCounter::step_back(std::uint64_t step_uj) {
   offset_uj_ = (offset_uj_ + wrap_uj_ - step_uj % wrap_uj_) % wrap_uj_;

@@ -22,14 +22,13 @@ constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t whole_ns(double duration_us) { return std::llround(duration_us * 1e3); }
 
-Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings,
-                                                 const std::vector<Zone>& zones) {
+Result<std::vector<CounterFile>> create_counters(const MachineSettings& settings, const std::vector<Zone>& zones) {
   std::vector<CounterFile> counters;
   for (const Zone& zone : zones) {
     const bool faulty = settings.fault_zone.empty() || settings.fault_zone == zone.id;
-    Result<CounterFile> counter = CounterFile::create(
-        energy_path(settings.root, zone), EnergyCounter(settings.start_uj, settings.wrap_uj),
-        settings.wrap_uj, faulty ? settings.faults : FaultPlan{});
+    Result<CounterFile> counter =
+        CounterFile::create(energy_path(settings.root, zone), EnergyCounter(settings.start_uj, settings.wrap_uj),
+                            settings.wrap_uj, faulty ? settings.faults : FaultPlan{});
     if (!counter) return std::move(counter).error();
     counters.push_back(std::move(*counter));
   }
@@ -59,12 +58,10 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
   if (!truth) return std::move(truth).error();
   Result<BusyTime> busy = BusyTime::start();
   if (!busy) return std::move(busy).error();
-  return std::unique_ptr<Machine>(
-      new Machine(settings, std::move(*busy), std::move(*truth), std::move(*counters)));
+  return std::unique_ptr<Machine>(new Machine(settings, std::move(*busy), std::move(*truth), std::move(*counters)));
 }
 
-Machine::Machine(const MachineSettings& settings, BusyTime busy, TruthLog truth,
-                 std::vector<CounterFile> counters)
+Machine::Machine(const MachineSettings& settings, BusyTime busy, TruthLog truth, std::vector<CounterFile> counters)
     : settings_(settings),
       truth_path_(settings.root + "/truth.csv"),
       law_(settings.law),

@@ -50,25 +50,20 @@ void add_law_options(CLI::App& app, MachineSettings& machine) {
   app.add_option("--max", machine.law.max_w, "Power of a busy package, W")->check(watts);
   app.add_option("--gamma", machine.law.gamma, "Power grows with utilisation to this power")
       ->check(CLI::Range(0.01, 100.0));
-  app.add_option("--noise", machine.law.noise, "Standard deviation of the power, as a share of it")
-      ->check(share);
+  app.add_option("--noise", machine.law.noise, "Standard deviation of the power, as a share of it")->check(share);
   app.add_option("--seed", machine.law.seed, "Seed of noise and jitter");
   app.add_option("--period-us", machine.period_us, "Time between two ticks")->check(CLI::Range(200.0, 1e6));
-  app.add_option("--jitter-us", machine.jitter_us, "Standard deviation of a tick's time")
-      ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--jitter-us", machine.jitter_us, "Standard deviation of a tick's time")->check(CLI::Range(0.0, 1e6));
   app.add_option("--wrap-uj", machine.wrap_uj, "Counters wrap here")->check(CLI::PositiveNumber);
   app.add_option("--start-uj", machine.start_uj, "Counters start here");
 }
 
 void add_fault_options(CLI::App& app, MachineSettings& machine) {
   FaultPlan& faults = machine.faults;
-  app.add_option("--fault-zone", machine.fault_zone,
-                 "Only this zone is faulty, such as intel-rapl:0; else all");
+  app.add_option("--fault-zone", machine.fault_zone, "Only this zone is faulty, such as intel-rapl:0; else all");
   CLI::Option* tear = app.add_flag("--tear", faults.tear, "Write every text in two halves, 30 us apart");
-  app.add_flag("--replace", faults.replace, "Publish by renaming a new file over the old one")
-      ->excludes(tear);
-  app.add_option("--freeze-at", faults.freeze_at,
-                 "Counters stand still, S seconds after the command started");
+  app.add_flag("--replace", faults.replace, "Publish by renaming a new file over the old one")->excludes(tear);
+  app.add_option("--freeze-at", faults.freeze_at, "Counters stand still, S seconds after the command started");
   app.add_option("--vanish-at", faults.vanish_at, "energy_uj is unlinked");
   app.add_option("--reset-at", faults.reset_at, "Counters go on from 0");
   app.add_option("--garbage-at", faults.garbage_at, "energy_uj is no number any more");
@@ -79,8 +74,7 @@ void add_fault_options(CLI::App& app, MachineSettings& machine) {
 // Our own words end at the first "--"; what follows is the command's, untouched by the option parser.
 std::optional<int> parse(int argc, char** argv, Options& options) {
   char** const end = argv + argc;
-  char** const dashes =
-      std::find_if(argv + 1, end, [](const char* word) { return std::string_view(word) == "--"; });
+  char** const dashes = std::find_if(argv + 1, end, [](const char* word) { return std::string_view(word) == "--"; });
   if (dashes != end) options.command.assign(dashes + 1, end);
 
   CLI::App app(
@@ -89,8 +83,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "joulemap-simulated-machine");
   app.add_option("--root", options.machine.root, "Folder for the fake sys, proc and the truth")->required();
   app.add_flag("--mount", options.mount, "Show the counters at /sys to CMD (needs root)");
-  app.add_flag("--report", options.report,
-               "At the end, say on standard error how well the simulator kept up");
+  app.add_flag("--report", options.report, "At the end, say on standard error how well the simulator kept up");
   add_law_options(app, options.machine);
   add_fault_options(app, options.machine);
   try {
@@ -131,14 +124,13 @@ int run(Options& options) {
   if (command) command->wait_until_ended();
   const Result<MachineReport> report = machine.stop();
   if (!command) {
-    return fail(command.error(),
-                command.error().code == ErrorCode::not_found ? kExitNotFound : kExitCannotRun);
+    return fail(command.error(), command.error().code == ErrorCode::not_found ? kExitNotFound : kExitCannotRun);
   }
   const int exit_code = command->exit_code();
   if (!report) return fail(report.error(), exit_code == 0 ? kExitOwnFailure : exit_code);
   if (options.report) {
-    fmt::print(stderr, "joulemap-simulated-machine: {} ticks, {} missed, {:.2f} % of one CPU\n",
-               report->ticks, report->missed_ticks, 100 * report->cpu_share);
+    fmt::print(stderr, "joulemap-simulated-machine: {} ticks, {} missed, {:.2f} % of one CPU\n", report->ticks,
+               report->missed_ticks, 100 * report->cpu_share);
   }
   return exit_code;
 }

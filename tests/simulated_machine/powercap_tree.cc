@@ -74,8 +74,7 @@ Status make_zone(const std::string& root, const Zone& zone, const TreeSettings& 
 
 Status refuse_existing(const std::string& path) {
   if (!file_exists(path)) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} exists already", path),
-               "give --root a folder that is new or empty"};
+  return Error{ErrorCode::usage, fmt::format("{} exists already", path), "give --root a folder that is new or empty"};
 }
 
 }  // namespace
@@ -92,9 +91,7 @@ std::vector<Zone> zones_of(int sockets, bool with_psys) {
   return zones;
 }
 
-std::string powercap_devices_folder(const std::string& root) {
-  return root + "/sys/devices/virtual/powercap";
-}
+std::string powercap_devices_folder(const std::string& root) { return root + "/sys/devices/virtual/powercap"; }
 
 std::string powercap_class_folder(const std::string& root) { return root + "/sys/class/powercap"; }
 
@@ -102,8 +99,7 @@ std::string energy_path(const std::string& root, const Zone& zone) {
   return fmt::format("{}/{}/energy_uj", powercap_devices_folder(root), zone.folder);
 }
 
-Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones,
-                           const TreeSettings& settings) {
+Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones, const TreeSettings& settings) {
   for (const char* taken : {"/sys", "/proc"}) {
     if (Status free = refuse_existing(root + taken); !free) return free;
   }

@@ -41,7 +41,6 @@ struct TreeSettings {
 };
 
 // Makes everything but the counters. Refuses a root that has a sys or a proc already: it might be a real one.
-Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones,
-                           const TreeSettings& settings);
+Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones, const TreeSettings& settings);
 
 }  // namespace joulemap::simulated

@@ -41,8 +41,7 @@ TEST(PowercapTree, EveryZoneIsReachedFromTheClassFolder) {
     EXPECT_EQ(text_of(folder + "/name"), zone.name + "\n");
     EXPECT_EQ(text_of(folder + "/max_energy_range_uj"), "1000000\n");
   }
-  EXPECT_EQ(text_of(root.path() + "/sys/class/powercap/intel-rapl/intel-rapl:1/intel-rapl:1:0/name"),
-            "core\n");
+  EXPECT_EQ(text_of(root.path() + "/sys/class/powercap/intel-rapl/intel-rapl:1/intel-rapl:1:0/name"), "core\n");
 }
 
 TEST(PowercapTree, APackageHasAPowerLimitAndItsPartsHaveNone) {

@@ -78,8 +78,8 @@ Status write_process_truth(const std::string& path, const std::vector<ProcessSha
   if (!file) return std::move(file).error();
   std::string text = "pid,comm,cpu_s,joules_package\n";
   for (const ProcessShare& share : shares) {
-    fmt::format_to(std::back_inserter(text), "{},{},{:.9f},{:.9f}\n", share.pid, csv_text(share.comm),
-                   share.cpu_s, share.joules_package);
+    fmt::format_to(std::back_inserter(text), "{},{},{:.9f},{:.9f}\n", share.pid, csv_text(share.comm), share.cpu_s,
+                   share.joules_package);
   }
   return write_all(file->get(), text, path);
 }

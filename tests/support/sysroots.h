@@ -8,8 +8,6 @@
 
 namespace joulemap {
 
-inline std::string sysroot(std::string_view name) {
-  return std::string(JOULEMAP_SYSROOTS) + "/" + std::string(name);
-}
+inline std::string sysroot(std::string_view name) { return std::string(JOULEMAP_SYSROOTS) + "/" + std::string(name); }
 
 }  // namespace joulemap

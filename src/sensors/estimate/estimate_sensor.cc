@@ -65,8 +65,7 @@ class EstimateSensor final : public Sensor {
   // energy = idle power x time + busy power x busy time / number of CPUs
   std::uint64_t microjoules(const Law& law, std::uint64_t ticks, std::int64_t time_ns) const noexcept {
     const double elapsed_s = seconds(time_ns - *start_ns_);
-    const double busy_s =
-        ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * tick_share_s_ : 0;
+    const double busy_s = ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * tick_share_s_ : 0;
     return static_cast<std::uint64_t>((law.idle_w * elapsed_s + law.busy_w * busy_s) / kMicrojoule);
   }
 
@@ -78,8 +77,7 @@ class EstimateSensor final : public Sensor {
   std::uint64_t start_ticks_ = 0;
 };
 
-Channel make_channel(std::string domain, DomainClass domain_class, std::string model,
-                     double relative_uncertainty) {
+Channel make_channel(std::string domain, DomainClass domain_class, std::string model, double relative_uncertainty) {
   Channel channel;
   channel.name = domain;
   channel.sensor = kName;
@@ -114,24 +112,24 @@ Probe probe_estimate(const ProbeContext& context) {
   const std::vector<PackageModel> packages = package_models(machine);
   for (std::size_t i = 0; i < packages.size(); ++i) {
     const PackageModel& model = packages[i];
-    channels.push_back(make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula,
-                                    model.relative_uncertainty));
+    channels.push_back(
+        make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula, model.relative_uncertainty));
     laws.push_back({kIdleShare * model.limit_w, kBusyShare * model.limit_w});
   }
   if (const std::optional<MemoryModel> memory = memory_model(machine)) {
     for (std::size_t i = 0; i < packages.size(); ++i) {
-      channels.push_back(make_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula,
-                                      memory->relative_uncertainty));
+      channels.push_back(
+          make_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula, memory->relative_uncertainty));
       laws.push_back({memory->power_w, 0});
     }
   }
   probe.status.state = SensorState::estimated;
-  probe.status.reason = fmt::format("package: {}{}{}", packages.front().formula,
-                                    channels.size() > packages.size() ? "; dram: " : "",
-                                    channels.size() > packages.size() ? channels.back().model : "");
+  probe.status.reason =
+      fmt::format("package: {}{}{}", packages.front().formula, channels.size() > packages.size() ? "; dram: " : "",
+                  channels.size() > packages.size() ? channels.back().model : "");
   probe.status.channels = channels;
-  probe.sensor = std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels),
-                                                  std::move(laws));
+  probe.sensor =
+      std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels), std::move(laws));
   return probe;
 }
 

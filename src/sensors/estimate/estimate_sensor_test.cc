@@ -27,10 +27,8 @@ TEST(PowerModel, UsesThePowerLimitWhereItIsKnown) {
 }
 
 TEST(PowerModel, IsLessCertainWithoutALimit) {
-  const PackageModel with =
-      package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
-  const PackageModel without =
-      package_models({.packages = 1, .threads = 8, .limit_w = {}, .memory_gib = {}})[0];
+  const PackageModel with = package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
+  const PackageModel without = package_models({.packages = 1, .threads = 8, .limit_w = {}, .memory_gib = {}})[0];
   EXPECT_DOUBLE_EQ(without.limit_w, 28);
   EXPECT_GT(without.relative_uncertainty, with.relative_uncertainty);
 }

@@ -27,8 +27,7 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
   const int packages = std::max(machine.packages, 1);
   for (int package = 0; package < packages; ++package) {
     const auto index = static_cast<std::size_t>(package);
-    const std::optional<double> limit =
-        index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
+    const std::optional<double> limit = index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
     PackageModel model;
     std::string origin;
     if (limit) {
@@ -41,8 +40,8 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
       model.relative_uncertainty = kUncertaintyWithoutLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
-    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin,
-                                kIdleShare, kBusyShare, percent(model.relative_uncertainty));
+    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin, kIdleShare,
+                                kBusyShare, percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;
@@ -57,10 +56,10 @@ std::optional<MemoryModel> memory_model(const MachineDescription& machine) {
   MemoryModel model;
   model.power_w = all_w / packages;
   model.relative_uncertainty = kMemoryUncertainty;
-  model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
-                              model.power_w, kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
-                              packages > 1 ? fmt::format(" / {} packages", packages) : "",
-                              percent(model.relative_uncertainty));
+  model.formula =
+      fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %", model.power_w,
+                  kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
+                  packages > 1 ? fmt::format(" / {} packages", packages) : "", percent(model.relative_uncertainty));
   return model;
 }
 

@@ -14,10 +14,8 @@ namespace joulemap::sensors {
 namespace {
 
 constexpr std::string_view kClassPath = "/sys/class/hwmon";
-constexpr double kMicro =
-    1e-6;  // hwmon speaks microjoules and microwatts (Documentation/hwmon/sysfs-interface)
-constexpr double kGaugeRefresh_s =
-    0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
+constexpr double kMicro = 1e-6;  // hwmon speaks microjoules and microwatts (Documentation/hwmon/sysfs-interface)
+constexpr double kGaugeRefresh_s = 0.1;     // power meters behind hwmon average over tens to hundreds of milliseconds
 constexpr double kCounterRefresh_s = 0.01;  // energy counters there are accumulated by driver or firmware
 
 struct Device {
@@ -45,8 +43,7 @@ std::string slug(std::string_view label) {
 }
 
 // Domain, class and containment from the driver's name and the file's label.
-void name_domain(const Device& device, const HwmonFileName& file, const std::string& label,
-                 Channel& channel) {
+void name_domain(const Device& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
   if (device.name == "amdgpu") {
     channel.domain = fmt::format("amdgpu-{}", device.number);
     channel.domain_class = DomainClass::gpu;
@@ -60,9 +57,8 @@ void name_domain(const Device& device, const HwmonFileName& file, const std::str
     channel.domain = fmt::format("package-{}", label.substr(7));
     channel.domain_class = DomainClass::cpu;
   } else {
-    channel.domain =
-        fmt::format("{}-{}{}", device.name, device.number,
-                    label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
+    channel.domain = fmt::format("{}-{}{}", device.name, device.number,
+                                 label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
     channel.countable = false;
   }
 }
@@ -75,8 +71,8 @@ std::vector<HwmonFile> files_of(const Device& device) {
     const std::optional<HwmonFileName> parsed = parse_hwmon_file_name(name);
     if (!parsed) continue;
     const bool counter = parsed->kind == ChannelKind::counter;
-    const bool has_average = std::find(names->begin(), names->end(),
-                                       fmt::format("power{}_average", parsed->index)) != names->end();
+    const bool has_average =
+        std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->index)) != names->end();
     if (!counter && !parsed->is_average && has_average)
       continue;  // one of the two; the average misses nothing between reads
     const std::string label =

@@ -13,19 +13,21 @@
 namespace joulemap::sensors {
 namespace {
 
-Probe absent(std::string reason, std::string remedy) {
-  return {{"hwmon", SensorState::absent, std::move(reason), std::move(remedy), {}, {}}, nullptr};
+Probe verdict(SensorState state, std::string reason, std::string remedy) {
+  Probe probe;
+  probe.status = {.name = "hwmon", .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
+  return probe;
 }
 
 }  // namespace
 
 Probe probe_hwmon(const ProbeContext& context) {
   Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
-  if (!found) return absent(found.error().message, "run as root, or mount /sys");
+  if (!found) return verdict(SensorState::absent, found.error().message, "run as root, or mount /sys");
   if (found->empty()) {
-    return absent(
-        fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
-        "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
+    return verdict(SensorState::absent,
+                   fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
+                   "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
   }
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
@@ -40,16 +42,16 @@ Probe probe_hwmon(const ProbeContext& context) {
     channels.push_back(std::move(candidate.channel));
   }
   if (channels.empty()) {
-    Probe probe = absent(errors.front().message, "the driver does not give a number now; see dmesg");
+    Probe probe =
+        verdict(SensorState::absent, errors.front().message, "the driver does not give a number now; see dmesg");
     if (errors.front().code == ErrorCode::permission) {
       probe.status.state = SensorState::denied;
       probe.status.remedy = "run as root, or let a group of trusted users read that file";
     }
     return probe;
   }
-  Probe probe =
-      absent(fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
-  probe.status.state = SensorState::measured;
+  Probe probe = verdict(SensorState::measured,
+                        fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
   for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
   probe.status.channels = channels;
   probe.sensor = std::make_unique<FileSensor>(std::move(files), std::move(channels));

@@ -39,9 +39,7 @@ class PerfEventSensor final : public Sensor {
       reading.before_ns = monotonic_ns();
       const ssize_t got = ::read(events_[i].get(), &reading.raw, sizeof reading.raw);
       reading.after_ns = monotonic_ns();
-      reading.code = got == sizeof reading.raw ? ReadCode::ok
-                     : got == 0                ? ReadCode::vanished
-                                               : ReadCode::failed;
+      reading.code = got == sizeof reading.raw ? ReadCode::ok : got == 0 ? ReadCode::vanished : ReadCode::failed;
     }
   }
 
@@ -49,9 +47,7 @@ class PerfEventSensor final : public Sensor {
   std::vector<std::string> drop_dead_channels() {
     std::vector<Reading> readings(events_.size());
     const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
-    const auto is_dead = [](const Reading& reading) {
-      return reading.code != ReadCode::ok || reading.raw == 0;
-    };
+    const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
       sleep_until(monotonic_ns() + kPollEvery_ns);
       read(readings);
@@ -72,8 +68,7 @@ class PerfEventSensor final : public Sensor {
   std::vector<Channel> channels_;
 };
 
-Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu,
-                                                     const std::vector<RaplCounter>& counters) {
+Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
   std::vector<FileDescriptor> events;
   std::vector<Channel> channels;
   std::optional<Error> first_error;
@@ -83,8 +78,8 @@ Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu,
     attributes.type = pmu.type;
     attributes.config = counter.event.config;
     // Uncore events belong to no process: pid -1, and a CPU of the package they shall count.
-    FileDescriptor event(static_cast<int>(
-        ::syscall(SYS_perf_event_open, &attributes, -1, counter.cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+    FileDescriptor event(
+        static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, counter.cpu, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event.is_open()) {
       if (!first_error) first_error = system_error("perf_event_open", counter.channel.source, errno);
       continue;
@@ -101,14 +96,15 @@ std::string paranoid_level(const SystemRoot& root) {
   return text ? std::string(trim(*text)) : "unknown";
 }
 
-Probe unusable(SensorState state, std::string reason, std::string remedy) {
-  return {{std::string(kName), state, std::move(reason), std::move(remedy), {}, {}}, nullptr};
+Probe verdict(SensorState state, std::string reason, std::string remedy) {
+  Probe probe;
+  probe.status = {.name = std::string(kName), .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
+  return probe;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu,
-                                                   const std::vector<RaplCounter>& counters) {
+Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std::vector<RaplCounter>& counters) {
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(pmu, counters);
   if (!sensor) return std::move(sensor).error();
   return std::unique_ptr<Sensor>(std::move(*sensor));
@@ -116,37 +112,33 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu,
 
 Probe probe_perf_event(const ProbeContext& context) {
   if (!context.root().is_real())
-    return unusable(SensorState::absent, "off under --sysroot: it asks the kernel, not files",
-                    "leave out --sysroot");
+    return verdict(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "leave out --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
   const auto absent = [&](std::string_view found) {
-    return unusable(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
-                    remedy_for_absent_rapl(context.host()));
+    return verdict(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
+                   remedy_for_absent_rapl(context.host()));
   };
   if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
   if (!pmu)
-    return unusable(SensorState::absent, pmu.error().message,
-                    "the kernel's file is odd: update the kernel, or use powercap");
+    return verdict(SensorState::absent, pmu.error().message,
+                   "the kernel's file is odd: update the kernel, or use powercap");
   if (pmu->events.empty()) return absent("the power PMU has no events");
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));
   if (!sensor && sensor.error().code == ErrorCode::permission) {
-    return unusable(
+    return verdict(
         SensorState::denied,
         fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, paranoid_level(context.root())),
         remedy_for_denied_perf_event(context.host(), context.program()));
   }
-  if (!sensor)
-    return unusable(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
+  if (!sensor) return verdict(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
 
   const std::vector<std::string> dead = (*sensor)->drop_dead_channels();
   if ((*sensor)->channels().empty())
     return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
-  Probe probe =
-      unusable(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
+  Probe probe = verdict(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
   for (const std::string& source : dead) {
-    probe.status.diagnostics.add(
-        {"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
+    probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }
   probe.status.channels.assign((*sensor)->channels().begin(), (*sensor)->channels().end());
   probe.sensor = std::move(*sensor);

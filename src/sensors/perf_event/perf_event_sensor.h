@@ -14,7 +14,6 @@ Probe probe_perf_event(const ProbeContext& context);
 
 // Opens the counters of a PMU on this kernel, whatever root they were described in. Split from the probe so
 // that tests can describe a PMU of their own and have the kernel count something else than energy.
-Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu,
-                                                   const std::vector<RaplCounter>& counters);
+Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std::vector<RaplCounter>& counters);
 
 }  // namespace joulemap::sensors

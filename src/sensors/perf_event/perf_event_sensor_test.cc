@@ -67,8 +67,7 @@ TEST(RaplPmu, NamesDiesThatShareAPackage) {
 
 TEST(RaplPmu, ParsesOnlyPlainEventConfigs) {
   EXPECT_EQ(parse_event_config("event=0x02\n"), 2u);
-  for (const char* text : {"", "event=", "umask=1", "event=1,umask=2"})
-    EXPECT_FALSE(parse_event_config(text)) << text;
+  for (const char* text : {"", "event=", "umask=1", "event=1,umask=2"}) EXPECT_FALSE(parse_event_config(text)) << text;
 }
 
 // The kernel's CPU clock stands in for RAPL: an "energy" of one joule a second that this machine can really

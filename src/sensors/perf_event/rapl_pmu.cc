@@ -11,12 +11,12 @@
 
 #include "base/small_file.h"
 #include "base/text.h"
+#include "sensors/rapl.h"
 
 namespace joulemap::sensors {
 namespace {
 
 constexpr std::string_view kPmuPath = "/sys/bus/event_source/devices/power";
-constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces"
 
 struct KnownEvent {
   std::string_view event;
@@ -109,15 +109,13 @@ std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& roo
   std::vector<RaplCounter> counters;
   for (const int cpu : pmu.cpus) {
     for (const KnownEvent& known : kKnownEvents) {
-      const auto event = std::find_if(pmu.events.begin(), pmu.events.end(), [&](const RaplEvent& candidate) {
-        return candidate.name == known.event;
-      });
+      const auto event = std::find_if(pmu.events.begin(), pmu.events.end(),
+                                      [&](const RaplEvent& candidate) { return candidate.name == known.event; });
       if (event == pmu.events.end()) continue;
       const bool platform = known.domain_class == DomainClass::platform;
       if (platform && cpu != pmu.cpus.front()) continue;
       Channel channel;
-      channel.domain =
-          platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, places.at(cpu));
+      channel.domain = platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, places.at(cpu));
       channel.name = channel.domain;
       channel.sensor = "perf_event";
       channel.source = fmt::format("power/{}/ on CPU {}", event->name, cpu);

@@ -11,6 +11,7 @@
 #include "sensors/counter_file.h"
 #include "sensors/file_sensor.h"
 #include "sensors/powercap/zones.h"
+#include "sensors/rapl.h"
 #include "sensors/remedies.h"
 
 namespace joulemap::sensors {
@@ -18,8 +19,7 @@ namespace {
 
 constexpr std::string_view kName = "powercap";
 constexpr double kJoulesPerMicrojoule = 1e-6;
-constexpr double kRaplRefresh_s =
-    0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
+constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
 
 Channel channel_of(const PowercapZone& zone, const std::string& path) {
   Channel channel;
@@ -42,8 +42,20 @@ Channel channel_of(const PowercapZone& zone, const std::string& path) {
 struct OpenedZones {
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
-  std::vector<Error> errors;
+  std::vector<UnreadableChannel> unreadable;
+  std::vector<Error> errors;  // one for each unreadable channel
 };
+
+std::string word_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::permission:
+      return std::string(to_string(ReadCode::denied));
+    case ErrorCode::malformed:
+      return std::string(to_string(ReadCode::garbage));
+    default:
+      return std::string(to_string(ReadCode::failed));
+  }
+}
 
 OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
   OpenedZones opened;
@@ -52,6 +64,7 @@ OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
     Result<CounterFile> file = open_counter_file(path);
     if (!file && file.error().code == ErrorCode::not_found) continue;  // a zone that only limits power
     if (!file) {
+      opened.unreadable.push_back({channel_of(zone, path), word_for(file.error().code)});
       opened.errors.push_back(std::move(file).error());
       continue;
     }
@@ -83,8 +96,7 @@ void note_oddities(const OpenedZones& opened, const ProbeContext& context, Senso
     if (channel.wrap_range) continue;
     status.diagnostics.add(
         {"unknown_range", 1,
-         fmt::format("{}: max_energy_range_uj cannot be read; a wrap will look like a reset", channel.source),
-         ""});
+         fmt::format("{}: max_energy_range_uj cannot be read; a wrap will look like a reset", channel.source), ""});
   }
 }
 
@@ -99,6 +111,7 @@ Probe probe_powercap(const ProbeContext& context) {
     return probe;
   }
   OpenedZones opened = open_zones(*zones);
+  probe.status.unreadable = opened.unreadable;
   if (opened.channels.empty() && !opened.errors.empty()) {
     judge_failures(opened.errors, context, probe.status);
     return probe;
@@ -111,8 +124,8 @@ Probe probe_powercap(const ProbeContext& context) {
   }
   note_oddities(opened, context, probe.status);
   probe.status.state = SensorState::measured;
-  probe.status.reason = fmt::format("{} energy counters in {}", opened.channels.size(),
-                                    context.root().path("/sys/class/powercap"));
+  probe.status.reason =
+      fmt::format("{} energy counters in {}", opened.channels.size(), context.root().path("/sys/class/powercap"));
   probe.status.channels = opened.channels;
   probe.sensor = std::make_unique<FileSensor>(std::move(opened.files), std::move(opened.channels));
   return probe;

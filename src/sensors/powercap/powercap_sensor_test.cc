@@ -10,9 +10,7 @@
 namespace joulemap::sensors {
 namespace {
 
-Probe probe(const std::string& root) {
-  return probe_powercap(ProbeContext(SystemRoot{root}, "/usr/bin/joulemap"));
-}
+Probe probe(const std::string& root) { return probe_powercap(ProbeContext(SystemRoot{root}, "/usr/bin/joulemap")); }
 
 const Channel& channel(const Probe& probe, std::string_view name) {
   for (const Channel& candidate : probe.status.channels) {
@@ -26,8 +24,7 @@ TEST(Powercap, FindsPackagesAndDramOfTwoSockets) {
   const Probe machine = probe(sysroot("intel-2socket"));
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.status.channels.size(), 4u);
-  EXPECT_TRUE(
-      channel(machine, "dram-1").part_of.empty());  // its folder lies in the package's, its energy does not
+  EXPECT_TRUE(channel(machine, "dram-1").part_of.empty());  // its folder lies in the package's, its energy does not
   EXPECT_EQ(channel(machine, "dram-1").wrap_range, 65712999613u);
 
   std::vector<Reading> readings(4);

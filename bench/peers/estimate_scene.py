@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates under a pretended load; run as a script on the simulated machine: estimate_scene.py PLAN RESULT.
+
+Estimates are made from /proc/stat, which tells of everybody's work on the machine that the benchmark runs
+on. Here a file of our own is mounted over it (the simulated machine's mounts are its own), which tells of
+CPUs that are busy for exactly the share that they are said to be: the truth is then the law's power at
+that share.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+from machine import HERE, Law, run_on_simulated_machine, scratch_folder
+from scene import MeterPlan, close_windows, open_meters, open_windows
+
+_MS_BIND = 4096  # <sys/mount.h>
+_ZONE = Path("/sys/class/powercap/intel-rapl:0")
+_RENEWED_EVERY_S = 0.005
+
+
+class PretendedCpus:
+    """/proc/stat of a machine that is busy for a share of the time."""
+
+    def __init__(self, file: Path) -> None:
+        self._cpus = os.cpu_count() or 1
+        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self._share = 0.0
+        self._busy_s = self._idle_s = 1000.0
+        self._last = time.monotonic()
+        self._lock = threading.Lock()
+        self._fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        self._renew()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(str(file).encode(), b"/proc/stat", None, _MS_BIND, None) != 0:
+            raise OSError(ctypes.get_errno(), "mount over /proc/stat")
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def set_share(self, share: float) -> None:
+        """From now on."""
+        self._renew()
+        self._share = share
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(_RENEWED_EVERY_S)
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self._busy_s += self._share * (now - self._last)
+            self._idle_s += (1 - self._share) * (now - self._last)
+            self._last = now
+            os.pwrite(self._fd, self._text().encode(), 0)
+
+    def _text(self) -> str:
+        """Numbers of the same width always: a reader must never meet the rest of a longer text."""
+
+        def line(name: str, cpus: int) -> str:
+            busy, idle = (int(seconds * cpus * self._ticks_per_s) for seconds in (self._busy_s, self._idle_s))
+            return f"{name:6} {busy:12} 0 0 {idle:12} 0 0 0 0 0 0\n"
+
+        return line("cpu", self._cpus) + "".join(line(f"cpu{cpu}", 1) for cpu in range(self._cpus))
+
+
+def play_here(plan_path: Path, result_path: Path) -> None:
+    """The inner side."""
+    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    for name in ["power_limit", "max_power"]:
+        (_ZONE / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
+    cpus = PretendedCpus(result_path.parent / "stat")
+    meters = open_meters([MeterPlan(*meter) for meter in plan["meters"]], result_path.parent)
+    results: List[Dict[str, Any]] = []
+    for share in plan["shares"]:
+        for meter in meters:
+            meter.prepare()
+        cpus.set_share(share)
+        open_windows(meters)
+        time.sleep(plan["seconds"])
+        results.append({"busy_share": share, "meters": close_windows(meters)})
+    for meter in meters:
+        meter.close()
+    result_path.write_text(json.dumps(results), encoding="utf-8")
+
+
+def play(
+    meters: List[MeterPlan], shares: List[float], limit_w: float, seconds: float
+) -> List[Dict[str, Any]]:
+    """The outer side: what each meter estimates at each share, on a machine that states a limit."""
+    with scratch_folder("estimate") as name:
+        folder = Path(name)
+        plan = {"meters": meters, "shares": shares, "limit_w": limit_w, "seconds": seconds}
+        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        inner = [str(HERE / "estimate_scene.py"), str(folder / "plan.json"), str(folder / "result.json")]
+        run_on_simulated_machine(folder / "machine", [sys.executable, *inner], Law().options())
+        return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    play_here(Path(sys.argv[1]), Path(sys.argv[2]))

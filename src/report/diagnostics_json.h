@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Diagnostics as every JSON report has them.
+#pragma once
+
+#include "formats/json_writer.h"
+#include "model/diagnostics.h"
+
+namespace joulemap::report {
+
+// The member "diagnostics": [{"code", "count", "message", "remedy"}].
+void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics);
+
+}  // namespace joulemap::report

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is true of RAPL through whichever door it is read.
+#pragma once
+
+namespace joulemap::sensors {
+
+// Intel SDM vol. 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
+inline constexpr double kRaplRefresh_s = 0.001;
+
+}  // namespace joulemap::sensors
