@@ -44,7 +44,8 @@ struct Channel {
 
   Provenance provenance = Provenance::measured;
   std::string model;                // of an estimate: the formula
-  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a share of its value
+  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a share of its value,
+  double uncertainty_w = 0;         // and a part that does not depend on the value
 };
 
 constexpr std::string_view unit_of(ChannelKind kind) { return kind == ChannelKind::counter ? "J" : "W"; }

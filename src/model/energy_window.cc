@@ -197,7 +197,8 @@ void EnergyWindow::measure_between_edges(ChannelEnergy& energy) const {
   const double known_s = std::max(elapsed_s - energy.missing_s, 0.0);
   const double missing_j = known_s > 0 ? kMostOfMissing * *energy.joules / known_s * energy.missing_s : 0;
   if (channel_.provenance == Provenance::estimated) {
-    energy.uncertainty_j = channel_.relative_uncertainty * *energy.joules + missing_j;
+    const double model_j = in_quadrature(channel_.relative_uncertainty * *energy.joules, channel_.uncertainty_w * elapsed_s);
+    energy.uncertainty_j = model_j + missing_j;
     return;
   }
   const double quantum_j = has_steps() ? channel_.scale : channel_.scale * elapsed_s;

@@ -114,6 +114,7 @@ Probe probe_estimate(const ProbeContext& context) {
     const PackageModel& model = packages[i];
     channels.push_back(
         make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula, model.relative_uncertainty));
+    channels.back().uncertainty_w = model.uncertainty_w;
     laws.push_back({kIdleShare * model.limit_w, kBusyShare * model.limit_w});
   }
   if (const std::optional<MemoryModel> memory = memory_model(machine)) {

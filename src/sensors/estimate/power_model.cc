@@ -9,8 +9,9 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr double kUncertaintyWithLimit = 0.5;
-constexpr double kUncertaintyWithoutLimit = 0.67;
+constexpr double kUncertaintyWithLimit = 0.4;
+constexpr double kUncertaintyWithoutLimit = 0.6;
+constexpr double kIdleUncertainty = 0.2;  // of the limit
 constexpr double kWattsPerThread = 3.5;
 
 constexpr double kFirstGib = 16;
@@ -40,8 +41,9 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
       model.relative_uncertainty = kUncertaintyWithoutLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
-    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{} %", model.limit_w, origin, kIdleShare,
-                                kBusyShare, percent(model.relative_uncertainty));
+    model.uncertainty_w = kIdleUncertainty * model.limit_w;
+    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
+                                kIdleShare, kBusyShare, model.uncertainty_w, percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;

@@ -3,17 +3,15 @@
 // The model behind `estimate`: what CPU and memory draw, from what every machine tells about itself. Pure.
 //
 //   package power = limit x (0.2 + 0.8 x busy share of the CPUs)
-//     limit: the package's long-term power limit, which powercap shows to everybody even where the counters
-//     are closed
-//            (interval: half the value either way); else 3.5 W for each hardware thread (two thirds either
-//            way).
-//   memory power  = 0.2 W for each of the first 16 GiB, 0.1 W for each further one (two thirds either way)
+//     limit: the package's long-term power limit, which powercap shows to everybody even where the counters are closed;
+//     else 3.5 W for each hardware thread. Interval: 40 % of the value (60 % without a limit) and, independently, 0.2 of the
+//     limit, because what a machine draws idle is the least certain of all.
+//   memory power  = 0.2 W for each of the first 16 GiB, 0.1 W for each further one, two thirds either way
 //
-// Why linear in the busy share: the energy of a run then depends on its CPU time alone and not on how often
-// it was looked at. Why 0.2: servers idle at 0.2-0.4 of their limit, desktops at 0.05-0.15. Why 3.5
-// W: 2.0-5.9 W per thread is what the limits of server parts of 2017-2024 come to (AMD EPYC 7002-9004 at the
-// low end, Intel Xeon Scalable at the high end). Memory: a registered module of 32-64 GiB draws 3-8 W in use,
-// a desktop's of 8 GiB 1-3 W.
+// Why linear in the busy share: the energy of a run then depends on its CPU time alone and not on how often it was looked
+// at. Why 0.2: servers idle at 0.2-0.4 of their limit, desktops at 0.05-0.15. Why 3.5 W: 2.0-5.9 W per thread is what the
+// limits of server parts of 2017-2024 come to (AMD EPYC 7002-9004 at the low end, Intel Xeon Scalable at the high end).
+// Memory: a registered module of 32-64 GiB draws 3-8 W in use, a desktop's of 8 GiB 1-3 W.
 #pragma once
 
 #include <optional>
@@ -36,6 +34,7 @@ inline constexpr double kBusyShare = 0.8;
 struct PackageModel {
   double limit_w = 0;
   double relative_uncertainty = 0;
+  double uncertainty_w = 0;
   std::string formula;  // for people
 };
 std::vector<PackageModel> package_models(const MachineDescription& machine);
