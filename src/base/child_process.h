@@ -2,12 +2,13 @@
 //
 // ChildProcess: a command that is forked first and let go later, so that a measurement can begin in between.
 //
-//   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);   // forked, waiting, nothing
-//   executed yet begin_measuring(); Status started = child->release(); // execvp; says so if that failed
+//   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);  // forked, waiting, nothing executed yet
+//   begin_measuring();
+//   Status started = child->release();                                      // execvp; says so if that failed
 //
-// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is
-// never released ends without having run anything. Not thread-safe; forks, so prepare() belongs before
-// threads are started.
+// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is never
+// released ends without having run anything. Not thread-safe; forks, so prepare() belongs before threads are
+// started.
 #pragma once
 
 #include <csignal>

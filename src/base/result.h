@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Result<T>: the value of an operation that may fail in a way we expect (a file is missing, a permission is
-// denied, a text is malformed), or the Error that says what happened, where, and what the user can do about
-// it.
+// Result<T>: the value of an operation that may fail in a way we expect (a file is missing, a permission is denied,
+// a text is malformed), or the Error that says what happened, where, and what the user can do about it.
 //
-// Member names follow std::expected, so that it can become an alias once the compilers we support have it
-// (clang 14, used for tidy and fuzzing, does not). Bugs are not errors: they are JOULEMAP_CHECK (check.h).
-// Damaged data is a Diagnostic (model/diagnostics.h).
+// Member names follow std::expected, so that it can become an alias once the compilers we support have it (clang 14,
+// used for tidy and fuzzing, does not). Bugs are not errors: they are JOULEMAP_CHECK (check.h). Damaged data is a
+// Diagnostic (model/diagnostics.h).
 //
 //   Result<std::string> text = read_small_file(path);
 //   if (!text) return std::move(text).error().with_context("reading the package counter");

@@ -37,8 +37,7 @@ class SignalGate {
 // Whether it asks a program to end: interrupt, terminate, quit, hang up.
 bool asks_to_stop(const signalfd_siginfo& signal);
 
-// Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second
-// time.
+// Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second time.
 bool came_from_terminal(const signalfd_siginfo& signal);
 
 }  // namespace joulemap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading files of sysfs and procfs: small, made by the kernel at each read, gone at any moment. Every error
-// names the path.
+// Reading files of sysfs and procfs: small, made by the kernel at each read, gone at any moment. Every error names
+// the path.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ Result<std::string> read_small_file(const std::string& path);
 // At most the first `most_bytes`: for /proc/cpuinfo, which takes the kernel long to write on a large machine.
 Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes);
 
-// Names in a directory, without "." and "..", sorted so that numbers inside names count as numbers: zone:2
-// before zone:10.
+// Names in a directory, without "." and "..", sorted so that numbers inside names count as numbers: zone:2 before
+// zone:10.
 Result<std::vector<std::string>> list_directory(const std::string& path);
 
 // The order of list_directory.
@@ -33,8 +33,7 @@ bool natural_less(std::string_view a, std::string_view b);
 
 bool file_exists(const std::string& path);
 
-// The last part of what a symbolic link points to ("0000:03:00.0" for a hwmon's device); empty when it is
-// none.
+// The last part of what a symbolic link points to ("0000:03:00.0" for a hwmon's device); empty when it is none.
 std::string link_target_name(const std::string& path);
 
 }  // namespace joulemap

@@ -14,8 +14,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr int kMostCpus = 65536;
 
-// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode
-// standard.
+// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode standard.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small text readers, strict about what they take: the whole text must be the number, surrounded by blanks at
-// most.
+// Small text readers, strict about what they take: the whole text must be the number, surrounded by blanks at most.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ std::vector<std::string_view> split_blanks(std::string_view text);
 // A Linux CPU list: "0,18-19" is 0, 18, 19. Nothing when it is malformed or names more than 65536 CPUs.
 std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
 
-// At most `limit` bytes of a text from outside, in quotes; control characters and bytes that are no UTF-8 as "\xNN": safe
-// in a message and on a terminal.
+// At most `limit` bytes of a text from outside, in quotes; control characters and bytes that are no UTF-8 as "\xNN":
+// safe in a message and on a terminal.
 std::string quoted(std::string_view text, std::size_t limit = 40);
 
 // The same text with every byte that belongs to no UTF-8 character replaced by U+FFFD.

@@ -42,8 +42,8 @@ struct Command {
 // All verbs, in the order of the help text.
 std::span<const Command> commands();
 
-// The one place that turns an error into an exit code: wrong usage 2, not possible here 77, a command that is not there 127
-// or cannot be executed 126, anything else 1.
+// The one place that turns an error into an exit code: wrong usage 2, not possible here 77, a command that is not
+// there 127 or cannot be executed 126, anything else 1.
 int exit_code_of(ErrorCode code);
 
 // Prints "joulemap: message" and the remedy to stderr; returns the exit code.

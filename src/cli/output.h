@@ -16,8 +16,8 @@ enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
 
-// A file named by -o, opened before the work starts so that a wrong path is told at once. Its old content stays until the
-// new one is written; permissions and links are kept.
+// A file named by -o, opened before the work starts so that a wrong path is told at once. Its old content stays
+// until the new one is written; permissions and links are kept.
 class OutputFile {
  public:
   static Result<OutputFile> open(const std::string& path);

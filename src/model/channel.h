@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain
-// data, fixed once a sensor is open; several channels may watch the same domain and are then checked against
-// each other.
+// Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain data,
+// fixed once a sensor is open; several channels may watch the same domain and are then checked against each other.
 //
 //   powercap/package-0   counter   J   1e-6 per unit   wraps at 262143328850
 //   hwmon/amdgpu-0       gauge     W   1e-6 per unit
@@ -23,8 +22,8 @@ enum class ChannelKind {
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
 
-// What a domain covers as a whole, so that an estimate never stands beside a measurement of the same thing.
-// Parts (the cores of a package) are `other`.
+// What a domain covers as a whole, so that an estimate never stands beside a measurement of the same thing. Parts
+// (the cores of a package) are `other`.
 enum class DomainClass { cpu, memory, platform, gpu, other };
 
 struct Channel {

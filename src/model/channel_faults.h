@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What went wrong on a channel during a window, in words: every wrap range that was unknown, every reset, gap
-// and read that failed becomes a Diagnostic that names the file, what it means for the number, and what to
-// do. Pure.
+// What went wrong on a channel during a window, in words: every wrap range that was unknown, every reset, gap and
+// read that failed becomes a Diagnostic that names the file, what it means for the number, and what to do. Pure.
 #pragma once
 
 #include "model/channel_energy.h"

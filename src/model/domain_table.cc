@@ -12,8 +12,7 @@
 namespace joulemap {
 namespace {
 
-// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of
-// them.
+// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of them.
 constexpr double kDisagreement = 0.05;
 
 // Smaller is better.

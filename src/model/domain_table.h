@@ -2,11 +2,9 @@
 //
 // From channels to domains: one row for each, nothing added twice. Pure functions.
 //
-//   - A measured channel beats an estimate, a counter beats a gauge, an earlier sensor beats a later one; the
-//   others that
+//   - A measured channel beats an estimate, a counter beats a gauge, an earlier sensor beats a later one; the others that
 //     have a value become cross-checks, and a diagnostic when they disagree.
-//   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an
-//   estimated
+//   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an estimated
 //     package-0 beside measured dies), nor under a measured platform.
 //   - A domain is counted unless a domain it is part of has a value.
 #pragma once

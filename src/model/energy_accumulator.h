@@ -6,12 +6,10 @@
 // Counters wrap, are reset, step back, freeze and are seen half-written. The rules:
 //   - A rise counts if the power it implies, over the time since the counter last moved, is below 10 kW.
 //   - A fall is a wrap if the range is known and the power that implies is below 10 kW.
-//   - Anything else is suspect and decided by the next reading. If that fits the last good value, the suspect
-//   was torn and
-//     is dropped; if it fits the suspect, the counter was reset: the time between is a gap whose energy is
-//     unknown.
-//   - A fall right after a rise is first tried against the value before that rise: the rise may have been the
-//   torn one.
+//   - Anything else is suspect and decided by the next reading. If that fits the last good value, the suspect was torn
+//     and is dropped; if it fits the suspect, the counter was reset: the time between is a gap whose energy is unknown.
+//   - A fall right after a rise is first tried against the value before that rise: the rise may have been the torn one.
+//   - A time without readings so long that whole ranges may have passed unseen is a gap, too.
 // Gauges are integrated by trapezoids between good readings.
 #pragma once
 
@@ -24,8 +22,7 @@
 
 namespace joulemap {
 
-// A fall or rise that implies more than this is not energy. Far above any package or GPU, far below any
-// reset.
+// A fall or rise that implies more than this is not energy. Far above any package or GPU, far below any reset.
 inline constexpr double kMostPlausiblePower_w = 10'000;
 
 // A moment at which the total was seen to change. The true moment lies between `not_before_ns` and `time_ns`.

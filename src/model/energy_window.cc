@@ -117,8 +117,8 @@ double EnergyWindow::refresh_s() const {
   return std::max(channel_.refresh_s, seconds(*end_ns_ - *begin_ns_) / static_cast<double>(steps));
 }
 
-// Energy of one step: where the refresh is known, the mean power of all that was seen times the refresh; else what one
-// change brought on average.
+// Energy of one step: where the refresh is known, the mean power of all that was seen times the refresh; else what
+// one change brought on average.
 double EnergyWindow::typical_step_j() const {
   const EnergyTally& tally = accumulator_.tally();
   if (tally.steps == 0) return 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading: what one read of one channel gave, as raw as the hardware gave it. Unwrapping, scaling and rates
-// happen later (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC
-// nanoseconds.
+// Reading: what one read of one channel gave, as raw as the hardware gave it. Unwrapping, scaling and rates happen
+// later (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SensorStatus: whether a sensor can be used on this machine, and if not, why and what would help. What
-// `doctor` prints.
+// SensorStatus: whether a sensor can be used on this machine, and if not, why and what would help. What `doctor`
+// prints.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatResult: what `joulemap stat` found out: every run, and the runs together. Plain data; seconds and
-// joules.
+// StatResult: what `joulemap stat` found out: every run, and the runs together. Plain data; seconds and joules.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 //
 // The runs of `joulemap stat -r N` together: mean and interval for each domain. Pure.
 //
-// A domain that some run measured is summed up from the runs that did; estimates are never averaged with measurements.
-// Several runs: Student's interval of their spread, which contains the readings' own errors. An estimate's
-// error is the same in every run and does not show in their spread: it is added. A single run: the reading's
-// own uncertainty.
+// A domain that some run measured is summed up from the runs that did; estimates are never averaged with
+// measurements. Several runs: Student's interval of their spread, which contains the readings' own errors. An
+// estimate's error is the same in every run and does not show in their spread: it is added. A single run: the
+// reading's own uncertainty.
 #pragma once
 
 #include <span>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap stat` for people: one table in the manner of `perf stat`, fitting 80 columns, readable without
-// colour.
+// `joulemap stat` for people: one table in the manner of `perf stat`, fitting 80 columns, readable without colour.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paragraphs for a terminal: long texts broken at blanks. A word that is longer than a line (a path, a rule
-// to copy) is never broken.
+// Paragraphs for a terminal: long texts broken at blanks. A word that is longer than a line (a path, a rule to copy)
+// is never broken.
 #pragma once
 
 #include <string>

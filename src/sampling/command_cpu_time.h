@@ -3,8 +3,8 @@
 // CommandCpuTime: how much CPU time a command (or a watched process) and all its descendants used between two
 // moments, and how much the whole machine used: their ratio is the process share that shows a busy neighbour.
 //
-// Descendants that outlive their parent come to us (we are their subreaper), so that nothing a command starts
-// is lost.
+// Descendants that outlive their parent come to us (we are their subreaper), so that nothing a command starts is
+// lost.
 #pragma once
 
 #include <sys/types.h>
@@ -32,8 +32,8 @@ class CommandCpuTime {
 
   // `command_runs`: it was started before, because of a delay.
   void begin(bool command_runs);
-  // Remembers a watched process's time while it lives: its own at every call, its descendants' once a second, because
-  // finding them means to search /proc.
+  // Remembers a watched process's time while it lives: its own at every call, its descendants' once a second,
+  // because finding them means to search /proc.
   void refresh();
   // Fills in the CPU times of the run, and its diagnostics where they are not to be had.
   void end(StatRun& run);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at every sensor of the machine and says what it can do: what `joulemap doctor` prints. Counters that
-// can be read are also watched for a moment, because some (in virtual machines above all) are there and never
-// move.
+// Looks at every sensor of the machine and says what it can do: what `joulemap doctor` prints. Counters that can be
+// read are also watched for a moment, because some (in virtual machines above all) are there and never move.
 #pragma once
 
 #include <string>

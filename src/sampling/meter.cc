@@ -10,8 +10,7 @@
 namespace joulemap::sampling {
 namespace {
 
-// A counter misses nothing between two samples; they are for its wraps and faults. A gauge tells only of the
-// moment.
+// A counter misses nothing between two samples; they are for its wraps and faults. A gauge tells only of the moment.
 constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimatePeriod_ns = kNanosecondsPerSecond;

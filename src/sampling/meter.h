@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meter: the open sensors of this machine and the energy they tell between begin() and end(). One owner, one
-// thread.
+// Meter: the open sensors of this machine and the energy they tell between begin() and end(). One owner, one thread.
 //
 //   Result<Meter> meter = Meter::open({.root = root});
 //   meter->prepare();                       // a few milliseconds: finds the counters' own steps
@@ -10,8 +9,7 @@
 //   meter->end();                           // waits for the next step of the counters, after the window
 //   DomainTable table = meter->result();
 //
-// It can be used for one window after another. Between begin and end it holds constant memory, however long
-// that is.
+// It can be used for one window after another. Between begin and end it holds constant memory, however long that is.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +35,7 @@ struct MeterOptions {
 
 class Meter {
  public:
-  // Fails only for a sensor name that does not exist. A machine without sensors gives a meter without
-  // channels.
+  // Fails only for a sensor name that does not exist. A machine without sensors gives a meter without channels.
   static Result<Meter> open(const MeterOptions& options);
 
   std::span<const SensorStatus> sensors() const { return statuses_; }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CounterFile: a sysfs file that holds one integer, kept open and read with pread. Allocates nothing after
-// open.
+// CounterFile: a sysfs file that holds one integer, kept open and read with pread. Allocates nothing after open.
 //
 // The kernel writes a sysfs text anew for each read, so one read is enough there. Any other file (a fake or
-// simulated machine, a file bound into a container) can be seen half-written: there two reads in a row must
-// agree, an empty or broken text is tried again for a moment, and a file that was replaced under the same
-// name is opened again.
+// simulated machine, a file bound into a container) can be seen half-written: there two reads in a row must agree,
+// an empty or broken text is tried again for a moment, and a file that was replaced under the same name is opened
+// again.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact lines that would make a sensor readable, for the machine at hand. Pure texts; `doctor` prints
-// them.
+// The exact lines that would make a sensor readable, for the machine at hand. Pure texts; `doctor` prints them.
 //
 // None of them makes RAPL readable for everybody: since PLATYPUS (CVE-2020-8694) that is known to leak
 // secrets between users of a machine, which is why the kernel closed it in 5.10.

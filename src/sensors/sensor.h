@@ -3,9 +3,9 @@
 // Sensor: something that can be read for energy or power. One owner, one thread; after it is open, read()
 // neither allocates nor locks nor logs: what goes wrong is a code in the reading.
 //
-// A backend is one kind of sensor (perf_event, powercap, ...). Its probe looks at the machine and gives back
-// both the verdict that `doctor` prints and, where it can be used, the open sensor: one function, so that the
-// two cannot disagree.
+// A backend is one kind of sensor (perf_event, powercap, ...). Its probe looks at the machine and gives back both
+// the verdict that `doctor` prints and, where it can be used, the open sensor: one function, so that the two cannot
+// disagree.
 #pragma once
 
 #include <memory>

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kName = "perf_event";
 
-// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open
-// and stay 0.
+// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open and stay
+// 0.
 constexpr std::int64_t kPatience_ns = 8 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kPollEvery_ns = 200 * kNanosecondsPerMicrosecond;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RAPL through perf_event_open: the kernel keeps 64-bit counts, so nothing wraps, and a read is one system
-// call of a few hundred nanoseconds. Preferred over powercap for both reasons. Off under --sysroot, where
-// there is no such kernel.
+// RAPL through perf_event_open: the kernel keeps 64-bit counts, so nothing wraps, and a read is one system call of a
+// few hundred nanoseconds. Preferred over powercap for both reasons. Off under --sysroot, where there is no such
+// kernel.
 #pragma once
 
 #include "sensors/perf_event/rapl_pmu.h"

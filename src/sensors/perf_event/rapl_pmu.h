@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What /sys/bus/event_source/devices/power says about the RAPL events of the kernel's perf subsystem: type,
-// configs, scales, and the CPUs to open them on (one for each package or die). Reads files only; opens no
-// event.
+// What /sys/bus/event_source/devices/power says about the RAPL events of the kernel's perf subsystem: type, configs,
+// scales, and the CPUs to open them on (one for each package or die). Reads files only; opens no event.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The zones of /sys/class/powercap: which there are, what each one covers, and which contains which. Reads
-// names only, no energy; world-readable on every kernel.
+// The zones of /sys/class/powercap: which there are, what each one covers, and which contains which. Reads names
+// only, no energy; world-readable on every kernel.
 //
 //   intel-rapl:0        package-0   -> domain package-0
 //   intel-rapl:0:0      core        -> domain core-0, part of package-0
