@@ -16,8 +16,8 @@ constexpr double kFrozenAfterRefreshes = 20;
 // The end of a live run may fall just after a step: only a tail clearly longer than that is called frozen.
 constexpr double kFrozenTail_s = 0.5;
 
-// Half widths of the error one edge adds, in steps of the counter. As read, the two edges together are wrong by less than one
-// step. Interpolated, power is taken as even within one refresh; at worst all of its energy lies on one side.
+// Half widths of the error one edge adds, in steps of the counter. As read, the two edges together are wrong by less
+// than one step. Interpolated, power is taken as even within one refresh; at worst all its energy lies on one side.
 constexpr double kEdgeAsRead = 0.71;
 constexpr double kEdgeInterpolated = 0.5;
 

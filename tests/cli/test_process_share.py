@@ -1,0 +1,81 @@
+"""joulemap stat tells whose CPU time it was: the command's, its descendants', a watched process's, a neighbour's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from commands import busy
+
+
+def test_a_process_is_watched_until_it_ends(binaries):
+    watched = subprocess.Popen(busy(1.0))
+    process = subprocess.Popen(
+        [binaries / "joulemap", "stat", "--json", "-p", str(watched.pid)], stdout=subprocess.PIPE, text=True
+    )
+    watched.wait()
+    out, _ = process.communicate(timeout=20)
+    report = json.loads(out)
+    assert process.returncode == 0
+    assert report["pid"] == watched.pid
+    assert report["runs"][0]["exit_code"] is None
+    assert report["runs"][0]["elapsed_s"] > 0.3
+
+
+def test_a_process_that_does_not_exist_is_told(joulemap):
+    outcome = joulemap("stat", "-p", "4194303")
+    assert outcome.code == 1
+    assert "no process 4194303" in outcome.err
+    assert joulemap("stat", "-p", "4194303", "--", "true").code == 1
+    assert joulemap("stat", "-p", "0").code == 2
+
+
+def test_children_and_orphans_of_the_command_are_counted(joulemap, tmp_path):
+    burn = f"import time, pathlib\nwhile time.process_time() < 0.5: pass\npathlib.Path('{tmp_path}/done').touch()"
+    # The orphan outlives the shell that started it; the command itself only waits for its sign.
+    script = f"({sys.executable} -c \"{burn}\" &); until [ -e {tmp_path}/done ]; do sleep 0.01; done"
+    (run,) = joulemap("stat", "--json", "--", "sh", "-c", script).json["runs"]
+    assert run["process_cpu_s"] >= 0.49
+
+
+def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
+    neighbour = subprocess.Popen(busy(60))
+    try:
+        (alone,) = joulemap("stat", "--json", "--", "sleep", "1").json["runs"]
+        (beside,) = joulemap("stat", "--json", "--", *busy(1)).json["runs"]
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    assert alone["process_share"] < 0.1
+    assert 0.2 < beside["process_share"] < 0.9
+
+
+def test_what_an_earlier_run_left_behind_is_not_charged_to_the_next(joulemap, tmp_path):
+    burn = (
+        "import time, pathlib\nwhile time.process_time() < 0.4: pass\n"
+        f"pathlib.Path('{tmp_path}/done').touch()\ntime.sleep(60)"
+    )
+    script = (
+        f"if [ -e {tmp_path}/done ]; then sleep 0.3; else"
+        f" ({sys.executable} -c \"{burn}\" & echo $! > {tmp_path}/pid);"
+        f" until [ -e {tmp_path}/done ]; do sleep 0.01; done; fi"
+    )
+    try:
+        first, second = joulemap("stat", "-r", "2", "--json", "--", "sh", "-c", script).json["runs"]
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert first["process_cpu_s"] >= 0.39
+    assert second["process_cpu_s"] < 0.2
+
+
+def test_without_a_command_there_is_no_share_and_no_exit_code(binaries):
+    process = subprocess.Popen([binaries / "joulemap", "stat", "-a", "--json", "-I", "50"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    (run,) = json.loads(process.communicate(timeout=20)[0])["runs"]
+    assert run["process_share"] is None and run["process_cpu_s"] is None and run["user_s"] is None
+    assert "no_process_share" in {entry["code"] for entry in run["diagnostics"]}
