@@ -35,7 +35,7 @@ dist: ## a folder that runs on other distributions: build/dist/
 
 bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
 	@tools/install_packages.sh bench
-	@$(PYTHON) bench/peers/run.py
+	@$(PYTHON) bench/peers/run.py --markdown docs/benchmarks.md
 
 format: ## clang-format over everything
 	@tools/install_packages.sh lint
