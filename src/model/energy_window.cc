@@ -178,7 +178,9 @@ void EnergyWindow::measure_within_one_step(ChannelEnergy& energy) const {
   const double elapsed_s = seconds(*end_ns_ - *begin_ns_);
   std::optional<EnergyStep> from = step_before_begin_;
   if (!from && step_after_end_) from = step_before(*step_after_end_, read_at_begin_j_);
-  if (!from || !step_after_end_ || refresh_count_ == 0 || step_after_end_->time_ns <= from->time_ns) {
+  const bool enclosed = from && step_after_end_ && step_after_end_->time_ns > from->time_ns &&
+                        step_after_end_->joules > from->joules;  // less, when a torn value was taken back
+  if (!enclosed || refresh_count_ == 0) {
     energy.reason = reason_for_no_step(accumulator_.tally(), elapsed_s, energy.refresh_s);
     return;
   }
@@ -197,7 +199,8 @@ void EnergyWindow::measure_between_edges(ChannelEnergy& energy) const {
   const double known_s = std::max(elapsed_s - energy.missing_s, 0.0);
   const double missing_j = known_s > 0 ? kMostOfMissing * *energy.joules / known_s * energy.missing_s : 0;
   if (channel_.provenance == Provenance::estimated) {
-    const double model_j = in_quadrature(channel_.relative_uncertainty * *energy.joules, channel_.uncertainty_w * elapsed_s);
+    const double model_j =
+        in_quadrature(channel_.relative_uncertainty * *energy.joules, channel_.uncertainty_w * elapsed_s);
     energy.uncertainty_j = model_j + missing_j;
     return;
   }
