@@ -11,6 +11,7 @@ LIMIT_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
 FAR_APART_PERCENT = 1.0  # repetitions that differ by more have no middle worth telling
 FAR_OFF_PERCENT = 2.0
+STATED_INTERVAL = 0.95
 
 _WHY = [
     "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps stands for "
@@ -107,16 +108,36 @@ def _inside(result: Dict[str, Any]) -> bool:
     return abs(result["package_j"] - result["package_own_true_j"]) <= result["package_uncertainty_j"]
 
 
-def _interval_note(measured: Dict[str, Any]) -> List[str]:
+def _with_interval(measured: Dict[str, Any]) -> List[Dict[str, Any]]:
     results = [result for load in LOADS for result in results_of(measured, load, "joulemap")]
-    told = [result for result in results if result.get("package_uncertainty_j") is not None]
+    return [result for result in results if result.get("package_uncertainty_j") is not None]
+
+
+def _interval_note(measured: Dict[str, Any]) -> List[str]:
+    told = _with_interval(measured)
     if not told:
         return []
     widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in told]
     return [
         "joulemap states an interval: the truth over its own window lay inside in "
-        f"{sum(map(_inside, told))} of {len(told)} runs; its half width was {min(widths):.2f} to "
-        f"{max(widths):.2f} % of the energy. The others state none."
+        f"{sum(map(_inside, told))} of {len(told)} runs; its half width was {min(widths):.3f} to "
+        f"{max(widths):.3f} % of the energy. The others state none."
+    ]
+
+
+def _shortfalls(measured: Dict[str, Any]) -> List[str]:
+    told = _with_interval(measured)
+    inside = sum(map(_inside, told))
+    if inside >= STATED_INTERVAL * len(told):
+        return []
+    worst = max(
+        abs(result["package_j"] - result["package_own_true_j"]) / result["package_uncertainty_j"]
+        for result in told
+    )
+    return [
+        f"The interval that joulemap states for a measured energy held the truth in {inside} of "
+        f"{len(told)} runs; it is meant to hold {STATED_INTERVAL:.0%} of them. The worst error was "
+        f"{worst:.1f} times the half width."
     ]
 
 
@@ -182,4 +203,5 @@ def report(measured: Dict[str, Any]) -> Section:
             *_arrangement_notes(measured),
         ],
         _bars(measured),
+        _shortfalls(measured),
     )

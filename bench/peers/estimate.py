@@ -120,6 +120,8 @@ def report(measured: Dict[str, Any]) -> Section:
         f"Mean size of the errors: joulemap {_mean_error(cases, 'joulemap')}, codecarbon "
         f"{_mean_error(cases, 'codecarbon')}. It depends on the choice of machines and is no property of a "
         "tool.",
+        "The machines are examples of our choice, and known to those who chose the interval: that it "
+        "holds on them does not show that it holds in 95 % of real ones.",
         "joulemap: limit x (0.2 + 0.8 x busy share). It reads the limit from powercap, where everybody may.",
         "codecarbon: TDP x (0.1 + 0.9 x busy share cubed), a look every second. It was told the limit, as "
         "force_cpu_power; left alone it looks the CPU's name up in a table, which would tell of this "

@@ -128,7 +128,11 @@ double EnergyWindow::typical_step_j() const {
   return std::min(per_change_j, tally.joules / seen_s * seconds(*refresh_ns()));
 }
 
-EnergyWindow::Edge EnergyWindow::edge_as_read(double joules) const { return {joules, kEdgeAsRead * typical_step_j()}; }
+// A value as read is stale by half a refresh on average. Without a known refresh both edges are as read, and that cancels.
+EnergyWindow::Edge EnergyWindow::edge_as_read(double joules) const {
+  const double step_j = typical_step_j();
+  return {joules + (refresh_count_ > 0 ? 0.5 * step_j : 0), kEdgeAsRead * step_j};
+}
 
 EnergyWindow::Edge EnergyWindow::edge_between(std::int64_t time_ns, const EnergyStep& from,
                                               const EnergyStep& to) const {
@@ -155,9 +159,15 @@ EnergyWindow::Edge EnergyWindow::begin_edge() const {
 
 EnergyWindow::Edge EnergyWindow::end_edge() const {
   if (!has_steps()) return {read_at_end_j_, 0};
-  if (!step_after_end_) return edge_as_read(read_at_end_j_);
-  const auto before = step_before(*step_after_end_, read_at_end_j_);
-  return before ? edge_between(*end_ns_, *before, *step_after_end_) : edge_as_read(read_at_end_j_);
+  if (!step_after_end_ || refresh_count_ == 0) return edge_as_read(read_at_end_j_);
+  const EnergyStep& after = *step_after_end_;
+  if (const auto before = step_before(after, read_at_end_j_)) return edge_between(*end_ns_, *before, after);
+  // Something kept us from reading for longer than a refresh: several steps may hide in this one. The value read at the end
+  // was renewed half a refresh before that reading, on average.
+  const std::int64_t half_refresh_ns = refresh_ns().value_or(0) / 2;
+  Edge edge = edge_between(*end_ns_, {0, after.not_before_ns - half_refresh_ns, read_at_end_j_}, after);
+  edge.half_width_j = std::max(edge.half_width_j, kEdgeInterpolated * (after.joules - read_at_end_j_));
+  return edge;
 }
 
 void EnergyWindow::judge_missing_time(ChannelEnergy& energy) const {

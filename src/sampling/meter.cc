@@ -27,6 +27,7 @@ constexpr std::int64_t kDenseAtMost_ns = 250 * kNanosecondsPerMillisecond;
 // After the window: the next step of a slow counter, unless the window is so long that it does not matter.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
+constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
 // A counter that has not stepped for so long at the beginning will not, as far as interval lines are concerned.
 constexpr double kStepsComeWithin_s = 1;
 
@@ -134,7 +135,8 @@ void Meter::end() {
   own_cpu_at_end_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.end(end_ns_);
   const std::int64_t refresh_ns = slowest_refresh_ns();
-  if (refresh_ns * kRefreshesThatDoNotMatter < end_ns_ - begin_ns_) return;
+  const bool quick = refresh_ns <= kQuickRefresh_ns;
+  if (!quick && refresh_ns * kRefreshesThatDoNotMatter < end_ns_ - begin_ns_) return;
   const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
   read_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kDensePeriod_ns));
 }

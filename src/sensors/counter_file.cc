@@ -20,6 +20,7 @@ namespace joulemap::sensors {
 namespace {
 
 // A writer that truncates and writes leaves an empty file for some ten microseconds.
+constexpr int kTries = 10;
 constexpr std::int64_t kPatience_ns = 300 * kNanosecondsPerMicrosecond;
 
 ReadCode code_of_errno(int error_number) noexcept {
@@ -70,6 +71,7 @@ ReadCode CounterFile::read_once(std::uint64_t& raw) noexcept {
 
 ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
   const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
+  int tries = 0;
   ReadCode before = read_once(raw);
   if (made_by_kernel_) return before;
   while (true) {
@@ -77,7 +79,8 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
     const ReadCode code = read_once(again);
     if (code != ReadCode::garbage && code != ReadCode::ok) return code;
     if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
-    if (monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
+    // Both patience and tries: whoever is kept from running between two reads has seen nothing torn.
+    if (++tries >= kTries && monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
     raw = again;
     before = code;
   }
