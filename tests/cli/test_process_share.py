@@ -50,7 +50,7 @@ def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
         neighbour.kill()
         neighbour.wait()
     assert alone["process_share"] < 0.1
-    assert 0.2 < beside["process_share"] < 0.9
+    assert alone["process_share"] < beside["process_share"] < 0.95
 
 
 def test_what_an_earlier_run_left_behind_is_not_charged_to_the_next(joulemap, tmp_path):
