@@ -65,10 +65,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const sensors::SensorBackend& backend : sensors::sensor_backends()) {
     const sensors::Probe probe = backend.probe(context);
     JOULEMAP_CHECK(!probe.status.reason.empty(), "a verdict without a reason");
-    JOULEMAP_CHECK((probe.sensor != nullptr) == !probe.status.channels.empty(), "a sensor without channels");
-    if (!probe.sensor) continue;
-    std::vector<Reading> readings(probe.sensor->channels().size());
-    probe.sensor->read(readings);
+    JOULEMAP_CHECK(probe.sensors.empty() == probe.status.channels.empty(), "a sensor without channels");
+    for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
+      std::vector<Reading> readings(sensor->channels().size());
+      sensor->read(readings);
+    }
   }
   return 0;
 }

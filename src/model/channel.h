@@ -3,8 +3,9 @@
 // Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain data,
 // fixed once a sensor is open; several channels may watch the same domain and are then checked against each other.
 //
-//   powercap/package-0   counter   J   1e-6 per unit   wraps at 262143328850
-//   hwmon/amdgpu-0       gauge     W   1e-6 per unit
+//   powercap/package-0   counter   energy        J   1e-6 per unit   wraps at 262143328850
+//   hwmon/amdgpu-0       gauge     power         W   1e-6 per unit
+//   nvml/gpu0-sm-clock   gauge     clock       MHz   1 per unit
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,21 @@ namespace joulemap {
 
 enum class ChannelKind {
   counter,  // energy since some moment, only ever growing (but for wraps)
-  gauge,    // power now
+  gauge,    // a value now
 };
+
+// What is measured. Energy and power make joules; the rest is shown beside them.
+enum class Quantity : std::uint8_t {
+  energy,
+  power,
+  power_limit,
+  temperature,
+  clock,
+  utilization,
+  memory,
+  throttle_reasons,  // a set of bits, as NVML defines them
+};
+inline constexpr std::size_t kQuantities = 8;
 
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
@@ -34,12 +48,15 @@ struct Channel {
   std::string domain;   // what it watches: "package-0", "dram-0", "gpu0"
   std::string part_of;  // the domain whose energy already contains this one's; empty when there is none
   DomainClass domain_class = DomainClass::other;
+  std::string device;    // UUID or PCI id of what is measured; empty for the machine's own
   bool countable = true;  // false: shown, but never added to a total, because what it covers is not known
 
   ChannelKind kind = ChannelKind::counter;
-  double scale = 1;                         // joules (counter) or watts (gauge) per raw unit
+  Quantity quantity = Quantity::energy;
+  double scale = 1;                         // units (unit_of) per raw unit
   std::optional<std::uint64_t> wrap_range;  // raw value at which a counter starts again from zero, where known
   double refresh_s = 0.001;                 // how often the hardware is said to renew the value
+  double averaged_s = 0;                    // of a gauge: the time its value is a mean of; 0 where not known
 
   Provenance provenance = Provenance::measured;
   std::string model;                // of an estimate: the formula
@@ -47,7 +64,30 @@ struct Channel {
   double uncertainty_w = 0;         // and a part that does not depend on the value
 };
 
-constexpr std::string_view unit_of(ChannelKind kind) { return kind == ChannelKind::counter ? "J" : "W"; }
+constexpr std::string_view unit_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::energy:
+      return "J";
+    case Quantity::power:
+    case Quantity::power_limit:
+      return "W";
+    case Quantity::temperature:
+      return "degC";
+    case Quantity::clock:
+      return "MHz";
+    case Quantity::utilization:
+      return "%";
+    case Quantity::memory:
+      return "B";
+    case Quantity::throttle_reasons:
+      return "bits";
+  }
+  return "";
+}
+
+constexpr bool tells_energy(const Channel& channel) {
+  return channel.quantity == Quantity::energy || channel.quantity == Quantity::power;
+}
 
 constexpr std::string_view to_string(ChannelKind kind) { return kind == ChannelKind::counter ? "counter" : "gauge"; }
 

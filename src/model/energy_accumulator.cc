@@ -17,6 +17,7 @@ constexpr std::int64_t kShortestRefresh_ns = 100 * kNanosecondsPerMillisecond;
 }  // namespace
 
 void EnergyAccumulator::add(const Reading& reading) noexcept {
+  if (reading.code == ReadCode::skipped) return;
   tally_.last_code = reading.code;
   if (reading.code != ReadCode::ok) {
     ++tally_.failures[static_cast<std::size_t>(reading.code)];

@@ -16,8 +16,9 @@ enum class ReadCode : std::uint8_t {
   vanished,  // the file or device is gone
   denied,    // permission was taken away
   failed,    // any other error of the operating system
+  skipped,   // it was not due: nothing was read, nothing is to be recorded
 };
-inline constexpr std::size_t kReadCodes = 6;
+inline constexpr std::size_t kReadCodes = 7;
 
 struct Reading {
   std::uint64_t raw = 0;  // meaningful only when code is ok
@@ -42,6 +43,8 @@ constexpr std::string_view to_string(ReadCode code) {
       return "denied";
     case ReadCode::failed:
       return "failed";
+    case ReadCode::skipped:
+      return "skipped";
   }
   return "unknown";
 }

@@ -10,7 +10,7 @@ namespace {
 void write_channel(formats::JsonWriter& json, const Channel& channel) {
   json.begin_object()
       .member("name", channel.name)
-      .member("unit", unit_of(channel.kind))
+      .member("unit", unit_of(channel.quantity))
       .member("kind", to_string(channel.kind))
       .member("domain", channel.domain)
       .text_or_null("part_of", channel.part_of)

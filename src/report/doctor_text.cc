@@ -27,7 +27,7 @@ std::string channels_line(const SensorStatus& sensor) {
   std::string line;
   for (const Channel& channel : sensor.channels) {
     line += fmt::format("{}{} ({}, {})", line.empty() ? "" : ", ", channel.name, to_string(channel.kind),
-                        unit_of(channel.kind));
+                        unit_of(channel.quantity));
   }
   return line;
 }

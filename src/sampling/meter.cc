@@ -54,9 +54,10 @@ Result<Meter> Meter::open(const MeterOptions& options) {
     if (!options.sensors.empty() && backend->name == "estimate") meter.check_estimates_ = true;
     sensors::Probe probe = backend->probe(context);
     meter.statuses_.push_back(std::move(probe.status));
-    if (!probe.sensor) continue;
-    for (const Channel& channel : probe.sensor->channels()) meter.channels_.push_back(channel);
-    meter.sensors_.push_back(std::move(probe.sensor));
+    for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
+      for (const Channel& channel : sensor->channels()) meter.channels_.push_back(channel);
+      meter.sensors_.push_back(std::move(sensor));
+    }
   }
   meter.readings_.resize(meter.channels_.size());
   meter.marks_.resize(meter.channels_.size());

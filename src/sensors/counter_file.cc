@@ -127,6 +127,7 @@ Result<CounterFile> open_counter_file(const std::string& path) {
       return Error{ErrorCode::not_found, fmt::format("{}: gone", path), {}};
     case ReadCode::denied:
       return Error{ErrorCode::permission, fmt::format("{}: permission denied", path), {}};
+    case ReadCode::skipped:
     case ReadCode::failed: {
       Result<std::string> text = read_file_start(path, 64);
       if (!text) return std::move(text).error();

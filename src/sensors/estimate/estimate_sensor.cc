@@ -37,7 +37,7 @@ class EstimateSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
 
-  void read(std::span<Reading> readings) noexcept override {
+  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
     Reading common;
     common.before_ns = monotonic_ns();
     const std::optional<std::uint64_t> ticks = read_busy_ticks();
@@ -129,8 +129,8 @@ Probe probe_estimate(const ProbeContext& context) {
       fmt::format("package: {}{}{}", packages.front().formula, channels.size() > packages.size() ? "; dram: " : "",
                   channels.size() > packages.size() ? channels.back().model : "");
   probe.status.channels = channels;
-  probe.sensor =
-      std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels), std::move(laws));
+  probe.sensors.push_back(
+      std::make_unique<EstimateSensor>(std::move(*proc_stat), time->cpus, std::move(channels), std::move(laws)));
   return probe;
 }
 

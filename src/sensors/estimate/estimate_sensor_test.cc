@@ -62,9 +62,9 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   ASSERT_EQ(probe.status.channels.size(), 1u);  // no meminfo: no memory
   std::vector<Reading> before(1);
   std::vector<Reading> after(1);
-  probe.sensor->read(before);
+  probe.sensors.front()->read(before);
   write_ticks(1400);  // four seconds of one CPU: two of the machine
-  probe.sensor->read(after);
+  probe.sensors.front()->read(after);
   // Busy power is 0.8 x 3.5 W x 2 threads; what the idle power adds in this short time is next to nothing.
   EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
 }

@@ -87,6 +87,7 @@ std::vector<HwmonFile> files_of(const Device& device) {
     channel.sensor = "hwmon";
     channel.source = device.where.empty() ? file.path : fmt::format("{} ({})", file.path, device.where);
     channel.kind = parsed->kind;
+    channel.quantity = counter ? Quantity::energy : Quantity::power;
     channel.scale = kMicro;
     channel.refresh_s = counter ? kCounterRefresh_s : kGaugeRefresh_s;
     files.push_back(std::move(file));

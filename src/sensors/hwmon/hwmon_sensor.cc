@@ -54,7 +54,7 @@ Probe probe_hwmon(const ProbeContext& context) {
                         fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
   for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
   probe.status.channels = channels;
-  probe.sensor = std::make_unique<FileSensor>(std::move(files), std::move(channels));
+  probe.sensors.push_back(std::make_unique<FileSensor>(std::move(files), std::move(channels)));
   return probe;
 }
 

@@ -32,7 +32,7 @@ class PerfEventSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
 
-  void read(std::span<Reading> readings) noexcept override {
+  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
     const std::size_t count = std::min(readings.size(), events_.size());
     for (std::size_t i = 0; i < count; ++i) {
       Reading& reading = readings[i];
@@ -50,7 +50,7 @@ class PerfEventSensor final : public Sensor {
     const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
       sleep_until(monotonic_ns() + kPollEvery_ns);
-      read(readings);
+      read(readings, Attention::now);
     } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
 
     std::vector<std::string> dead;
@@ -141,7 +141,7 @@ Probe probe_perf_event(const ProbeContext& context) {
     probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }
   probe.status.channels.assign((*sensor)->channels().begin(), (*sensor)->channels().end());
-  probe.sensor = std::move(*sensor);
+  probe.sensors.push_back(std::move(*sensor));
   return probe;
 }
 

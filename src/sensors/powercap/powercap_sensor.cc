@@ -127,7 +127,7 @@ Probe probe_powercap(const ProbeContext& context) {
   probe.status.reason =
       fmt::format("{} energy counters in {}", opened.channels.size(), context.root().path("/sys/class/powercap"));
   probe.status.channels = opened.channels;
-  probe.sensor = std::make_unique<FileSensor>(std::move(opened.files), std::move(opened.channels));
+  probe.sensors.push_back(std::make_unique<FileSensor>(std::move(opened.files), std::move(opened.channels)));
   return probe;
 }
 

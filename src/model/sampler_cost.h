@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SamplerCost: how punctual the reading of one sensor was and what it cost. Plain data; in every result, because a tool
+// that hides its own cost cannot be trusted with others'.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string>
+
+namespace joulemap {
+
+// Delays in classes of powers of two of a microsecond: below 1, below 2, below 4 ... and one for all the rest.
+class DelayHistogram {
+ public:
+  void add(std::int64_t delay_ns) noexcept {
+    const auto delay_us = static_cast<std::uint64_t>(delay_ns > 0 ? delay_ns / 1000 : 0);
+    const auto index = static_cast<std::size_t>(std::bit_width(delay_us));
+    ++counts_[index < counts_.size() ? index : counts_.size() - 1];
+    if (delay_ns > longest_ns_) longest_ns_ = delay_ns;
+    ++total_;
+  }
+  std::uint64_t total() const { return total_; }
+  std::int64_t longest_ns() const { return longest_ns_; }
+  // An upper bound of the delay that `share` of all stay below; the longest for 1.
+  std::int64_t percentile_ns(double share) const noexcept {
+    const double wanted = share * static_cast<double>(total_);
+    double seen = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      seen += static_cast<double>(counts_[i]);
+      const std::int64_t bound_ns = (std::int64_t{1} << i) * 1000;
+      if (seen >= wanted && i + 1 < counts_.size()) return bound_ns < longest_ns_ ? bound_ns : longest_ns_;
+    }
+    return longest_ns_;
+  }
+
+ private:
+  std::array<std::uint64_t, 24> counts_{};
+  std::uint64_t total_ = 0;
+  std::int64_t longest_ns_ = 0;
+};
+
+struct SamplerCost {
+  std::string sensor;  // name of the backend and the device
+  std::int64_t cpu_ns = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t missed_ticks = 0;  // reads that were due while an earlier one was still late
+  std::uint64_t lost_samples = 0;  // because nobody fetched them in time
+  DelayHistogram lateness;         // from the moment a read was due to the moment it began
+};
+
+}  // namespace joulemap

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SampleRing: samples from the one thread that reads a sensor to the one that uses them. Fixed size, no lock, no
+// allocation after construction; when the reader is too slow the newest samples are dropped and counted.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "model/sample.h"
+
+namespace joulemap::sampling {
+
+class SampleRing {
+ public:
+  explicit SampleRing(std::size_t at_least) : slots_(std::bit_ceil(at_least)), mask_(slots_.size() - 1) {}
+
+  // The sensor's thread.
+  void push(const Sample& sample) noexcept {
+    const std::uint64_t written = written_.load(std::memory_order_relaxed);
+    if (written - taken_.load(std::memory_order_acquire) == slots_.size()) {
+      lost_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    slots_[written & mask_] = sample;
+    written_.store(written + 1, std::memory_order_release);
+  }
+
+  // The user's thread: calls use(sample) for everything that is there, oldest first.
+  template <class Use>
+  void drain(Use&& use) {
+    const std::uint64_t written = written_.load(std::memory_order_acquire);
+    std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+    for (; taken != written; ++taken) {
+      use(slots_[taken & mask_]);
+      taken_.store(taken + 1, std::memory_order_release);
+    }
+  }
+
+  std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
+
+ private:
+  std::vector<Sample> slots_;
+  std::uint64_t mask_;
+  // Apart, so that the two threads do not fight for a cache line.
+  alignas(64) std::atomic<std::uint64_t> written_{0};
+  alignas(64) std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::uint64_t> lost_{0};
+};
+
+}  // namespace joulemap::sampling
