@@ -31,7 +31,7 @@ TEST(Hwmon, ReadsTheAveragePowerOfAnAmdGpuAndTellsItsAddress) {
   EXPECT_TRUE(channel.countable);
   EXPECT_NE(channel.source.find("power1_average (0000:03:00.0)"), std::string::npos);
   std::vector<Reading> readings(1);
-  machine.sensor->read(readings);
+  machine.sensors.front()->read(readings);
   EXPECT_DOUBLE_EQ(static_cast<double>(readings[0].raw) * channel.scale, 37.0);
 }
 

@@ -28,7 +28,7 @@ TEST(Powercap, FindsPackagesAndDramOfTwoSockets) {
   EXPECT_EQ(channel(machine, "dram-1").wrap_range, 65712999613u);
 
   std::vector<Reading> readings(4);
-  machine.sensor->read(readings);
+  machine.sensors.front()->read(readings);
   EXPECT_EQ(readings[0].raw, 83412345678u);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
 }
@@ -53,7 +53,7 @@ TEST(Powercap, TakesTheMmioPackageAsTheSameDomainAfterTheFirst) {
 TEST(Powercap, NamesTheFileAndTheTextOfGarbage) {
   const Probe machine = probe(sysroot("garbage"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
-  EXPECT_EQ(machine.sensor, nullptr);
+  EXPECT_TRUE(machine.sensors.empty());
   EXPECT_NE(machine.status.reason.find("intel-rapl:0/energy_uj"), std::string::npos);
 }
 
