@@ -37,6 +37,7 @@ class EnergyWindow {
   // Gauges and estimates are always settled: their value at the edge is the value.
   bool is_settled() const noexcept;
 
+  const Channel& channel() const { return channel_; }
   // How often the counter is renewed, once that was seen.
   std::optional<std::int64_t> refresh_ns() const;
 
