@@ -57,6 +57,7 @@ struct ReportResult {
   std::vector<std::string> command;
   std::vector<std::string> hosts;
   std::optional<std::int64_t> start_unix_ns;
+  std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool complete = false;  // every part was ended as it should

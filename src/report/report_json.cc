@@ -104,6 +104,7 @@ std::string report_json(const ReportResult& result) {
   write_texts(json, "command", result.command);
   write_texts(json, "hosts", result.hosts);
   json.member("start_unix_ns", result.start_unix_ns)
+      .member("start_monotonic_ns", result.start_monotonic_ns)
       .member("exit_code", result.exit_code)
       .member("signal", result.signal)
       .member("complete", result.complete)
