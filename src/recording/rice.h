@@ -25,6 +25,7 @@ RiceChoice choose_rice(std::span<const std::uint64_t> values);
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
 
 struct RiceDecoded {
+  bool operator==(const RiceDecoded&) const = default;
   std::vector<std::uint64_t> values;
   std::size_t bytes = 0;  // how many were used
 };
