@@ -119,16 +119,16 @@ TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
   expect_true_step_inside(gpu);
 }
 
-TEST(NvmlPace, LocksWithinThreeHundredMillisecondsOfCloseAttention) {
+TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
     gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
-    gpu.run(330 * kMs, Attention::close);
+    gpu.run(500 * kMs, Attention::close);
     EXPECT_TRUE(gpu.counter.clock().is_locked());
     gpu.run(3 * kNanosecondsPerSecond, Attention::close);
     expect_true_step_inside(gpu);
-    EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
+    EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
   }
 }
 
