@@ -216,7 +216,10 @@ void EnergyWindow::measure_between_edges(ChannelEnergy& energy) const {
   }
   const double quantum_j = has_steps() ? channel_.scale : channel_.scale * elapsed_s;
   const double reading_j = in_quadrature(from.half_width_j, to.half_width_j, quantum_j);
-  energy.uncertainty_j = in_quadrature(reading_j, energy.tally.variation_j) + missing_j;
+  // A gauge that is a mean over some time tells, at the edges, of a time that lies partly outside of the window. With this
+  // allowance a load that begins or ends at an edge lies inside it, however short the window.
+  const double lag_j = elapsed_s > 0 ? kMostOfMissing * channel_.averaged_s * *energy.joules / elapsed_s : 0;
+  energy.uncertainty_j = in_quadrature(reading_j, energy.tally.variation_j) + missing_j + lag_j;
 }
 
 ChannelEnergy EnergyWindow::result() const {
