@@ -117,7 +117,7 @@ class Prober {
  private:
   void note_lost(const Devices& devices);
   void note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities);
-  bool open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
+  void open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
   void judge(const Devices& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
@@ -168,7 +168,7 @@ void Prober::note_oddities(const NvmlDevice& device, const std::string& label, c
   }
 }
 
-bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
+void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
   const std::string label = label_of(device, listed);
   Abilities abilities = find_abilities(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
@@ -181,7 +181,7 @@ bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     sensors.push_back(std::move(sensor));
     opened_ += fmt::format("{}{}", opened_.empty() ? "" : ", ", label);
     ++open_count_;
-    return true;
+    return;
   }
   std::string why = fmt::format("{} tells neither energy nor power", label);
   std::string remedy;
@@ -198,7 +198,6 @@ bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     why_not_ = why;
     remedy_ = remedy;
   }
-  return false;
 }
 
 void Prober::judge(const Devices& devices, unsigned count, std::size_t visible) {

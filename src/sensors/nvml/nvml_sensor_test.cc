@@ -95,7 +95,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   machine.sensors[0]->read(readings, Attention::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
-  EXPECT_NEAR(static_cast<double>(readings[3].raw), 250'000 / 4, 30);
+  EXPECT_NEAR(static_cast<double>(readings[3].raw), 62'500, 30);
   EXPECT_TRUE(is_reading(readings[4], 700'000));
   EXPECT_TRUE(is_reading(readings[5], 1980));
   EXPECT_TRUE(is_reading(readings[6], 3201));
@@ -223,6 +223,25 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 300 * 1.4, energy.uncertainty_j);  // two whole waves
   EXPECT_LT(energy.uncertainty_j, 50);
+}
+
+TEST_F(Nvml, FollowsTheStepsOfARealGpu) {
+  const Probe machine = probe_nvml(ProbeContext(SystemRoot{}));
+  if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
+  auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
+  if (sensor.channels()[0].kind != ChannelKind::counter) GTEST_SKIP() << "no energy counter";
+  const auto ignore = [](const std::vector<Reading>&) {};
+  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, Attention::close, ignore);
+  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, Attention::relaxed, ignore);
+  const double share = seconds(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns) / 10;
+  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
+              sensor.counter_clock().period_ns() * 1e-6,
+              static_cast<double>(sensor.counter_clock().half_width_ns()) * 1e-6,
+              static_cast<unsigned long long>(sensor.counter_clock().slips()), 100 * share);
+  EXPECT_EQ(sensor.counter_clock().slips(), 0u);
 }
 
 TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
