@@ -124,6 +124,7 @@ TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
   ASSERT_EQ(machine.status.state, SensorState::measured);
   EXPECT_EQ(names_of(machine).front(), "gpu0-power-instant");
   EXPECT_TRUE(machine.status.diagnostics.contains("no_energy_counter"));
+  EXPECT_NE(machine.status.reason.find("without an energy counter"), std::string::npos);
   EXPECT_TRUE(machine.status.unreadable.empty());
 }
 
