@@ -18,8 +18,8 @@
 
 namespace joulemap::sensors::nvml {
 
-// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one quick
-// call, the rest changes slowly.
+// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one
+// quick call, the rest changes slowly.
 enum class Metric : std::uint8_t {
   energy,
   power_instant,

@@ -69,9 +69,7 @@ std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_
   if (!has_read_) return 0;
   if (attention != Attention::relaxed) return next_close_ns();
   if (!requested_ns) return next_relaxed_ns(affordable_ns_);
-  const std::int64_t wish_ns = last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns);
-  return next_relaxed_ns(*requested_ns < kNanosecondsPerSecond ? std::min(wish_ns, affordable_ns_)
-                                                               : std::max(wish_ns, affordable_ns_));
+  return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
 
 // A read that takes this long cannot tell a step's moment better than to about half of it.
