@@ -28,7 +28,8 @@ class RecordingParts : public testing::Test {
     writer.set_channels(std::vector<Channel>{recorded_channel(channel)});
     for (std::int64_t tick = first_tick; tick < first_tick + kTicks; ++tick) {
       writer.add(recorded_sample(0, tick));
-      if (tick % 20 == 0) EXPECT_TRUE(writer.flush());
+      if (tick % 20 != 0) continue;
+      EXPECT_TRUE(writer.flush());
     }
     writer.add(Mark{1, MarkKind::step, 1, 1, channel});
     EXPECT_TRUE(writer.finish({}));
@@ -216,11 +217,12 @@ TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
 }
 
 TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
-  std::optional<SamplerLock> first = *SamplerLock::try_take(folder_, "boot-a");
-  EXPECT_TRUE(first);
-  EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
-  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
-  first.reset();
+  {
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a");
+    EXPECT_TRUE(*first);
+    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
+    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
+  }
   EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));
 }
 
