@@ -88,6 +88,10 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
   if (!place) return std::move(place).error();
   if (!*place) return Done{};
+  if (chunk.header.is(ChunkType::end)) {  // the last of a source, also for those who read the joined file
+    const Status written = write_samples();
+    if (!written) return written;
+  }
   if (!chunk.header.is(ChunkType::samples)) return out_->append(with_source(chunk.header, **place, chunk.stored));
   const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
