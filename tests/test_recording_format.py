@@ -31,7 +31,7 @@ def test_that_reader_steps_over_damage_too():
 
 def test_the_bytes_shown_on_the_page_are_those_of_the_golden_file():
     page = (ROOT / "docs" / "recording-format.md").read_text()
-    shown = bytes.fromhex("".join(re.findall(r"^    [0-9a-f]{8}  ((?:[0-9a-f]{2} +)+)", page, re.MULTILINE)))
+    shown = bytes.fromhex("".join(re.findall(r"^    [0-9a-f]{8} ((?: [0-9a-f]{2})+)", page, re.MULTILINE)))
     assert len(shown) >= 24
     assert RECORDINGS[0].read_bytes().startswith(shown)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One recording of every version of the format, forever: tests/data/recordings/v<major>.<minor>.joule and what is in it, as text.
-// They are never written again. A new version gets new files: run this test once with JOULEMAP_UPDATE_GOLDENS=1.
+// One recording of every version of the format, forever: tests/data/recordings/v<major>.<minor>.joule and what is in
+// it, as text. They are never written again. A new version gets new files: run this test once with
+// JOULEMAP_UPDATE_GOLDENS=1.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

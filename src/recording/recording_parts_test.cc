@@ -106,6 +106,22 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
 }
 
+TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  std::string bytes = file_bytes(part);
+  std::size_t third = 0;  // after a definition, samples and a definition: the second samples
+  for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
+  bytes[third + kChunkHeaderSize] ^= 1;
+  std::ofstream(part, std::ios::binary | std::ios::trunc) << bytes;
+  ASSERT_TRUE(join_parts(folder_, path_));
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->damaged_places, 0u);
+  ASSERT_TRUE(summary->diagnostics.contains("recording_damaged"));
+  const std::string& message = summary->diagnostics.list().at(0).message;
+  EXPECT_NE(message.find("samples are missing from 0.024 s to 1.074 s"), std::string::npos) << message;
+}
+
 TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
   const std::string part = write_part(recording_source(1), "package-0");
   const std::string content = "only a newer version knows";

@@ -1,4 +1,4 @@
-"""Reads a .joule file as docs/recording-format.md describes it, without a line of Joulemap: the proof that the page is enough.
+"""Reads a .joule file as docs/recording-format.md describes it, without a line of Joulemap: proof that the page is enough.
 
     python read_joule.py run.joule
 
