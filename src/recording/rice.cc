@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kEscape = 16;      // ones that say: no quotient, all bits follow
 constexpr unsigned kWidthBits = 6;    // width - 1, so 1 to 64
-constexpr unsigned kTriedAround = 2;  // how far from the mean's logarithm the best k is looked for
+constexpr unsigned kTriedAround = 2;  // how far below the mean's logarithm the best k is looked for
 
 unsigned width_of(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }
 
@@ -98,17 +98,21 @@ class BitReader {
 
 }  // namespace
 
-RiceChoice choose_rice(std::span<const std::uint64_t> values) {
-  double mean = 0;
-  for (const std::uint64_t value : values) mean += static_cast<double>(value) / static_cast<double>(values.size());
+unsigned choose_rice_k(std::span<const std::uint64_t> values) {
+  double sum = 0;
+  for (const std::uint64_t value : values) sum += static_cast<double>(value);
+  const double mean = sum / static_cast<double>(values.size());
   const auto rounded = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
   const unsigned middle = static_cast<unsigned>(std::bit_width(rounded));
   // A few large values among zeros raise the mean; then k = 0 and their escapes are best.
-  RiceChoice best{0, cost(values, 0)};
+  unsigned best = 0;
+  std::uint64_t fewest_bits = cost(values, 0);
   const unsigned first = middle > kTriedAround ? middle - kTriedAround : 1;
-  for (unsigned k = first; k <= std::min(middle + kTriedAround, kRiceLargestK); ++k) {
+  for (unsigned k = first; k <= std::min(middle + 1, kRiceLargestK); ++k) {
     const std::uint64_t bits = cost(values, k);
-    if (bits < best.bits) best = {k, bits};
+    if (bits >= fewest_bits) continue;
+    best = k;
+    fewest_bits = bits;
   }
   return best;
 }

@@ -16,11 +16,8 @@ namespace joulemap::recording {
 
 inline constexpr unsigned kRiceLargestK = 63;
 
-struct RiceChoice {
-  unsigned k = 0;
-  std::uint64_t bits = 0;  // what all values take with it
-};
-RiceChoice choose_rice(std::span<const std::uint64_t> values);
+// The k with which these values take the fewest bits.
+unsigned choose_rice_k(std::span<const std::uint64_t> values);
 
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
 
