@@ -86,7 +86,7 @@ struct Piece {
 std::vector<Sample> make_samples(Bytes& bytes, std::int64_t& now_ns) {
   std::vector<Sample> samples;
   for (int i = bytes.next() % 16; i >= 0; --i) {
-    now_ns += 512 * (1 + bytes.next());
+    now_ns += std::int64_t{512} * (1 + bytes.next());
     samples.push_back({bytes.next() % 3u, {bytes.next_u24(), now_ns, now_ns + 512, ReadCode::ok}});
   }
   return samples;

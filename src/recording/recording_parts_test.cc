@@ -28,7 +28,8 @@ class RecordingParts : public testing::Test {
     writer.set_channels(std::vector<Channel>{recorded_channel(channel)});
     for (std::int64_t tick = first_tick; tick < first_tick + kTicks; ++tick) {
       writer.add(recorded_sample(0, tick));
-      if (tick % 20 == 0) EXPECT_TRUE(writer.flush());
+      if (tick % 20 != 0) continue;
+      EXPECT_TRUE(writer.flush());
     }
     writer.add(Mark{1, MarkKind::step, 1, 1, channel});
     EXPECT_TRUE(writer.finish({}));
@@ -103,6 +104,22 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
   EXPECT_EQ(summary->damaged_places, 0u);  // the joined file itself is whole
   EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
+}
+
+TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  std::string bytes = file_bytes(part);
+  std::size_t third = 0;  // after a definition, samples and a definition: the second samples
+  for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
+  bytes[third + kChunkHeaderSize] ^= 1;
+  std::ofstream(part, std::ios::binary | std::ios::trunc) << bytes;
+  ASSERT_TRUE(join_parts(folder_, path_));
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->damaged_places, 0u);
+  ASSERT_TRUE(summary->diagnostics.contains("recording_damaged"));
+  const std::string& message = summary->diagnostics.list().at(0).message;
+  EXPECT_NE(message.find("samples are missing from 0.024 s to 1.074 s"), std::string::npos) << message;
 }
 
 TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
@@ -216,11 +233,12 @@ TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
 }
 
 TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
-  std::optional<SamplerLock> first = *SamplerLock::try_take(folder_, "boot-a");
-  EXPECT_TRUE(first);
-  EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
-  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
-  first.reset();
+  {
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a");
+    EXPECT_TRUE(*first);
+    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
+    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
+  }
   EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));
 }
 

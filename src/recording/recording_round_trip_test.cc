@@ -48,6 +48,7 @@ TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
   gauge.model = "linear";
   gauge.relative_uncertainty = 0.25;
   gauge.uncertainty_w = 3;
+  gauge.driver = "580.159";
   RecordingWriter out = writer();
   out.set_channels(std::vector<Channel>{recorded_channel("package-0"), gauge});
   ASSERT_TRUE(out.finish({}));

@@ -59,6 +59,7 @@ class NvmlDevice {
   unsigned index() const { return index_; }
   std::string name() const;
   std::string uuid() const;
+  std::string driver() const;  // versions of driver and firmware: what a calibration holds for
   std::string pci_bus_id() const;
   bool is_split() const;    // MIG mode
   bool is_virtual() const;  // a vGPU guest: NVML tells of a share of a GPU
