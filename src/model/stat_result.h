@@ -10,6 +10,7 @@
 
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/sampler_cost.h"
 
 namespace joulemap {
 
@@ -37,6 +38,7 @@ struct StatRun {
   std::optional<double> process_share;  // process over machine
   double own_cpu_s = 0;                 // what measuring cost
   std::uint64_t missed_ticks = 0;
+  std::vector<SamplerCost> samplers;  // the same, sensor by sensor
   Diagnostics diagnostics;
 };
 

@@ -5,95 +5,89 @@
 
 #include "base/clock.h"
 #include "model/channel_faults.h"
-#include "sensors/backends.h"
 
 namespace joulemap::sampling {
 namespace {
 
-// A counter misses nothing between two samples; they are for its wraps and faults. A gauge tells only of the moment.
-constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kEstimatePeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
-// Far above what any domain draws for long: at this power the range of a counter must outlast two samples.
-constexpr double kHighPower_w = 1000;
+using sensors::Attention;
+
+// How often what was read is taken in. The rings hold much more.
+constexpr std::int64_t kTakeInPeriod_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kCloseTakeInPeriod_ns = 5 * kNanosecondsPerMillisecond;
 
 // Before the window: two steps of a counter that is renewed every millisecond, and one more for luck.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
-// Slower counters show their steps at the beginning of the window, at a millisecond each.
-constexpr std::int64_t kDensePeriod_ns = kNanosecondsPerMillisecond;
-constexpr std::int64_t kDenseAtMost_ns = 250 * kNanosecondsPerMillisecond;
+// Slower counters show their steps at the beginning of the window.
+constexpr std::int64_t kCloseAtMost_ns = 250 * kNanosecondsPerMillisecond;
 // After the window: the next step of a slow counter, unless the window is so long that it does not matter.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
 constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
+// A GPU's energy counter has been seen to take 30 ms; a device that takes longer has fallen off the bus.
+constexpr std::int64_t kAnswerWithin_ns = 100 * kNanosecondsPerMillisecond;
 // A counter that has not stepped for so long at the beginning will not, as far as interval lines are concerned.
 constexpr double kStepsComeWithin_s = 1;
 
-std::int64_t period_for(std::span<const Channel> channels) {
-  std::int64_t period_ns = kCounterPeriod_ns;
-  for (const Channel& channel : channels) {
-    if (channel.kind == ChannelKind::gauge) period_ns = std::min(period_ns, kGaugePeriod_ns);
-    if (!channel.wrap_range) continue;
-    const double range_j = static_cast<double>(*channel.wrap_range) * channel.scale;
-    const double safe_ns = range_j / (2 * kHighPower_w) * static_cast<double>(kNanosecondsPerSecond);
-    if (safe_ns < static_cast<double>(period_ns)) period_ns = static_cast<std::int64_t>(safe_ns);
-  }
-  return std::max(period_ns, kShortestPeriod_ns);
-}
-
 }  // namespace
 
-Result<Meter> Meter::open(const MeterOptions& options) {
-  Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
-  if (!backends) return std::move(backends).error();
-  Meter meter;
-  const sensors::ProbeContext context(options.root, options.program);
-  for (const sensors::SensorBackend* backend : *backends) {
-    if (!options.sensors.empty() && backend->name == "estimate") meter.check_estimates_ = true;
-    sensors::Probe probe = backend->probe(context);
-    meter.statuses_.push_back(std::move(probe.status));
-    for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
-      for (const Channel& channel : sensor->channels()) meter.channels_.push_back(channel);
-      meter.sensors_.push_back(std::move(sensor));
-    }
-  }
-  meter.readings_.resize(meter.channels_.size());
-  meter.marks_.resize(meter.channels_.size());
-  meter.steps_at_begin_.resize(meter.channels_.size());
-  meter.period_ns_ = period_for(meter.channels_);
+Result<Meter> Meter::open(const SensorOptions& options) {
+  Result<OpenSensors> opened = open_sensors(options);
+  if (!opened) return std::move(opened).error();
+  Meter meter(std::move(opened->statuses), Sampler(std::move(opened->sensors)));
+  meter.check_estimates_ = opened->estimates_asked_for;
   return meter;
 }
 
-void Meter::read(Which which) noexcept {
-  std::size_t first = 0;
-  for (const std::unique_ptr<sensors::Sensor>& sensor : sensors_) {
-    const std::size_t count = sensor->channels().size();
-    const bool estimates = channels_[first].provenance == Provenance::estimated;
-    if (which == Which::all || !estimates) {
-      sensor->read(std::span(readings_).subspan(first, count));
-      for (std::size_t i = first; i < first + count; ++i) windows_[i].observe(readings_[i]);
-    }
-    first += count;
+Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
+    : statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
+  std::size_t windows = 0;
+  for (const Channel& channel : sampler_.channels()) {
+    window_of_.push_back(tells_energy(channel) ? std::optional(windows++) : std::nullopt);
   }
+  marks_.resize(windows);
+  steps_at_begin_.resize(windows);
+}
+
+void Meter::take_in() {
+  sampler_.drain([this](const Sample& sample) {
+    if (const auto window = window_of_[sample.channel]) windows_[*window].observe(sample.reading);
+  });
+}
+
+bool Meter::is_settled(std::size_t sensor) const {
+  const auto [first, count] = sampler_.channels_of(sensor);
+  return std::all_of(window_of_.begin() + static_cast<std::ptrdiff_t>(first),
+                     window_of_.begin() + static_cast<std::ptrdiff_t>(first + count),
+                     [this](const auto& window) { return !window || windows_[*window].is_settled(); });
 }
 
 bool Meter::all_settled() const {
   return std::all_of(windows_.begin(), windows_.end(), [](const EnergyWindow& window) { return window.is_settled(); });
 }
 
-void Meter::read_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
-  while (!all_settled() && monotonic_ns() < deadline_ns) {
-    sleep_until(monotonic_ns() + period_ns);
-    read(Which::measured);
+// Watching closely costs: it ends for each sensor as soon as it has told enough.
+void Meter::relax_settled() {
+  if (relaxed_) return;
+  const bool long_enough = monotonic_ns() >= begin_ns_ + kCloseAtMost_ns;
+  relaxed_ = true;
+  for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
+    if (long_enough || is_settled(sensor)) {
+      sampler_.pay(sensor, Attention::relaxed);
+    } else {
+      relaxed_ = false;
+    }
   }
 }
 
-std::int64_t Meter::period_ns() const {
-  const bool dense = !all_settled() && monotonic_ns() < begin_ns_ + kDenseAtMost_ns;
-  return dense ? std::min(kDensePeriod_ns, period_ns_) : period_ns_;
+void Meter::wait_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
+  while (!all_settled() && monotonic_ns() < deadline_ns) {
+    sleep_until(monotonic_ns() + period_ns);
+    take_in();
+  }
 }
+
+std::int64_t Meter::period_ns() const { return relaxed_ ? kTakeInPeriod_ns : kCloseTakeInPeriod_ns; }
 
 std::int64_t Meter::slowest_refresh_ns() const {
   std::int64_t slowest_ns = 0;
@@ -103,17 +97,20 @@ std::int64_t Meter::slowest_refresh_ns() const {
 
 void Meter::prepare() {
   std::vector<EnergyWindow> fresh;
-  fresh.reserve(channels_.size());
-  for (std::size_t i = 0; i < channels_.size(); ++i) {
-    fresh.emplace_back(channels_[i], windows_.empty() ? std::nullopt : windows_[i].refresh_ns());
+  for (std::size_t i = 0; i < window_of_.size(); ++i) {
+    if (!window_of_[i]) continue;
+    const auto known_ns = windows_.empty() ? std::nullopt : windows_[*window_of_[i]].refresh_ns();
+    fresh.emplace_back(sampler_.channels()[i], known_ns);
   }
   windows_ = std::move(fresh);
-  read(Which::measured);
-  read_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
+  sampler_.pay(Attention::close);
+  relaxed_ = false;
+  sampler_.start();
+  wait_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
 }
 
 void Meter::begin() {
-  read(Which::all);
+  refresh();
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.begin(begin_ns_);
@@ -121,25 +118,34 @@ void Meter::begin() {
     marks_[i] = {0, windows_[i].steps()};
     steps_at_begin_[i] = windows_[i].steps();
   }
-  last_full_read_ns_ = begin_ns_;
 }
 
 void Meter::sample() {
-  const bool full = monotonic_ns() >= last_full_read_ns_ + kEstimatePeriod_ns;
-  read(full ? Which::all : Which::measured);
-  if (full) last_full_read_ns_ = monotonic_ns();
+  take_in();
+  relax_settled();
+}
+
+void Meter::refresh() {
+  // A sensor that does not answer has no reading, and its window says so.
+  static_cast<void>(sampler_.read_now(kAnswerWithin_ns));
+  take_in();
 }
 
 void Meter::end() {
-  read(Which::all);
   end_ns_ = monotonic_ns();
+  sampler_.pay(Attention::close);
+  refresh();
   own_cpu_at_end_ns_ = own_cpu_ns();
   for (EnergyWindow& window : windows_) window.end(end_ns_);
   const std::int64_t refresh_ns = slowest_refresh_ns();
   const bool quick = refresh_ns <= kQuickRefresh_ns;
-  if (!quick && refresh_ns * kRefreshesThatDoNotMatter < end_ns_ - begin_ns_) return;
-  const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
-  read_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kDensePeriod_ns));
+  if (quick || refresh_ns * kRefreshesThatDoNotMatter >= end_ns_ - begin_ns_) {
+    const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
+    wait_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kNanosecondsPerMillisecond));
+  }
+  sampler_.stop();
+  take_in();
+  costs_ = sampler_.costs();
 }
 
 double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
@@ -148,21 +154,22 @@ double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
   const bool running = end_ns_ < begin_ns_;
-  if (running) read(Which::all);
+  if (running) refresh();
   // Which channel speaks for a domain is decided by all that was seen since the beginning: a counter that has not stepped
   // since the last interval is neither frozen nor a case for the estimate. Its energy comes with its next step.
   const bool young = seconds(monotonic_ns() - begin_ns_) < kStepsComeWithin_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;
-  for (std::size_t i = 0; i < channels_.size(); ++i) {
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    const Channel& channel = windows_[i].channel();
     const Mark now{windows_[i].joules_so_far(), windows_[i].steps()};
     ChannelEnergy energy;
-    energy.channel = channels_[i];
-    const bool stepping = channels_[i].kind == ChannelKind::counter && channels_[i].provenance == Provenance::measured;
+    energy.channel = channel;
+    const bool stepping = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
     if (!stepping || now.steps > steps_at_begin_[i] || young)
       energy.joules = std::max(now.joules - marks_[i].joules, 0.0);
     if (!energy.joules) energy.reason = "frozen";
-    if (stepping && energy.joules && now.steps == marks_[i].steps) waiting.push_back(channels_[i].domain);
+    if (stepping && energy.joules && now.steps == marks_[i].steps) waiting.push_back(channel.domain);
     marks_[i] = now;
     energies.push_back(std::move(energy));
   }

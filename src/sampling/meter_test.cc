@@ -2,7 +2,8 @@
 #include "sampling/meter.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
+
+#include <atomic>
 
 #include "base/clock.h"
 #include "sampling/doctor.h"
@@ -12,67 +13,88 @@
 namespace joulemap::sampling {
 namespace {
 
-// A machine with one package whose counter is moved by hand.
-class HandMovedMachine {
+// A package and a thermometer that are moved by hand, and read only when somebody asks: what is seen does not depend on
+// the speed of the machine.
+class HandMovedSensor final : public sensors::Sensor {
  public:
-  explicit HandMovedMachine(std::uint64_t range_uj = 262'143'328'850) {
-    directory_.write("sys/class/powercap/intel-rapl:0/name", "package-0\n");
-    directory_.write("sys/class/powercap/intel-rapl:0/max_energy_range_uj", std::to_string(range_uj) + "\n");
-    set_uj(0);
+  struct Values {
+    std::atomic<std::uint64_t> microjoules{0};
+    std::atomic<ReadCode> code{ReadCode::ok};
+  };
+  explicit HandMovedSensor(Values& values) : values_(values), channels_(2) {
+    channels_[0].name = channels_[0].domain = "package-0";
+    channels_[0].scale = 1e-6;
+    channels_[1].name = "package-0-temperature";
+    channels_[1].domain = "package-0";
+    channels_[1].kind = ChannelKind::gauge;
+    channels_[1].quantity = Quantity::temperature;
   }
-  void set_uj(std::uint64_t microjoules) { path_ = directory_.write(kCounter, std::to_string(microjoules) + "\n"); }
-  void remove_counter() { ::unlink(path_.c_str()); }
-  const std::string& root() const { return directory_.path(); }
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+    const std::int64_t now_ns = monotonic_ns();
+    readings[0] = {values_.microjoules, now_ns, now_ns, values_.code};
+    readings[1] = {45, now_ns, now_ns, ReadCode::ok};
+  }
+  std::int64_t next_read_ns(std::int64_t last_ns, sensors::Attention /*attention*/) const noexcept override {
+    return last_ns + 3600 * kNanosecondsPerSecond;
+  }
 
  private:
-  static constexpr const char* kCounter = "sys/class/powercap/intel-rapl:0/energy_uj";
-  TemporaryDirectory directory_;
-  std::string path_;
+  Values& values_;
+  std::vector<Channel> channels_;
 };
 
+Meter meter_of(HandMovedSensor::Values& values) {
+  std::vector<std::unique_ptr<sensors::Sensor>> sensors;
+  sensors.push_back(std::make_unique<HandMovedSensor>(values));
+  return Meter({}, Sampler(std::move(sensors)));
+}
+
 Meter open_meter(const std::string& root, std::string sensors = "") {
-  Result<Meter> meter = Meter::open({.root = SystemRoot{root}, .sensors = std::move(sensors), .program = {}});
+  Result<Meter> meter = Meter::open({.root = SystemRoot{root}, .sensors = std::move(sensors)});
   EXPECT_TRUE(meter.has_value());
   return std::move(*meter);
 }
 
 TEST(Meter, TellsWhatTheCounterRoseBetweenBeginAndEnd) {
-  HandMovedMachine machine;
-  Meter meter = open_meter(machine.root());
+  HandMovedSensor::Values values;
+  Meter meter = meter_of(values);
   meter.prepare();
-  machine.set_uj(7'000'000);
+  values.microjoules = 7'000'000;
   meter.begin();
-  machine.set_uj(9'500'000);
-  meter.sample();
-  machine.set_uj(12'000'000);
+  values.microjoules = 9'500'000;
+  meter.refresh();
+  values.microjoules = 12'000'000;
   meter.end();
   const DomainTable table = meter.result();
-  ASSERT_EQ(table.rows.size(), 1u);
+  ASSERT_EQ(table.rows.size(), 1u) << "a thermometer is no domain of energy";
   EXPECT_NEAR(table.rows[0].joules.value(), 5.0, 1e-9);
   EXPECT_EQ(table.rows[0].provenance, Provenance::measured);
+  ASSERT_EQ(meter.costs().size(), 1u);
+  EXPECT_GE(meter.costs()[0].reads, 3u);
 }
 
 TEST(Meter, CanBeUsedForOneWindowAfterAnother) {
-  HandMovedMachine machine;
-  Meter meter = open_meter(machine.root());
+  HandMovedSensor::Values values;
+  Meter meter = meter_of(values);
   for (std::uint64_t run = 1; run <= 3; ++run) {
     meter.prepare();
     meter.begin();
-    machine.set_uj(run * 4'000'000);
+    values.microjoules = run * 4'000'000;
     meter.end();
     EXPECT_NEAR(meter.result().rows[0].joules.value(), 4.0, 1e-9);
   }
 }
 
 TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
-  HandMovedMachine machine;
-  Meter meter = open_meter(machine.root());
+  HandMovedSensor::Values values;
+  Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
-  machine.set_uj(5'000'000);
-  meter.sample();
-  machine.remove_counter();
-  meter.sample();
+  values.microjoules = 5'000'000;
+  meter.refresh();
+  values.code = ReadCode::vanished;
+  meter.refresh();
   meter.end();
   const DomainTable table = meter.result();
   EXPECT_NEAR(table.rows[0].joules.value(), 5.0, 1e-9);
@@ -80,33 +102,16 @@ TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
 }
 
 TEST(Meter, SplitsTheEnergyIntoIntervals) {
-  HandMovedMachine machine;
-  Meter meter = open_meter(machine.root());
+  HandMovedSensor::Values values;
+  Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
-  machine.set_uj(1'000'000);
-  meter.sample();
+  values.microjoules = 1'000'000;
   EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 1.0, 1e-9);
-  machine.set_uj(4'000'000);
-  meter.sample();
+  values.microjoules = 4'000'000;
   EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 3.0, 1e-9);
-  meter.sample();
   EXPECT_FALSE(meter.interval(1).at(0).joules);  // it did not move: not a zero
-}
-
-TEST(Meter, SamplesOftenEnoughForASmallRange) {
-  // Before a window nothing is settled and time has not begun: the period is that of the ranges alone.
-  EXPECT_EQ(open_meter(HandMovedMachine().root()).period_ns(), 50 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(open_meter(HandMovedMachine(10'000'000).root()).period_ns(), 5 * kNanosecondsPerMillisecond);
-  EXPECT_EQ(open_meter(HandMovedMachine(1000).root()).period_ns(), kNanosecondsPerMillisecond);
-}
-
-TEST(Meter, SamplesDenselyUntilItHasSeenACounterStep) {
-  HandMovedMachine machine;
-  Meter meter = open_meter(machine.root());
-  meter.prepare();
-  meter.begin();
-  EXPECT_EQ(meter.period_ns(), kNanosecondsPerMillisecond);
+  meter.end();
 }
 
 TEST(Meter, GivesNoNumberForCountersThatStandStill) {
@@ -131,7 +136,7 @@ TEST(Meter, HasNoChannelsOnAnEmptyMachine) {
 }
 
 TEST(Meter, RefusesASensorThatDoesNotExist) {
-  EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl", .program = {}}).has_value());
+  EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl"}).has_value());
 }
 
 TEST(Doctor, NotesCountersThatDoNotMove) {

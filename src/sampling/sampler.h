@@ -63,7 +63,7 @@ class Sampler {
     for (SampleRing* ring : rings_) ring->drain(use);
   }
 
-  // So far, one for each sensor.
+  // Of the time between start and stop, one for each sensor; after stop().
   std::vector<SamplerCost> costs() const;
 
  private:

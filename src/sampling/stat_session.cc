@@ -146,9 +146,7 @@ void Session::on_tick() {
     meter_.sample();
     cpu_time_.refresh();
     const std::int64_t period_ns = meter_.period_ns();
-    const std::int64_t late = (now_ns - next_tick_ns_) / period_ns;
-    outcome_.run.missed_ticks += static_cast<std::uint64_t>(late);
-    next_tick_ns_ += (late + 1) * period_ns;
+    next_tick_ns_ += ((now_ns - next_tick_ns_) / period_ns + 1) * period_ns;
   }
   if (options_.interval_ns > 0 && now_ns >= next_interval_ns_) {
     add_interval(seconds(now_ns - meter_.begin_ns()));
@@ -167,6 +165,8 @@ void Session::finish() {
   meter_.end();
   run.elapsed_s = meter_.elapsed_s();
   run.own_cpu_s = meter_.own_cpu_s();
+  run.samplers = meter_.costs();
+  for (const SamplerCost& cost : run.samplers) run.missed_ticks += cost.missed_ticks;
   if (options_.interval_ns > 0 && run.elapsed_s > interval_from_s_) add_interval(run.elapsed_s);
   cpu_time_.end(run);
   DomainTable table = meter_.result();

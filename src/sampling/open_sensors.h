@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens every sensor of this machine that can be read, or those that were asked for by name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/system_root.h"
+#include "model/sensor_status.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sampling {
+
+struct SensorOptions {
+  SystemRoot root;
+  std::string sensors;                     // as --sensors takes them; empty for all
+  std::string program;                     // path of this executable, for remedies
+  std::optional<std::int64_t> period_ns;   // between two reads, instead of each sensor's own
+};
+
+struct OpenSensors {
+  std::vector<SensorStatus> statuses;  // of all that were looked at
+  std::vector<std::unique_ptr<sensors::Sensor>> sensors;
+  bool estimates_asked_for = false;  // by name: then they check what was measured
+};
+
+// Fails only for a sensor name that does not exist.
+Result<OpenSensors> open_sensors(const SensorOptions& options);
+
+}  // namespace joulemap::sampling

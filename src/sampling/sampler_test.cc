@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "base/clock.h"
+
+namespace joulemap::sampling {
+namespace {
+
+using sensors::Attention;
+using sensors::Sensor;
+
+constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
+
+// Counts its reads; can be made to block inside one, as a device that hangs does.
+struct Script {
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<bool> skips{false};
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool blocked = false;
+
+  void set_blocked(bool value) {
+    const std::lock_guard lock(mutex);
+    blocked = value;
+    changed.notify_all();
+  }
+};
+
+class ScriptedSensor final : public Sensor {
+ public:
+  ScriptedSensor(Script& script, std::int64_t period_ns, std::string name) : script_(script), period_ns_(period_ns) {
+    channels_.resize(1);
+    channels_[0].name = channels_[0].sensor = std::move(name);
+  }
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, Attention attention) noexcept override {
+    std::unique_lock lock(script_.mutex);
+    script_.changed.wait(lock, [this] { return !script_.blocked; });
+    readings[0].before_ns = readings[0].after_ns = monotonic_ns();
+    readings[0].raw = ++script_.reads;
+    readings[0].code = script_.skips && attention != Attention::now ? ReadCode::skipped : ReadCode::ok;
+  }
+  std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept override {
+    return last_ns + (attention == Attention::close ? kNanosecondsPerMillisecond : period_ns_);
+  }
+
+ private:
+  Script& script_;
+  std::int64_t period_ns_;
+  std::vector<Channel> channels_;
+};
+
+template <class... Sensors>
+Sampler sampler_of(std::unique_ptr<Sensors>... sensors) {
+  std::vector<std::unique_ptr<Sensor>> list;
+  (list.push_back(std::move(sensors)), ...);
+  return Sampler(std::move(list));
+}
+
+std::unique_ptr<Sensor> sensor(Script& script, std::int64_t period_ns, std::string name = "scripted") {
+  return std::make_unique<ScriptedSensor>(script, period_ns, std::move(name));
+}
+
+std::map<std::uint32_t, std::vector<std::uint64_t>> drained(Sampler& sampler) {
+  std::map<std::uint32_t, std::vector<std::uint64_t>> values;
+  sampler.drain([&](const Sample& sample) { values[sample.channel].push_back(sample.reading.raw); });
+  return values;
+}
+
+// Waits for a state of the sampler's threads; fails the test when it never comes.
+template <class Condition>
+void wait_for(Condition condition) {
+  const std::int64_t deadline_ns = monotonic_ns() + kForever_ns;
+  while (!condition()) {
+    ASSERT_LT(monotonic_ns(), deadline_ns) << "it never happened";
+    std::this_thread::yield();
+  }
+}
+
+TEST(Sampler, HandsOutWhatEachSensorReadInOrderAndByItsChannel) {
+  Script a;
+  Script b;
+  Sampler sampler = sampler_of(sensor(a, kNanosecondsPerMillisecond), sensor(b, kNanosecondsPerMillisecond));
+  sampler.start();
+  wait_for([&] { return a.reads >= 20 && b.reads >= 20; });
+  sampler.stop();
+  const auto values = drained(sampler);
+  ASSERT_EQ(values.size(), 2u);
+  for (const auto& [channel, list] : values) {
+    for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i], i + 1) << "channel " << channel;
+  }
+}
+
+TEST(Sampler, ASensorThatHangsDelaysNoOther) {
+  Script hanging;
+  Script quick;
+  hanging.set_blocked(true);
+  Sampler sampler = sampler_of(sensor(hanging, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+  sampler.start();
+  wait_for([&] { return quick.reads >= 50; });
+  EXPECT_EQ(hanging.reads, 0u);
+  EXPECT_FALSE(sampler.read_now(kNanosecondsPerMillisecond)) << "one has not answered";
+  hanging.set_blocked(false);
+  EXPECT_TRUE(sampler.read_now(kForever_ns));
+}
+
+TEST(Sampler, ReadsAtOnceWhenAskedThoughTheNextReadIsFarAway) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  sampler.start();
+  wait_for([&] { return script.reads == 1; });
+  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  EXPECT_EQ(drained(sampler)[0].back(), 2u);
+}
+
+TEST(Sampler, ClosesUpAtOnceThoughItSleeps) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  sampler.start();
+  wait_for([&] { return script.reads == 1; });
+  sampler.pay(Attention::close);
+  wait_for([&] { return script.reads >= 10; });
+}
+
+TEST(Sampler, StopsAtOnceThoughItSleeps) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
+  sampler.start();
+  sampler.stop();
+  EXPECT_FALSE(sampler.is_running());
+}
+
+TEST(Sampler, KeepsNothingOfWhatWasNotDue) {
+  Script script;
+  script.skips = true;
+  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  sampler.start();
+  wait_for([&] { return script.reads >= 5; });
+  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  sampler.stop();
+  EXPECT_EQ(drained(sampler)[0].size(), 1u);
+}
+
+TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  sampler.start();
+  wait_for([&] { return script.reads >= 1; });
+  script.set_blocked(true);
+  const std::int64_t until_ns = monotonic_ns() + 20 * kNanosecondsPerMillisecond;
+  wait_for([&] { return monotonic_ns() > until_ns; });
+  script.set_blocked(false);
+  const std::uint64_t reads = script.reads;
+  wait_for([&] { return script.reads > reads + 2; });
+  sampler.stop();
+  const SamplerCost cost = sampler.costs().front();
+  EXPECT_GE(cost.missed_ticks, 10u);
+  EXPECT_EQ(cost.reads, script.reads);
+  EXPECT_GT(cost.cpu_ns, 0);
+  EXPECT_GE(cost.lateness.longest_ns(), 0);
+}
+
+TEST(Sampler, CountsSamplesThatNobodyFetchedInTime) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMicrosecond));
+  sampler.start();
+  wait_for([&] { return script.reads > 3000; });
+  sampler.stop();
+  const std::uint64_t kept = drained(sampler)[0].size();
+  EXPECT_EQ(sampler.costs().front().lost_samples, script.reads - kept);
+  EXPECT_GT(sampler.costs().front().lost_samples, 0u);
+}
+
+TEST(Sampler, CanBeStartedAgain) {
+  Script script;
+  Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
+  for (int round = 0; round < 3; ++round) {
+    const std::uint64_t before = script.reads;
+    sampler.start();
+    wait_for([&] { return script.reads > before; });
+    sampler.stop();
+  }
+}
+
+TEST(DelayHistogram, BoundsThePercentilesItTells) {
+  DelayHistogram delays;
+  for (int i = 0; i < 99; ++i) delays.add(3'000);
+  delays.add(5'000'000);
+  EXPECT_EQ(delays.percentile_ns(0.5), 4'000);
+  EXPECT_EQ(delays.percentile_ns(0.99), 4'000);
+  EXPECT_EQ(delays.percentile_ns(1), 5'000'000);
+  EXPECT_EQ(DelayHistogram().percentile_ns(0.5), 0);
+}
+
+}  // namespace
+}  // namespace joulemap::sampling

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/sensor_thread.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/futex.h"
+
+namespace joulemap::sampling {
+namespace {
+
+using sensors::Attention;
+
+// A ring lasts for ten seconds of a channel that is read a hundred times a second, and for 0.1 s of close attention.
+constexpr std::size_t kSamplesPerChannel = 1024;
+
+// The kernel may delay a timer by this much to save wake-ups; its default of 50 us is half a period near an edge.
+constexpr unsigned long kTimerSlack_ns = 1000;
+
+std::string name_of(const sensors::Sensor& sensor) {
+  const std::span<const Channel> channels = sensor.channels();
+  if (channels.empty()) return {};
+  const Channel& first = channels.front();
+  return first.device.empty() ? first.sensor : first.sensor + " " + first.domain;
+}
+
+}  // namespace
+
+SensorThread::SensorThread(std::unique_ptr<sensors::Sensor> sensor, std::uint32_t first_channel)
+    : sensor_(std::move(sensor)),
+      first_channel_(first_channel),
+      readings_(sensor_->channels().size()),
+      ring_(kSamplesPerChannel * std::max<std::size_t>(readings_.size(), 1)) {
+  cost_.sensor = name_of(*sensor_);
+}
+
+SensorThread::~SensorThread() { stop(); }
+
+void SensorThread::start() {
+  const std::string name = std::move(cost_.sensor);
+  cost_ = {};
+  cost_.sensor = name;
+  stopping_.store(false);
+  // A new thread inherits our mask: signals are for the program, never for its sampler.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void SensorThread::stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  wake();
+  thread_.join();
+}
+
+void SensorThread::wake() {
+  wakes_.fetch_add(1, std::memory_order_release);
+  wake_all(wakes_);
+}
+
+void SensorThread::pay(Attention attention) {
+  if (attention_.exchange(attention) != attention) wake();
+}
+
+void SensorThread::ask() {
+  asked_.fetch_add(1);
+  wake();
+}
+
+bool SensorThread::answered() const { return answered_.load(std::memory_order_acquire) == asked_.load(); }
+
+bool SensorThread::wait_for_answer(std::int64_t deadline_ns) const {
+  while (!answered()) {
+    const std::uint32_t seen = answered_.load(std::memory_order_acquire);
+    if (seen == asked_.load()) break;
+    if (monotonic_ns() >= deadline_ns) return false;
+    wait_for_change(answered_, seen, deadline_ns);
+  }
+  return true;
+}
+
+SamplerCost SensorThread::cost() const {
+  SamplerCost cost = cost_;
+  cost.lost_samples = ring_.lost();
+  return cost;
+}
+
+void SensorThread::read(Attention attention) noexcept {
+  sensor_->read(readings_, attention);
+  ++cost_.reads;
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    if (readings_[i].code == ReadCode::skipped) continue;
+    ring_.push({first_channel_ + static_cast<std::uint32_t>(i), readings_[i]});
+  }
+}
+
+void SensorThread::read_when_due(Attention attention) noexcept {
+  cost_.lateness.add(monotonic_ns() - deadline_ns_);
+  read(attention);
+  const std::int64_t next_ns = sensor_->next_read_ns(deadline_ns_, attention);
+  const std::int64_t period_ns = std::max<std::int64_t>(next_ns - deadline_ns_, 1);
+  const std::int64_t behind_ns = monotonic_ns() - next_ns;
+  const std::int64_t missed = behind_ns >= 0 ? behind_ns / period_ns + 1 : 0;
+  cost_.missed_ticks += static_cast<std::uint64_t>(missed);
+  deadline_ns_ = next_ns + missed * period_ns;
+}
+
+void SensorThread::run() noexcept {
+  ::prctl(PR_SET_TIMERSLACK, kTimerSlack_ns, 0, 0, 0);
+  pthread_setname_np(pthread_self(), "joulemap");
+  deadline_ns_ = monotonic_ns();
+  Attention attention = attention_.load();
+  while (!stopping_.load()) {
+    const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
+    if (const std::uint32_t asked = asked_.load(); asked != answered_.load(std::memory_order_relaxed)) {
+      read(Attention::now);
+      answered_.store(asked, std::memory_order_release);
+      wake_all(answered_);
+      continue;
+    }
+    if (const Attention wanted = attention_.load(); wanted != attention) {
+      attention = wanted;
+      deadline_ns_ = std::min(deadline_ns_, sensor_->next_read_ns(monotonic_ns(), attention));
+    }
+    if (monotonic_ns() >= deadline_ns_) {
+      read_when_due(attention);
+    } else {
+      wait_for_change(wakes_, wakes, deadline_ns_);
+    }
+  }
+  cost_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SensorThread: the one thread that reads one sensor. It sleeps until the sensor's next deadline and can be woken earlier:
+// to watch more closely, to read at once, to stop. Made, steered and destroyed by the Sampler's owner.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "model/sampler_cost.h"
+#include "sampling/sample_ring.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sampling {
+
+class SensorThread {
+ public:
+  // `first_channel`: where this sensor's channels begin in the sampler's list.
+  SensorThread(std::unique_ptr<sensors::Sensor> sensor, std::uint32_t first_channel);
+  SensorThread(const SensorThread&) = delete;
+  SensorThread& operator=(const SensorThread&) = delete;
+  ~SensorThread();
+
+  const sensors::Sensor& sensor() const { return *sensor_; }
+  std::uint32_t first_channel() const { return first_channel_; }
+  SampleRing& ring() { return ring_; }
+
+  void start();
+  void stop();
+
+  void pay(sensors::Attention attention);
+  // Asks for a reading of all channels; answered() is true once it lies in the ring.
+  void ask();
+  bool answered() const;
+  // Waits for that until the monotonic clock shows deadline_ns.
+  bool wait_for_answer(std::int64_t deadline_ns) const;
+
+  // Since the last start. Only while the thread does not run.
+  SamplerCost cost() const;
+
+ private:
+  void run() noexcept;
+  void read(sensors::Attention attention) noexcept;
+  void read_when_due(sensors::Attention attention) noexcept;
+  void wake();
+
+  std::unique_ptr<sensors::Sensor> sensor_;
+  std::uint32_t first_channel_;
+  std::vector<Reading> readings_;
+  SampleRing ring_;
+  std::thread thread_;
+
+  // Owner to thread. `wakes_` changes with each of them: what the thread sleeps on.
+  std::atomic<std::uint32_t> wakes_{0};
+  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<sensors::Attention> attention_{sensors::Attention::relaxed};
+  std::atomic<bool> stopping_{false};
+  // Thread to owner.
+  std::atomic<std::uint32_t> answered_{0};
+
+  // The thread's own.
+  std::int64_t deadline_ns_ = 0;
+  SamplerCost cost_;
+};
+
+}  // namespace joulemap::sampling
