@@ -37,12 +37,19 @@ ssize_t read_retrying(int fd, void* buffer, std::size_t size) {
   }
 }
 
+std::vector<char*> pointers_to(std::span<const std::string> texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  return pointers;
+}
+
 // In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, const sigset_t& signal_mask) {
+[[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,
+                                   const sigset_t& signal_mask) {
   char byte = 0;
   if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // never released
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
-  ::execvp(argv[0], argv);
+  ::execvpe(argv[0], argv, environment);
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);
   ::_exit(kCommandNotFound);
@@ -50,23 +57,26 @@ ssize_t read_retrying(int fd, void* buffer, std::size_t size) {
 
 }  // namespace
 
-Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, const sigset_t& signal_mask) {
+Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
+                                           std::span<const std::string> environment) {
   if (argv.empty()) return Error{ErrorCode::usage, "no command given", {}};
   Result<Pipe> go = make_pipe();
   if (!go) return std::move(go).error();
   Result<Pipe> failure = make_pipe();
   if (!failure) return std::move(failure).error();
 
-  std::vector<char*> pointers;
-  pointers.reserve(argv.size() + 1);
-  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
+  std::vector<char*> arguments = pointers_to(argv);
+  arguments.push_back(nullptr);
+  std::vector<char*> variables = pointers_to(environment);  // first: of two with one name, the first is found
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) variables.push_back(*inherited);
+  variables.push_back(nullptr);
 
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
     go->write_end.reset();  // else the child would keep its own gate from closing
-    wait_and_execute(go->read_end.get(), failure->write_end.get(), pointers.data(), signal_mask);
+    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(),
+                     signal_mask);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }

@@ -7,8 +7,8 @@
 //   Status started = child->release();                                      // execvp; says so if that failed
 //
 // The owner waits for the process itself (waitpid), because it also waits for other events. A child that is never
-// released ends without having run anything. Not thread-safe; forks, so prepare() belongs before threads are
-// started.
+// released ends without having run anything. Not thread-safe. Between fork and
+// exec it does only what is safe while other threads of ours run.
 #pragma once
 
 #include <csignal>
@@ -23,8 +23,10 @@ namespace joulemap {
 
 class ChildProcess {
  public:
-  // `signal_mask` is what the command shall run with (ours may block signals that we wait for).
-  static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask);
+  // `signal_mask` is what the command shall run with (ours may block signals that we wait for); `environment`
+  // ("NAME=value") is added to ours, and wins.
+  static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
+                                      std::span<const std::string> environment = {});
 
   pid_t pid() const { return pid_; }
 

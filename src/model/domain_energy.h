@@ -29,6 +29,7 @@ struct DomainEnergy {
   bool counted = false;                  // part of the total; false for what another counted domain contains
   std::string part_of;
   std::string sensor;
+  std::string channel;  // of that sensor: the one whose value this is
   std::string model;  // of an estimate: the formula
   std::vector<CrossCheck> checks;
 };

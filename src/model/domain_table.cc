@@ -42,6 +42,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   row.part_of = energy.channel.part_of;
   row.counted = energy.channel.countable;
   row.sensor = energy.channel.sensor;
+  row.channel = energy.channel.name;
   if (!energy.joules) {
     row.reason = energy.reason;
     return row;

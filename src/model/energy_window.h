@@ -46,6 +46,9 @@ class EnergyWindow {
   // Energy so far, as read: for interval lines.
   double joules_so_far() const;
 
+  // Of everything that was observed, inside the window or not.
+  double joules_in_all() const { return accumulator_.tally().joules; }
+
   ChannelEnergy result() const;
 
  private:

@@ -3,6 +3,7 @@
 
 #include "formats/json_writer.h"
 #include "report/diagnostics_json.h"
+#include "report/sampler_cost_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -66,7 +67,9 @@ void write_run(JsonWriter& json, const StatRun& run) {
   json.key("overhead").begin_object().member("cpu_s", run.own_cpu_s);
   json.key("share");
   run.elapsed_s > 0 ? json.value(run.own_cpu_s / run.elapsed_s) : json.null();
-  json.member("missed_ticks", run.missed_ticks).end_object();
+  json.member("missed_ticks", run.missed_ticks);
+  write_sampler_costs(json, run.samplers);
+  json.end_object();
   write_diagnostics(json, run.diagnostics);
   json.end_object();
 }

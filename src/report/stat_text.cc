@@ -4,28 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/text.h"
 #include "report/diagnostics_text.h"
+#include "report/energy_rows.h"
 #include "report/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
-
-// That many significant digits, without an exponent between a microjoule and a gigajoule.
-std::string number(double value, int digits = 4) {
-  if (value == 0) return "0";
-  const double size = std::abs(value);
-  if (size >= 1e9 || size < 1e-6) return fmt::format("{:.{}e}", value, digits - 1);
-  int decimals = digits - 1;
-  for (double limit = 10; limit <= size && decimals > 0; limit *= 10) --decimals;
-  for (double limit = 1; limit > size && decimals < 9; limit /= 10) ++decimals;
-  return fmt::format("{:.{}f}", value, decimals);
-}
-
-std::string optional_number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
 
 std::string title(const StatResult& result) {
   std::string subject = "the whole machine";
@@ -44,30 +31,6 @@ std::string title(const StatResult& result) {
   return out + "\n";
 }
 
-// What a row says of its origin.
-std::string origin(const DomainEnergy& domain) {
-  if (!domain.joules) return fmt::format("no value: {}", domain.reason);
-  const std::string_view provenance = to_string(*domain.provenance);
-  if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
-  if (!domain.counted) return fmt::format("{}, not added", provenance);
-  if (domain.provenance == Provenance::estimated) return std::string(provenance);
-  return fmt::format("{}, {}", provenance, domain.sensor);
-}
-
-struct Row {
-  std::string name;
-  std::optional<double> joules;
-  std::optional<double> half_width_j;
-  std::optional<double> watts;
-  std::string origin;
-};
-
-std::string row_text(const Row& row) {
-  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j, 2)) : "";
-  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules), spread,
-                                       optional_number(row.watts), row.name, row.origin);
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-}
 
 double mean_elapsed_s(const StatResult& result) {
   double sum_s = 0;
@@ -109,7 +72,7 @@ std::string domain_rows(const StatResult& result) {
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = describe(result, summary.name);
     if (domain == nullptr) continue;
-    Row row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
+    EnergyRow row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
             summary.mean_j,
             {},
             {},

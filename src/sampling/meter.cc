@@ -51,6 +51,7 @@ Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
 
 void Meter::take_in() {
   sampler_.drain([this](const Sample& sample) {
+    if (tap_) tap_(sample);
     if (const auto window = window_of_[sample.channel]) windows_[*window].observe(sample.reading);
   });
 }

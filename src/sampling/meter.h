@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,10 @@ class Meter {
   // How soon sample() is to be called again: densely at the beginning, until the steps of every counter were seen.
   std::int64_t period_ns() const;
 
+  // Every sample as it is taken in, faults and channels without energy included: for a recording.
+  void set_tap(std::function<void(const Sample&)> tap) { tap_ = std::move(tap); }
+  std::span<const Channel> channels() const { return sampler_.channels(); }
+
   void prepare();
   void begin();
   void sample();   // takes in what the sensors' threads have read
@@ -49,6 +54,7 @@ class Meter {
   void end();
 
   std::int64_t begin_ns() const { return begin_ns_; }
+  std::int64_t end_ns() const { return end_ns_; }
   double elapsed_s() const;
   // CPU time this process spent between begin and end.
   double own_cpu_s() const;
@@ -73,6 +79,7 @@ class Meter {
   Sampler sampler_;
   std::vector<std::optional<std::size_t>> window_of_;  // by channel; none for what tells no energy
   std::vector<EnergyWindow> windows_;
+  std::function<void(const Sample&)> tap_;
   struct Mark {
     double joules = 0;
     std::uint64_t steps = 0;

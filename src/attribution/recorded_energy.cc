@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/recorded_energy.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "model/channel_faults.h"
+
+namespace joulemap::attribution {
+
+RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
+    : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
+  for (const Channel& channel : channels) {
+    Follower follower{channel, {}, {}};
+    if (tells_energy(channel)) {
+      follower.meter.emplace(
+          Meter{EnergyWindow(channel), PowerCurve(span.begin_ns, span.end_ns, slices_), false, false, 0, {}});
+    } else {
+      follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
+    }
+    followers_.push_back(std::move(follower));
+  }
+}
+
+void RecordedEnergy::add(const Sample& sample) {
+  if (sample.channel >= followers_.size()) return;  // the reader has reported it
+  Follower& follower = followers_[sample.channel];
+  if (follower.meter) {
+    follow_energy(*follower.meter, sample.reading);
+  } else {
+    follow_track(follower, sample.reading);
+  }
+}
+
+// The order of a live measurement: the last reading before the begin was taken for it; the first after the end, too.
+void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
+  if (!meter.begun && reading.time_ns() > span_.begin_ns) {
+    meter.window.begin(span_.begin_ns);
+    meter.begun = true;
+  }
+  meter.window.observe(reading);
+  if (meter.begun && !meter.ended && reading.time_ns() >= span_.end_ns) {
+    meter.window.end(span_.end_ns);
+    meter.ended = true;
+  }
+  if (reading.code != ReadCode::ok) return;
+  const double joules = meter.window.joules_in_all();
+  if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
+  if (joules > meter.joules) {
+    meter.curve.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    meter.known_until_ns = reading.time_ns();
+    meter.joules = joules;
+  }
+}
+
+void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
+  const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
+  const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
+  if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
+  const auto slice = static_cast<std::size_t>(static_cast<double>(into_ns) / static_cast<double>(length_ns) *
+                                              static_cast<double>(slices_));
+  follower.track.sums[std::min(slice, slices_ - 1)] += static_cast<double>(reading.raw) * follower.channel.scale;
+  ++follower.track.counts[std::min(slice, slices_ - 1)];
+}
+
+RecordedEnergy::Result RecordedEnergy::finish() {
+  Result result;
+  std::vector<ChannelEnergy> energies;
+  for (Follower& follower : followers_) {
+    if (!follower.meter) {
+      ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
+      for (std::size_t i = 0; i < slices_; ++i) {
+        const auto count = static_cast<double>(follower.track.counts[i]);
+        track.values.push_back(count > 0 ? std::optional(follower.track.sums[i] / count) : std::nullopt);
+      }
+      result.tracks.push_back(std::move(track));
+      continue;
+    }
+    Meter& meter = *follower.meter;
+    if (!meter.begun) meter.window.begin(span_.begin_ns);
+    if (!meter.ended) meter.window.end(span_.end_ns);
+    energies.push_back(meter.window.result());
+  }
+  result.table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
+  for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
+  for (const DomainEnergy& row : result.table.rows) {
+    if (!row.joules) continue;
+    const auto best = std::find_if(followers_.begin(), followers_.end(), [&](const Follower& follower) {
+      return follower.meter && follower.channel.name == row.channel && follower.channel.sensor == row.sensor;
+    });
+    if (best != followers_.end()) result.power.push_back({row.name, best->meter->curve.watts()});
+  }
+  result.slice_s = PowerCurve(span_.begin_ns, span_.end_ns, slices_).slice_s();
+  return result;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordedEnergy: the energy of every domain between two moments, and its power over time, from recorded samples as they
+// are read. The same arithmetic as a live measurement (EnergyWindow, make_domain_table), so `report` and `stat` agree.
+// Constant memory, however long the recording. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/channel.h"
+#include "model/domain_table.h"
+#include "model/energy_window.h"
+#include "model/power_curve.h"
+#include "model/report_result.h"
+#include "model/sample.h"
+
+namespace joulemap::attribution {
+
+// The command's time; CLOCK_MONOTONIC of the host that recorded it.
+struct TimeSpan {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+class RecordedEnergy {
+ public:
+  // `channels`: what Sample::channel counts in. `slices`: of the power curve.
+  RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
+
+  // Of one channel in order of time.
+  void add(const Sample& sample);
+
+  struct Result {
+    DomainTable table;
+    std::vector<PowerSeries> power;   // of the domains of the table that have a value
+    std::vector<ReportTrack> tracks;  // of channels that tell no energy
+    double slice_s = 0;
+  };
+  Result finish();
+
+ private:
+  // A channel that tells energy.
+  struct Meter {
+    EnergyWindow window;
+    PowerCurve curve;
+    bool begun = false;
+    bool ended = false;
+    double joules = 0;  // of all readings so far
+    std::optional<std::int64_t> known_until_ns;
+  };
+  // A channel that does not: the mean of its readings in each slice.
+  struct Track {
+    std::vector<double> sums;
+    std::vector<std::uint64_t> counts;
+  };
+  struct Follower {
+    Channel channel;
+    std::optional<Meter> meter;
+    Track track;
+  };
+
+  void follow_energy(Meter& meter, const Reading& reading);
+  void follow_track(Follower& follower, const Reading& reading) const;
+
+  TimeSpan span_;
+  std::size_t slices_;
+  std::vector<Follower> followers_;
+};
+
+}  // namespace joulemap::attribution

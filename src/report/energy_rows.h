@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers and the rows of a table of energies, as every text report shows them. 80 columns.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "model/domain_energy.h"
+
+namespace joulemap::report {
+
+// That many significant digits, without an exponent between a microjoule and a gigajoule.
+std::string number(double value, int digits = 4);
+// "-" where there is none.
+std::string optional_number(const std::optional<double>& value);
+
+struct EnergyRow {
+  std::string name;
+  std::optional<double> joules;
+  std::optional<double> half_width_j;
+  std::optional<double> watts;
+  std::string origin;
+};
+
+// "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap"
+std::string row_text(const EnergyRow& row);
+
+// What a row says of its origin: "measured, powercap", "in package-0", "no value: frozen".
+std::string origin(const DomainEnergy& domain);
+
+EnergyRow row_of(const DomainEnergy& domain);
+
+}  // namespace joulemap::report

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/replay/replay_sensor.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.h"
+
+namespace joulemap::sensors {
+
+ReplaySensor::ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples)
+    : channels_(std::move(channels)), tracks_(channels_.size()) {
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  for (const Sample& sample : samples) first_ns = std::min(first_ns, sample.reading.time_ns());
+  for (const Sample& sample : samples) {
+    if (sample.channel >= tracks_.size()) continue;
+    const std::int64_t from_ns = sample.reading.time_ns() - first_ns;
+    tracks_[sample.channel].shown.push_back({from_ns, sample.reading.raw, sample.reading.code});
+    length_ns_ = std::max(length_ns_, from_ns);
+  }
+}
+
+void ReplaySensor::read(std::span<Reading> readings, Attention /*attention*/) noexcept {
+  const std::int64_t now_ns = monotonic_ns();
+  if (!start_ns_) start_ns_ = now_ns;
+  const std::int64_t into_ns = now_ns - *start_ns_;
+  for (std::size_t i = 0; i < std::min(readings.size(), tracks_.size()); ++i) {
+    Track& track = tracks_[i];
+    while (track.next < track.shown.size() && track.shown[track.next].from_ns <= into_ns) ++track.next;
+    readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // it has shown nothing yet
+    if (into_ns > length_ns_) {
+      readings[i].code = ReadCode::vanished;
+    } else if (track.next > 0) {
+      readings[i].raw = track.shown[track.next - 1].raw;
+      readings[i].code = track.shown[track.next - 1].code;
+    }
+  }
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReplaySensor: gives again what another machine's sensors gave, at the pace at which they gave it: the first read is the
+// beginning of the recording. With it a fault that was seen elsewhere can be looked at here, without its hardware.
+// After the last recorded sample the readings say `vanished`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/sample.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sensors {
+
+class ReplaySensor final : public Sensor {
+ public:
+  // `samples` of each channel in order of time; Sample::channel counts in `channels`.
+  ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples);
+
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, Attention attention) noexcept override;
+
+ private:
+  // What a channel showed from a moment on, counted from the beginning of the recording.
+  struct Shown {
+    std::int64_t from_ns = 0;
+    std::uint64_t raw = 0;
+    ReadCode code = ReadCode::ok;
+  };
+  struct Track {
+    std::vector<Shown> shown;
+    std::size_t next = 0;
+  };
+
+  std::vector<Channel> channels_;
+  std::vector<Track> tracks_;
+  std::int64_t length_ns_ = 0;
+  std::optional<std::int64_t> start_ns_;
+};
+
+}  // namespace joulemap::sensors
