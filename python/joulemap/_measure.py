@@ -169,9 +169,11 @@ if TYPE_CHECKING:
 
 def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
     """A window for `with`; or, as a decorator, a function whose calls are windows."""
-    if callable(what):
-        return _measured(what, getattr(what, "__qualname__", "function"))
-    return Measurement(what)
+    if isinstance(what, str):
+        return Measurement(what)
+    if not callable(what):
+        raise TypeError(f"measure() takes a name or a function, not {type(what).__name__}")
+    return _measured(what, getattr(what, "__qualname__", "function"))
 
 
 def begin(name: str = "window") -> Measurement:
