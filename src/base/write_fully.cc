@@ -12,35 +12,40 @@
 namespace joulemap {
 namespace {
 
-// While it lives, a SIGPIPE of this thread waits; one that our own write caused is taken away before it is let through.
-class HeldSigpipe {
+// While it lives, a SIGPIPE and a SIGXFSZ (a file beyond `ulimit -f`) of this thread wait; one that our own write caused is
+// taken away before they are let through.
+class HeldSignals {
  public:
-  HeldSigpipe() {
-    sigemptyset(&only_sigpipe_);
-    sigaddset(&only_sigpipe_, SIGPIPE);
+  HeldSignals() {
     sigset_t pending;
     sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &only_sigpipe_, &original_);
+    sigemptyset(&held_);
+    sigemptyset(&ours_);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      sigaddset(&held_, signal);
+      if (sigismember(&pending, signal) == 0) sigaddset(&ours_, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &held_, &original_);
   }
-  ~HeldSigpipe() {
+  ~HeldSignals() {
     const timespec at_once{};
-    if (!was_pending_) sigtimedwait(&only_sigpipe_, nullptr, &at_once);
+    while (sigtimedwait(&ours_, nullptr, &at_once) > 0) {
+    }
     pthread_sigmask(SIG_SETMASK, &original_, nullptr);
   }
-  HeldSigpipe(const HeldSigpipe&) = delete;
-  HeldSigpipe& operator=(const HeldSigpipe&) = delete;
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  sigset_t only_sigpipe_;
+  sigset_t held_;
+  sigset_t ours_;  // those that were not waiting already
   sigset_t original_;
-  bool was_pending_ = false;
 };
 
 }  // namespace
 
 Status write_fully(int fd, std::string_view text, std::string_view name) {
-  const HeldSigpipe held;
+  const HeldSignals held;
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;

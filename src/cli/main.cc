@@ -45,6 +45,11 @@ void add_sysroot(CLI::App& app, CommandLine& line) {
       });
 }
 
+void add_replay(CLI::App& app, CommandLine& line) {
+  app.add_option("--replay", line.replay, "give the samples of a recording again instead of reading sensors")
+      ->type_name("FILE");
+}
+
 int usage_message(CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     std::ostringstream text;
@@ -68,6 +73,7 @@ int run(std::vector<std::string> arguments) {
   CLI::App app("Maps the joules of a run to the code that spent them.", "joulemap");
   app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
   add_sysroot(app, line);
+  add_replay(app, line);
   app.allow_extras();  // so that we can name what is not a verb
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));

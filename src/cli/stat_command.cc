@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/wrapped_command.h"
 #include "report/stat_json.h"
 #include "report/stat_summary.h"
 #include "report/stat_text.h"
@@ -48,27 +49,6 @@ std::optional<Error> usage_error(const StatFlags& flags) {
   }
   if (flags.command.empty() && flags.repeat > 1) return error("-r repeats a command, and none is given", "");
   return std::nullopt;
-}
-
-// Sensors that could tell more than what is used, and what would open them.
-void note_unavailable_sensors(const sampling::Meter& meter, bool asked_by_name, Diagnostics& diagnostics) {
-  bool measured = false;
-  for (const SensorStatus& sensor : meter.sensors()) measured = measured || sensor.state == SensorState::measured;
-  for (const SensorStatus& sensor : meter.sensors()) {
-    diagnostics.add_all(sensor.diagnostics);
-    const bool denied = sensor.state == SensorState::denied && !measured;
-    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
-    if (!denied && !missed) continue;
-    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
-                     sensor.remedy});
-  }
-  if (meter.has_channels() && !measured) {
-    diagnostics.add(
-        {"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
-  }
-  if (!meter.has_channels()) {
-    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
-  }
 }
 
 int exit_code_of(const StatResult& result) {
@@ -118,14 +98,14 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
     file = std::move(*opened);
   }
   Result<sampling::Meter> meter =
-      sampling::Meter::open({.root = line.root, .sensors = flags.sensors, .program = line.program});
+      sampling::Meter::open({.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
   if (!meter) return fail(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
     return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
   Result<StatResult> result = sampling::measure(*meter, options_of(flags));
   if (!result) return fail(result.error());
-  note_unavailable_sensors(*meter, !flags.sensors.empty(), result->diagnostics);
+  note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   result->summary = report::summarize(result->runs, result->interval);
   deliver(flags, *result, file);
   return exit_code_of(*result);
@@ -156,12 +136,9 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {
-    flags->command = verb.remaining();
-    if (!flags->command.empty() && flags->command.front().starts_with("-"))
-      flags->unknown_option = flags->command.front();
-    // "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
-    if (!flags->command.empty() && line.has_dashes) flags->command.emplace_back("--");
-    flags->command.insert(flags->command.end(), line.wrapped.begin(), line.wrapped.end());
+    WrappedCommand wrapped = wrapped_command(verb, line);
+    flags->command = std::move(wrapped.command);
+    flags->unknown_option = std::move(wrapped.unknown_option);
     line.exit_code = run_stat(*flags, line);
   });
 }

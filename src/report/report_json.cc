@@ -2,6 +2,7 @@
 #include "report/report_json.h"
 
 #include "formats/json_writer.h"
+#include "report/calibrate_json.h"
 #include "report/diagnostics_json.h"
 
 namespace joulemap::report {
@@ -90,23 +91,8 @@ void write_setting(JsonWriter& json, const ReportResult& result) {
   }
   json.end_array().key("environment").begin_object();
   for (const EnvironmentFact& fact : result.environment) json.member(fact.name, fact.value);
-  json.end_object().key("calibration").begin_array();
-  for (const ChannelCalibration& known : result.calibration) {
-    json.begin_object()
-        .member("channel", known.channel)
-        .text_or_null("device", known.device)
-        .text_or_null("driver", known.driver)
-        .member("refresh_s", known.refresh_s)
-        .member("refresh_spread_s", known.refresh_spread_s)
-        .member("phase_s", known.phase_s)
-        .text_or_null("phase_of", known.phase_of)
-        .member("read_wall_s", known.read_wall_s)
-        .member("read_cpu_s", known.read_cpu_s)
-        .member("idle_w", known.idle_w)
-        .member("made_unix_ns", known.made_unix_ns)
-        .end_object();
-  }
-  json.end_array();
+  json.end_object();
+  write_calibrations(json, result.calibration);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/open_sensors.h"
 
+#include "sampling/replay_source.h"
 #include "sensors/backends.h"
 
 namespace joulemap::sampling {
 
 Result<OpenSensors> open_sensors(const SensorOptions& options) {
+  if (!options.replay.empty()) return open_replay(options.replay);
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   OpenSensors opened;

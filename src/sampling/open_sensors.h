@@ -20,6 +20,7 @@ struct SensorOptions {
   SystemRoot root;
   std::string sensors;                     // as --sensors takes them; empty for all
   std::string program;                     // path of this executable, for remedies
+  std::string replay;                      // a recording whose samples are given again, instead of this machine's sensors
   std::optional<std::int64_t> period_ns;   // between two reads, instead of each sensor's own
 };
 
@@ -29,7 +30,7 @@ struct OpenSensors {
   bool estimates_asked_for = false;  // by name: then they check what was measured
 };
 
-// Fails only for a sensor name that does not exist.
+// Fails for a sensor name that does not exist and for a recording that cannot be read.
 Result<OpenSensors> open_sensors(const SensorOptions& options);
 
 }  // namespace joulemap::sampling

@@ -9,15 +9,17 @@
 #include "base/text.h"
 #include "sensors/estimate/estimate_sensor.h"
 #include "sensors/hwmon/hwmon_sensor.h"
+#include "sensors/nvml/nvml_sensor.h"
 #include "sensors/perf_event/perf_event_sensor.h"
 #include "sensors/powercap/powercap_sensor.h"
 
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::array<SensorBackend, 4> kBackends = {{
+constexpr std::array<SensorBackend, 5> kBackends = {{
     {"perf_event", "RAPL energy counters through perf_event_open", &probe_perf_event},
     {"powercap", "RAPL energy counters in /sys/class/powercap", &probe_powercap},
+    {"nvml", "energy counters and power of NVIDIA GPUs", &probe_nvml},
     {"hwmon", "energy and power of devices in /sys/class/hwmon", &probe_hwmon},
     {"estimate", "a model of CPU and memory, where nothing can be read", &probe_estimate},
 }};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/recording_survey.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+
+std::optional<TimeSpan> SurveyedSource::span() const {
+  const std::optional<std::int64_t> from_ns = command_begin_ns ? command_begin_ns : first_sample_ns;
+  const std::optional<std::int64_t> to_ns = command_end_ns ? command_end_ns : last_sample_ns;
+  if (!from_ns || !to_ns) return std::nullopt;
+  return TimeSpan{*from_ns, std::max(*from_ns, *to_ns)};
+}
+
+SurveyedSource& RecordingSurvey::at(std::uint32_t source) {
+  if (source >= sources_.size()) sources_.resize(source + 1);
+  return sources_[source];
+}
+
+void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) { at(source).source = described; }
+
+void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel, std::span<const Channel> channels) {
+  at(source).first_channel = first_channel;
+  at(source).channels.assign(channels.begin(), channels.end());
+}
+
+void RecordingSurvey::on_samples(std::uint32_t source, std::span<const Sample> samples) {
+  SurveyedSource& seen = at(source);
+  for (const Sample& sample : samples) {
+    const std::int64_t time_ns = sample.reading.time_ns();
+    seen.first_sample_ns = std::min(seen.first_sample_ns.value_or(time_ns), time_ns);
+    seen.last_sample_ns = std::max(seen.last_sample_ns.value_or(time_ns), time_ns);
+  }
+}
+
+void RecordingSurvey::on_clock(std::uint32_t source, const ClockPair& pair) {
+  if (!at(source).clock) at(source).clock = pair;
+}
+
+void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
+  if (mark.kind == MarkKind::command_begin) at(source).command_begin_ns = mark.time_ns;
+  if (mark.kind == MarkKind::command_end) at(source).command_end_ns = mark.time_ns;
+  if (mark.kind == MarkKind::step) ++steps_;
+  if (mark.kind == MarkKind::epoch) ++epochs_;
+}
+
+void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
+  const auto [place, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
+  if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value});
+  ReportedMetric& known = metrics_[place->second];
+  ++known.count;
+  known.last = metric.value;
+}
+
+void RecordingSurvey::on_fact(std::uint32_t /*source*/, const EnvironmentFact& fact) {
+  const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
+    return other.name == fact.name && other.value == fact.value;
+  });
+  if (!known) facts_.push_back(fact);
+}
+
+void RecordingSurvey::on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) {
+  calibration_.push_back(known);
+}
+
+void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
+
+void RecordingSurvey::describe(ReportResult& result) const {
+  result.steps = steps_;
+  result.epochs = epochs_;
+  result.metrics = metrics_;
+  result.environment = facts_;
+  result.calibration = calibration_;
+  for (const SurveyedSource& seen : sources_) {
+    const std::string& host = seen.source.host;
+    if (std::find(result.hosts.begin(), result.hosts.end(), host) == result.hosts.end()) result.hosts.push_back(host);
+    if (seen.end) result.diagnostics.add_all(seen.end->diagnostics);
+    if (seen.source.role != "recorder") continue;
+    if (result.command.empty()) result.command = seen.source.command;
+    if (seen.end) {
+      result.exit_code = seen.end->exit_code;
+      result.signal = seen.end->signal;
+      result.own_cpu_s = result.own_cpu_s.value_or(0) + seen.end->own_cpu_s;
+    }
+    const std::optional<TimeSpan> span = seen.span();
+    if (!span) continue;
+    result.elapsed_s = std::max(result.elapsed_s, seconds(span->end_ns - span->begin_ns));
+    if (!seen.clock) continue;
+    const std::int64_t start_ns = seen.clock->unix_ns - seen.clock->monotonic_ns + span->begin_ns;
+    result.start_unix_ns = std::min(result.start_unix_ns.value_or(start_ns), start_ns);
+  }
+}
+
+}  // namespace joulemap::attribution

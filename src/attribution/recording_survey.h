@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordingSurvey: the first look at a recording: who wrote it, when the command began and ended, what it reported.
+// Everything but the samples' values. Memory grows with the number of sources and names, not with the length.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribution/recorded_energy.h"
+#include "model/report_result.h"
+#include "recording/recording_reader.h"
+
+namespace joulemap::attribution {
+
+struct SurveyedSource {
+  RecordingSource source;
+  std::uint32_t first_channel = 0;
+  std::vector<Channel> channels;
+  std::optional<std::int64_t> command_begin_ns;
+  std::optional<std::int64_t> command_end_ns;
+  std::optional<std::int64_t> first_sample_ns;
+  std::optional<std::int64_t> last_sample_ns;
+  std::optional<ClockPair> clock;
+  std::optional<RecordingEnd> end;
+
+  // The command's time, or as much of it as the samples cover when a mark is missing. Nothing without samples and marks.
+  std::optional<TimeSpan> span() const;
+};
+
+class RecordingSurvey final : public recording::RecordingVisitor {
+ public:
+  void on_source(std::uint32_t source, const RecordingSource& described) override;
+  void on_channels(std::uint32_t source, std::uint32_t first_channel, std::span<const Channel> channels) override;
+  void on_samples(std::uint32_t source, std::span<const Sample> samples) override;
+  void on_clock(std::uint32_t source, const ClockPair& pair) override;
+  void on_mark(std::uint32_t source, const Mark& mark) override;
+  void on_metric(std::uint32_t source, const Metric& metric) override;
+  void on_fact(std::uint32_t source, const EnvironmentFact& fact) override;
+  void on_calibration(std::uint32_t source, const ChannelCalibration& known) override;
+  void on_end(std::uint32_t source, const RecordingEnd& end) override;
+
+  const std::vector<SurveyedSource>& sources() const { return sources_; }
+  // Fills in what needs no samples.
+  void describe(ReportResult& result) const;
+
+ private:
+  SurveyedSource& at(std::uint32_t source);
+
+  std::vector<SurveyedSource> sources_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t epochs_ = 0;
+  std::vector<ReportedMetric> metrics_;
+  std::map<std::string, std::size_t> metric_of_;
+  std::vector<EnvironmentFact> facts_;
+  std::vector<ChannelCalibration> calibration_;
+};
+
+}  // namespace joulemap::attribution

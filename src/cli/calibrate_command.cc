@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate_command.h"
+
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "cli/data_folder.h"
+#include "cli/output.h"
+#include "recording/calibration_file.h"
+#include "report/calibrate_json.h"
+#include "report/calibrate_text.h"
+#include "sampling/calibration.h"
+#include "sampling/open_sensors.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct CalibrateFlags {
+  double seconds = 5;
+  std::string sensors;
+  bool json = false;
+  std::string output;
+};
+
+int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
+  if (line.has_dashes) return fail({ErrorCode::usage, "calibrate runs no command", "leave out what stands after --"});
+  Result<sampling::OpenSensors> opened =
+      sampling::open_sensors({.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  if (!opened) return fail(opened.error());
+  sampling::Sampler sampler(std::move(opened->sensors));
+  if (sampler.channels().empty()) {
+    return fail({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
+  }
+  CalibrateResult result =
+      sampling::calibrate(sampler, static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond)));
+  // What a fake machine or a replayed one does says nothing about this one.
+  if (line.root.is_real() && line.replay.empty()) {
+    const std::string path = calibration_path();
+    const Status kept = recording::keep_calibrations(path, result.findings);
+    if (kept) {
+      result.kept_in = path;
+    } else {
+      result.diagnostics.add({"not_kept", 1, kept.error().message, "set JOULEMAP_DATA to a folder that can be written"});
+    }
+  }
+  const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
+  if (flags.output.empty()) {
+    const Status written = write_to(Stream::out, text);
+    return written ? kDone : fail(written.error());
+  }
+  Result<OutputFile> file = OutputFile::open(flags.output);
+  if (!file) return fail(file.error());
+  const Status written = file->replace_content(text);
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<CalibrateFlags>();
+  verb.add_option("--seconds", flags->seconds, "how long to watch (5); nothing else should run meanwhile")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 600.0));
+  verb.add_option("--sensors", flags->sensors, "these only, e.g. nvml,powercap")->type_name("LIST");
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.calibrate/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_calibrate(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/data_folder.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace joulemap::cli {
+namespace {
+
+// Empty under AT_SECURE, too.
+std::string variable(const char* name) {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string home() {
+  if (std::string named = variable("HOME"); !named.empty()) return named;
+  const passwd* user = ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "/";
+}
+
+std::string data_folder() {
+  if (std::string named = variable("JOULEMAP_DATA"); !named.empty()) return named;
+  if (const std::string xdg = variable("XDG_DATA_HOME"); !xdg.empty()) return xdg + "/joulemap";
+  return home() + "/.local/share/joulemap";
+}
+
+}  // namespace
+
+std::string calibration_path() { return data_folder() + "/calibration.joule"; }
+
+}  // namespace joulemap::cli

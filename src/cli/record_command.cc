@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/data_folder.h"
+#include "cli/output.h"
+#include "cli/wrapped_command.h"
+#include "recording/calibration_file.h"
+#include "report/record_json.h"
+#include "report/record_text.h"
+#include "sampling/environment.h"
+#include "sampling/meter.h"
+#include "sampling/record_session.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr double kLeastPeriod_ms = 0.1;
+constexpr double kMostPeriod_ms = 60'000;
+
+struct RecordFlags {
+  std::string file = "run.joule";
+  std::optional<double> period_ms;
+  std::string trace = "auto";
+  std::string sensors;
+  bool json = false;
+  std::vector<std::string> command;
+  std::string unknown_option;
+};
+
+std::optional<Error> usage_error(const RecordFlags& flags) {
+  if (!flags.unknown_option.empty()) {
+    return Error{ErrorCode::usage, fmt::format("record knows no option {}", joulemap::quoted(flags.unknown_option)),
+                 "see joulemap record --help"};
+  }
+  if (flags.command.empty()) {
+    return Error{ErrorCode::usage, "record needs a command", "joulemap record -- python train.py"};
+  }
+  if (flags.trace == "kernels") {
+    return Error{ErrorCode::unsupported, "this version records samples and marks, no kernels yet", "leave out --trace"};
+  }
+  return std::nullopt;
+}
+
+int run_record(const RecordFlags& flags, const CommandLine& line) {
+  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  sampling::SensorOptions sensors{.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  if (flags.period_ms) {
+    sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
+  }
+  Result<sampling::Meter> meter = sampling::Meter::open(sensors);
+  if (!meter) return fail(meter.error());
+  sampling::RecordOptions options;
+  options.command = flags.command;
+  options.file = flags.file;
+  options.environment = sampling::describe_environment(line.root);
+  // Without a calibration the recording says what the channels themselves declare.
+  if (const auto known = recording::load_calibrations(calibration_path())) {
+    options.calibration = recording::calibrations_of(*known, meter->channels());
+  }
+  Result<RecordResult> result = sampling::record(*meter, options);
+  if (!result) return fail(result.error());
+  note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
+  // The command may have left stdout in the middle of a line.
+  const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
+                                    : write_to(Stream::error, report::record_text(*result));
+  if (!written) fail(written.error());
+  return result->exit_code.value_or(kDone);
+}
+
+}  // namespace
+
+void add_record_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<RecordFlags>();
+  verb.footer(
+      "Usage: joulemap record [OPTIONS] [--] COMMAND...\nThe summary goes to stderr; joulemap report FILE tells the "
+      "rest.");
+  verb.prefix_command();
+  verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
+      ->type_name("FILE");
+  verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
+      ->type_name("MS")
+      ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));
+  verb.add_option("--trace", flags->trace, "what ran: auto, off, kernels")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"auto", "off", "kernels"}));
+  verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
+  verb.callback([flags, &verb, &line] {
+    WrappedCommand wrapped = wrapped_command(verb, line);
+    flags->command = std::move(wrapped.command);
+    flags->unknown_option = std::move(wrapped.unknown_option);
+    line.exit_code = run_record(*flags, line);
+  });
+}
+
+}  // namespace joulemap::cli

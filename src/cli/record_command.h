@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// joulemap record [-o FILE] [--period MS] [--trace auto|off|kernels] [--sensors LIST] [--json] [--] CMD...
+#pragma once
+
+#include "cli/command.h"
+
+namespace joulemap::cli {
+
+void add_record_command(CLI::App& verb, CommandLine& line);
+
+}  // namespace joulemap::cli

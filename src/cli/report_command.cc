@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "attribution/report_builder.h"
+#include "cli/output.h"
+#include "report/report_json.h"
+#include "report/report_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct ReportFlags {
+  std::vector<std::string> files;
+  std::string by = "domain";
+  bool json = false;
+  std::string output;
+};
+
+// As the C library decides which of the variables counts.
+report::Characters characters_of_the_terminal() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view locale(value);
+    const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
+    return utf8 ? report::Characters::unicode : report::Characters::ascii;
+  }
+  return report::Characters::ascii;
+}
+
+int run_report(const ReportFlags& flags, const CommandLine& line) {
+  if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
+  std::optional<OutputFile> file;
+  if (!flags.output.empty()) {
+    Result<OutputFile> opened = OutputFile::open(flags.output);
+    if (!opened) return fail(opened.error());
+    file = std::move(*opened);
+  }
+  const Result<ReportResult> result = attribution::build_report(flags.files);
+  if (!result) return fail(result.error());
+  const std::string text =
+      flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
+  const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<ReportFlags>();
+  verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
+  verb.add_option("--by", flags->by, "rows: domain")->type_name("LEVEL")->check(CLI::IsMember({"domain"}));
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
+}
+
+}  // namespace joulemap::cli

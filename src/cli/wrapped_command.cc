@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/wrapped_command.h"
+
+#include <fmt/format.h>
+
+namespace joulemap::cli {
+
+WrappedCommand wrapped_command(const CLI::App& verb, const CommandLine& line) {
+  WrappedCommand wrapped;
+  wrapped.command = verb.remaining();
+  if (!wrapped.command.empty() && wrapped.command.front().starts_with("-"))
+    wrapped.unknown_option = wrapped.command.front();
+  if (!wrapped.command.empty() && line.has_dashes) wrapped.command.emplace_back("--");
+  wrapped.command.insert(wrapped.command.end(), line.wrapped.begin(), line.wrapped.end());
+  return wrapped;
+}
+
+void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics) {
+  bool measured = false;
+  bool has_channels = false;
+  for (const SensorStatus& sensor : sensors) {
+    measured = measured || sensor.state == SensorState::measured;
+    has_channels = has_channels || !sensor.channels.empty();
+  }
+  for (const SensorStatus& sensor : sensors) {
+    diagnostics.add_all(sensor.diagnostics);
+    const bool denied = sensor.state == SensorState::denied && !measured;
+    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+    if (!denied && !missed) continue;
+    diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
+                     sensor.remedy});
+  }
+  if (has_channels && !measured) {
+    diagnostics.add(
+        {"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
+  }
+  if (!has_channels) {
+    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+  }
+}
+
+}  // namespace joulemap::cli

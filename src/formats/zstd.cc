@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/zstd.h"
+
+#include <zstd.h>
+
+#include "base/check.h"
+
+namespace joulemap::formats {
+
+std::string zstd_compress(std::string_view plain) {
+  constexpr int kLevel = 3;  // zstd's own default: higher ones gain little on pieces of a few kilobytes
+  std::string compressed(ZSTD_compressBound(plain.size()), '\0');
+  const std::size_t size = ZSTD_compress(compressed.data(), compressed.size(), plain.data(), plain.size(), kLevel);
+  JOULEMAP_CHECK(ZSTD_isError(size) == 0, "zstd failed although its bound was kept");
+  compressed.resize(size);
+  return compressed;
+}
+
+std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t plain_size) {
+  std::string plain(plain_size, '\0');
+  const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), compressed.data(), compressed.size());
+  if (ZSTD_isError(size) != 0 || size != plain_size) return std::nullopt;
+  return plain;
+}
+
+}  // namespace joulemap::formats

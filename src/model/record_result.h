@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordResult: what `joulemap record` has to say when the command has ended. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/diagnostics.h"
+#include "model/domain_table.h"
+#include "model/sampler_cost.h"
+
+namespace joulemap {
+
+struct RecordResult {
+  std::vector<std::string> command;
+  std::string file;  // where the recording is: the file, or its folder of parts when they could not be joined
+  std::uint64_t file_bytes = 0;
+  std::uint64_t samples = 0;
+  double elapsed_s = 0;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  DomainTable energy;
+  double own_cpu_s = 0;
+  std::vector<SamplerCost> samplers;
+  Diagnostics diagnostics;
+};
+
+}  // namespace joulemap

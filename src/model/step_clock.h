@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepClock: finds out when a value is renewed that is renewed at a regular period, from nothing but reads of it, each of
+// which takes its time. A pure class: fed with reads in order of time, asked for the moments of steps; no clock of its own,
+// no allocation. Times are CLOCK_MONOTONIC nanoseconds.
+//
+//   different values   a step lies between the beginning of the first read and the end of the second
+//   equal values       of a counter: no step between the end of the first and the beginning of the last
+//
+// It keeps an interval that the next step surely lies in and one that the period surely lies in, and intersects them with
+// what each pair of reads proves. Between reads the interval widens by what is not known of the period. When nothing is left
+// of it the value was not renewed as usual: a slip. The phase is then found again; after several slips the period, too.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace joulemap {
+
+// A step lies somewhere between these two.
+struct StepInterval {
+  std::int64_t earliest_ns = 0;
+  std::int64_t latest_ns = 0;
+
+  std::int64_t width_ns() const { return latest_ns - earliest_ns; }
+  std::int64_t half_width_ns() const { return width_ns() / 2; }
+  std::int64_t middle_ns() const { return earliest_ns + width_ns() / 2; }
+};
+
+class StepClock {
+ public:
+  enum class EqualValues : std::uint8_t {
+    mean_no_step,   // a counter that always rises
+    prove_nothing,  // a gauge: it may be renewed with the same value
+  };
+
+  // `jitter_ns`: how far a single step may lie from the regular moment.
+  explicit StepClock(EqualValues equal_values, std::int64_t jitter_ns = kNanosecondsPerMillisecond / 10)
+      : equal_values_(equal_values), jitter_ns_(static_cast<double>(jitter_ns)) {}
+
+  void observe(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
+
+  // A period known from elsewhere: taken where none is known yet.
+  void suggest_period(double period_ns, double tolerance_ns) noexcept;
+
+  bool knows_period() const { return period_.has_value(); }
+  // Both are known, and well enough that steps cannot be mistaken for their neighbours.
+  bool is_locked() const;
+
+  // Where knows_period().
+  double period_ns() const { return period_->middle(); }
+  double period_uncertainty_ns() const { return period_->width() / 2; }
+
+  // Where is_locked(). As of the last step that something was learned of.
+  std::int64_t half_width_ns() const;
+  // The first step that is not surely over at time_ns, and the last one that surely is: neighbours.
+  StepInterval next_step_after(std::int64_t time_ns) const;
+  StepInterval last_step_before(std::int64_t time_ns) const;
+
+  std::uint64_t slips() const { return slips_; }
+
+ private:
+  struct Range {
+    double low = 0;
+    double high = 0;
+    double width() const { return high - low; }
+    double middle() const { return low + (high - low) / 2; }
+    bool empty() const { return low > high; }
+  };
+  struct Read {
+    std::int64_t before_ns = 0;
+    std::uint64_t raw = 0;
+  };
+
+  Range after_steps(double steps) const;  // the known step, that many periods on
+  double steps_to(double time) const;     // from the known step, rounded
+  void on_change(Range moments) noexcept;
+  void on_rest(Range moments) noexcept;
+  void find_period(Range moments) noexcept;
+  void place(Range step) noexcept;
+  void narrow(double steps, Range step) noexcept;
+  void narrow_period() noexcept;
+  void slip() noexcept;
+  StepInterval step_at(double steps) const;
+  double first_step_after(std::int64_t time_ns) const;
+
+  EqualValues equal_values_;
+  double jitter_ns_;
+
+  std::optional<Read> last_read_;
+  std::int64_t last_end_ns_ = 0;
+  std::int64_t resting_since_ns_ = 0;  // end of the first of the reads that gave the present value
+  std::optional<Range> last_change_;   // while the period is sought
+  std::optional<Range> candidate_;     // for the period: one that waits for a second witness
+  std::optional<Range> period_;
+  std::optional<Range> trusted_period_;  // as of the last change
+
+  // Moments are kept relative to origin_ns_, where doubles are exact enough.
+  std::int64_t origin_ns_ = 0;
+  std::optional<Range> step_;  // one step, without jitter
+  Range anchor_;               // an earlier one, and how many steps lie between: what the period follows from
+  double steps_from_anchor_ = 0;
+
+  std::uint64_t slips_ = 0;
+  int recent_slips_ = 0;
+};
+
+}  // namespace joulemap

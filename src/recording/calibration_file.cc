@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/calibration_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/small_file.h"
+#include "recording/part_folder.h"
+#include "recording/recording_reader.h"
+#include "recording/recording_writer.h"
+
+namespace joulemap::recording {
+namespace {
+
+class Collector final : public RecordingVisitor {
+ public:
+  void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) override { known_.push_back(known); }
+  std::vector<ChannelCalibration> take() { return std::move(known_); }
+
+ private:
+  std::vector<ChannelCalibration> known_;
+};
+
+bool same_subject(const ChannelCalibration& a, const ChannelCalibration& b) {
+  return a.channel == b.channel && a.device == b.device && a.driver == b.driver;
+}
+
+}  // namespace
+
+Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& path) {
+  if (!file_exists(path)) return std::vector<ChannelCalibration>{};
+  Collector collector;
+  Result<RecordingSummary> read = read_recording(path, collector);
+  if (!read) return std::move(read).error();
+  return collector.take();
+}
+
+Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::filesystem::create_directories(folder, error);
+  if (error) return Error{ErrorCode::io, fmt::format("create {}: {}", folder.string(), error.message()), {}};
+  // A file that cannot be read is not worth keeping: calibrating again takes seconds.
+  Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
+  std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};
+  for (const ChannelCalibration& finding : findings) {
+    std::erase_if(all, [&](const ChannelCalibration& old) { return same_subject(old, finding); });
+    all.push_back(finding);
+  }
+  const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
+  std::filesystem::remove(fresh, error);
+  Result<RecordingWriter> writer = RecordingWriter::create(fresh, describe_this_process("calibration", "calibration"));
+  if (!writer) return std::move(writer).error();
+  for (const ChannelCalibration& entry : all) writer->add(entry);
+  if (Status written = writer->finish({}); !written) {
+    std::filesystem::remove(fresh, error);
+    return written;
+  }
+  std::filesystem::rename(fresh, path, error);
+  if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", fresh, error.message()), {}};
+  return Done{};
+}
+
+std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known,
+                                                std::span<const Channel> channels) {
+  std::vector<ChannelCalibration> chosen;
+  for (const ChannelCalibration& entry : known) {
+    const bool wanted = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {
+      return channel.name == entry.channel && channel.device == entry.device &&
+             (channel.driver.empty() || channel.driver == entry.driver);
+    });
+    if (wanted) chosen.push_back(entry);
+  }
+  return chosen;
+}
+
+}  // namespace joulemap::recording

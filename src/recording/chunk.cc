@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/chunk.h"
+
+#include "base/check.h"
+#include "formats/crc32.h"
+#include "formats/zstd.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::uint8_t kFlagRequired = 1;
+constexpr std::uint8_t kFlagCompressed = 2;
+constexpr std::size_t kCheckedHeaderBytes = kChunkHeaderSize - 4;
+
+void put_little_endian(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xFF));
+}
+
+std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t size) {
+  std::uint32_t value = 0;
+  for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+}  // namespace
+
+bool is_known(std::uint8_t type) {
+  return type >= static_cast<std::uint8_t>(ChunkType::source) && type <= static_cast<std::uint8_t>(ChunkType::notes);
+}
+
+std::string to_bytes(const ChunkHeader& header) {
+  const int flags = (header.required ? kFlagRequired : 0) | (header.compressed ? kFlagCompressed : 0);
+  std::string out(kChunkMagic);
+  put_little_endian(out, header.major, 1);
+  put_little_endian(out, header.minor, 1);
+  put_little_endian(out, header.type, 1);
+  put_little_endian(out, static_cast<unsigned>(flags), 1);
+  put_little_endian(out, header.source, 2);
+  put_little_endian(out, header.stored_size, 3);
+  put_little_endian(out, header.plain_size, 3);
+  put_little_endian(out, header.payload_crc, 4);
+  put_little_endian(out, formats::crc32(out), 4);
+  return out;
+}
+
+std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
+  if (bytes.size() < kChunkHeaderSize || !bytes.starts_with(kChunkMagic)) return std::nullopt;
+  if (formats::crc32(bytes.substr(0, kCheckedHeaderBytes)) != little_endian(bytes, 20, 4)) return std::nullopt;
+  const auto flags = static_cast<std::uint8_t>(bytes[7]);
+  ChunkHeader header;
+  header.major = static_cast<std::uint8_t>(bytes[4]);
+  header.minor = static_cast<std::uint8_t>(bytes[5]);
+  header.type = static_cast<std::uint8_t>(bytes[6]);
+  header.required = (flags & kFlagRequired) != 0;
+  header.compressed = (flags & kFlagCompressed) != 0;
+  header.source = static_cast<std::uint16_t>(little_endian(bytes, 8, 2));
+  header.stored_size = little_endian(bytes, 10, 3);
+  header.plain_size = little_endian(bytes, 13, 3);
+  header.payload_crc = little_endian(bytes, 16, 4);
+  return header;
+}
+
+std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload) {
+  JOULEMAP_CHECK(payload.size() <= kLargestPayload, "a chunk larger than its size field can say");
+  const std::string compressed = formats::zstd_compress(payload);
+  ChunkHeader header;
+  header.type = static_cast<std::uint8_t>(type);
+  header.required = type == ChunkType::source || type == ChunkType::samples;
+  header.compressed = compressed.size() < payload.size();
+  header.plain_size = static_cast<std::uint32_t>(payload.size());
+  return with_source(header, source, header.compressed ? std::string_view(compressed) : payload);
+}
+
+std::string with_source(ChunkHeader header, std::uint16_t source, std::string_view stored) {
+  header.source = source;
+  header.stored_size = static_cast<std::uint32_t>(stored.size());
+  header.payload_crc = formats::crc32(stored);
+  return to_bytes(header).append(stored);
+}
+
+std::optional<std::string> payload_of(const ChunkHeader& header, std::string_view stored) {
+  if (header.compressed) return formats::zstd_decompress(stored, header.plain_size);
+  if (stored.size() != header.plain_size) return std::nullopt;
+  return std::string(stored);
+}
+
+}  // namespace joulemap::recording

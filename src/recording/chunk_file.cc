@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/chunk_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/small_file.h"
+#include "base/write_fully.h"
+
+namespace joulemap::recording {
+
+Result<ChunkFile> ChunkFile::create(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+  if (!fd.is_open()) {
+    const int failure = errno;
+    Error error = system_error("create", path, failure);
+    if (failure == EEXIST) error.remedy = fmt::format("remove it (rm {}) or choose another name", path);
+    return error;
+  }
+  // A file system without locks loses the warning of a join, nothing else.
+  static_cast<void>(::flock(fd.get(), LOCK_EX | LOCK_NB));
+  return ChunkFile(path, std::move(fd));
+}
+
+Status ChunkFile::append(std::string_view chunk) {
+  Status written = write_fully(fd_.get(), chunk, path_);
+  if (written) {
+    size_ += chunk.size();
+    return written;
+  }
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+    // The torn chunk stays and readers step over it; the next one comes after it.
+    struct stat status {};
+    if (::fstat(fd_.get(), &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  return written;
+}
+
+Status ChunkFile::sync() {
+  // Not every file system can (EINVAL); what matters is that a disk that failed says so.
+  if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", path_, errno);
+  return Done{};
+}
+
+void ChunkFile::unlock() { static_cast<void>(::flock(fd_.get(), LOCK_UN)); }
+
+bool is_being_written(const std::string& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return fd.is_open() && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/chunk_scanner.h"
+
+#include "formats/crc32.h"
+
+namespace joulemap::recording {
+namespace {
+constexpr std::size_t kSearchStep = std::size_t{64} << 10;
+}
+
+Result<std::optional<ScannedChunk>> ChunkScanner::next() {
+  damage_.reset();
+  const std::uint64_t begin = offset_;
+  std::uint64_t from = offset_;
+  while (true) {
+    Result<std::optional<std::uint64_t>> candidate = find_magic(from);
+    if (!candidate) return std::move(candidate).error();
+    if (!*candidate) {
+      note_damage(begin, source_->size(), true);
+      offset_ = source_->size();
+      return std::optional<ScannedChunk>();
+    }
+    Result<std::optional<ScannedChunk>> chunk = chunk_at(**candidate);
+    if (!chunk) return chunk;
+    if (*chunk) {
+      note_damage(begin, **candidate, false);
+      position_ = **candidate;
+      offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
+      return chunk;
+    }
+    Result<std::uint64_t> after = after_broken(**candidate);
+    if (!after) return std::move(after).error();
+    from = *after;
+  }
+}
+
+void ChunkScanner::note_damage(std::uint64_t begin, std::uint64_t end, bool at_end) {
+  if (end > begin) damage_ = Damage{begin, end - begin, at_end};
+}
+
+Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
+  while (from < source_->size()) {
+    Result<std::string_view> piece = source_->read_at(from, kSearchStep);
+    if (!piece) return std::move(piece).error();
+    const std::size_t found = piece->find(kChunkMagic);
+    if (found != std::string_view::npos) return std::optional(from + found);
+    if (piece->size() < kChunkMagic.size()) break;
+    from += piece->size() - (kChunkMagic.size() - 1);  // a magic may lie across two pieces
+  }
+  return std::optional<std::uint64_t>();
+}
+
+Result<std::optional<ScannedChunk>> ChunkScanner::chunk_at(std::uint64_t offset) {
+  Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
+  if (!start) return std::move(start).error();
+  const std::optional<ChunkHeader> header = parse_chunk_header(*start);
+  if (!header) return std::optional<ScannedChunk>();
+  Result<std::string_view> stored = source_->read_at(offset + kChunkHeaderSize, header->stored_size);
+  if (!stored) return std::move(stored).error();
+  if (stored->size() < header->stored_size || formats::crc32(*stored) != header->payload_crc) {
+    wasted_ += stored->size();
+    return std::optional<ScannedChunk>();
+  }
+  return std::optional(ScannedChunk{*header, *stored});
+}
+
+Result<bool> ChunkScanner::starts_chunk(std::uint64_t offset) {
+  if (offset == source_->size()) return true;
+  Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
+  if (!start) return std::move(start).error();
+  return parse_chunk_header(*start).has_value();
+}
+
+// Where to look on after a magic that began no whole chunk.
+Result<std::uint64_t> ChunkScanner::after_broken(std::uint64_t offset) {
+  Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
+  if (!start) return std::move(start).error();
+  const std::optional<ChunkHeader> header = parse_chunk_header(*start);
+  if (!header) return offset + 1;
+  // The usual case: a flipped bit in the payload. A chunk begins where this one ends, and bytes inside of it that happen to
+  // look like one are none.
+  const std::uint64_t claimed_end = offset + kChunkHeaderSize + header->stored_size;
+  Result<bool> whole_length = starts_chunk(claimed_end);
+  if (!whole_length) return std::move(whole_length).error();
+  if (*whole_length) return claimed_end;
+  // Bytes are missing or too many. Look inside, but not for ever: headers that all claim the same megabytes would make
+  // this quadratic.
+  const bool worn_out = wasted_ > 8 * source_->size();
+  return worn_out ? claimed_end : offset + kChunkMagic.size();
+}
+
+}  // namespace joulemap::recording

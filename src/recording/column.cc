@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/column.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <optional>
+
+#include "recording/rice.h"
+
+namespace joulemap::recording {
+namespace {
+
+// The head byte of a column.
+constexpr std::uint8_t kMaskK = 0x3F;
+constexpr std::uint8_t kSteps = 0x40;  // from value to value; else along a line from the first
+constexpr std::uint8_t kGrid = 0x80;
+
+// value = floor(point * multiplier / divisor)
+struct Grid {
+  std::uint64_t multiplier = 1;
+  std::uint64_t divisor = 1;
+};
+
+constexpr std::uint64_t kLargestProduct = std::numeric_limits<std::uint64_t>::max() / 2;
+
+// Linux's powercap driver: microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers; 15300 is
+// its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
+constexpr std::array<std::uint64_t, 7> kPowercapUnits = {61035, 15258, 15300, 30517, 122070, 244140, 3814};
+constexpr std::uint64_t kPowercapDivisor = 1000;
+
+std::optional<std::uint64_t> point_on(const Grid& grid, std::uint64_t value) {
+  if (value > kLargestProduct / grid.divisor) return std::nullopt;
+  const std::uint64_t point = (value * grid.divisor + grid.multiplier - 1) / grid.multiplier;  // rounded up
+  if (point > kLargestProduct / grid.multiplier) return std::nullopt;
+  if (point * grid.multiplier / grid.divisor != value) return std::nullopt;
+  return point;
+}
+
+bool all_on(const Grid& grid, std::span<const std::uint64_t> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](std::uint64_t value) { return point_on(grid, value).has_value(); });
+}
+
+std::optional<Grid> find_grid(std::span<const std::uint64_t> values) {
+  constexpr std::size_t kFewest = 4;  // of fewer the grid would cost more than it saves
+  constexpr std::uint64_t kSmallest = 1 << 16;
+  if (values.size() < kFewest || *std::max_element(values.begin(), values.end()) < kSmallest) return std::nullopt;
+  std::uint64_t all_bits = 0;
+  for (const std::uint64_t value : values) all_bits |= value;
+  const Grid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
+  if (binary.multiplier >= 16 && all_on(binary, values)) return binary;
+  for (const std::uint64_t unit : kPowercapUnits) {
+    const Grid grid{unit, kPowercapDivisor};
+    if (all_on(grid, values)) return grid;
+  }
+  return std::nullopt;
+}
+
+struct Guess {
+  bool steps = false;
+  std::uint64_t base = 0;
+  std::uint64_t slope = 0;
+};
+
+std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::uint64_t> values) {
+  std::vector<std::uint64_t> codes;
+  codes.reserve(values.size());
+  std::uint64_t expected = guess.base;
+  for (const std::uint64_t value : values) {
+    codes.push_back(zigzag(value - expected));
+    expected = (guess.steps ? value : expected) + guess.slope;
+  }
+  return codes;
+}
+
+std::uint64_t signed_median(std::vector<std::uint64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end(), [](std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b);
+  });
+  return *middle;
+}
+
+// A line of that slope through the middle of the values.
+Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
+  std::vector<std::uint64_t> heights;
+  heights.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) heights.push_back(values[i] - slope * i);
+  return {false, signed_median(std::move(heights)), slope};
+}
+
+std::vector<Guess> guesses_for(std::span<const std::uint64_t> values) {
+  if (values.size() == 1) return {{false, values.front(), 0}};
+  std::vector<std::uint64_t> steps;
+  for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
+  const std::uint64_t usual_step = signed_median(std::move(steps));
+  const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
+  const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
+  return {line_with(0, values), line_with(usual_step, values), line_with(mean_step, values),
+          Guess{true, values.front(), 0}, Guess{true, values.front(), usual_step}};
+}
+
+void put_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<Grid>& grid) {
+  Guess best;
+  RiceChoice best_rice{0, std::numeric_limits<std::uint64_t>::max()};
+  std::vector<std::uint64_t> best_codes;
+  for (const Guess& guess : guesses_for(points)) {
+    std::vector<std::uint64_t> codes = residuals(guess, points);
+    const RiceChoice rice = choose_rice(codes);
+    if (rice.bits >= best_rice.bits) continue;
+    best = guess;
+    best_rice = rice;
+    best_codes = std::move(codes);
+  }
+  out.u8(static_cast<std::uint8_t>(best_rice.k | (best.steps ? kSteps : 0) | (grid ? kGrid : 0)));
+  if (grid) {
+    out.varint(grid->multiplier);
+    out.varint(grid->divisor);
+  }
+  out.varint(zigzag(best.base));
+  out.varint(zigzag(best.slope));
+  out.raw(rice_encode(best_codes, best_rice.k));
+}
+
+Grid take_grid(WireReader& in) {
+  const Grid grid{in.varint(), in.varint()};
+  if (grid.multiplier == 0 || grid.divisor == 0) in.fail();
+  return grid;
+}
+
+void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& values) {
+  for (std::uint64_t& value : values) {
+    if (value > kLargestProduct / grid.multiplier) return in.fail();
+    value = value * grid.multiplier / grid.divisor;
+  }
+}
+
+}  // namespace
+
+void put_column(WireWriter& out, std::span<const std::uint64_t> values) {
+  if (values.empty()) return;
+  const std::optional<Grid> grid = find_grid(values);
+  if (!grid) return put_points(out, values, grid);
+  std::vector<std::uint64_t> points;
+  points.reserve(values.size());
+  for (const std::uint64_t value : values) points.push_back(*point_on(*grid, value));
+  put_points(out, points, grid);
+}
+
+std::vector<std::uint64_t> take_column(WireReader& in, std::size_t count) {
+  if (count == 0) return {};
+  const std::uint8_t head = in.u8();
+  const Grid grid = (head & kGrid) != 0 ? take_grid(in) : Grid{};
+  const std::uint64_t base = unzigzag(in.varint());
+  const std::uint64_t slope = unzigzag(in.varint());
+  if (!in.ok()) return {};
+  std::optional<RiceDecoded> decoded = rice_decode(in.rest(), count, head & kMaskK);
+  if (!decoded) {
+    in.fail();
+    return {};
+  }
+  in.bytes(decoded->bytes);
+  std::uint64_t expected = base;
+  for (std::uint64_t& value : decoded->values) {
+    value = expected + unzigzag(value);
+    expected = ((head & kSteps) != 0 ? value : expected) + slope;
+  }
+  if ((head & kGrid) != 0) leave_grid(in, grid, decoded->values);
+  return std::move(decoded->values);
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/damage_log.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace joulemap::recording {
+namespace {
+constexpr std::uint64_t kMostTold = 8;
+
+// What is damaged cannot be trusted to have sensible times either: differences must not overflow.
+double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
+  return (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / static_cast<double>(kNanosecondsPerSecond);
+}
+}  // namespace
+
+void DamageLog::begin_file(std::string_view name) {
+  name_ = name;
+  open_.reset();
+  seen_.reset();
+}
+
+void DamageLog::add(const Damage& damage) {
+  if (open_) report("");
+  open_ = damage;
+  ++places_;
+  bytes_ += damage.bytes;
+}
+
+void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::int64_t first_ns,
+                            std::int64_t last_ns) {
+  if (open_) {
+    const double first_s = seconds_between(started_ns, first_ns);
+    if (seen_ && seen_->source == source) {
+      const double last_s = seconds_between(started_ns, seen_->last_ns);
+      report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after its start", last_s, first_s));
+    } else {
+      report(fmt::format("; samples before {:.3f} s after its start may be missing", first_s));
+    }
+  }
+  seen_ = Seen{source, last_ns};
+}
+
+void DamageLog::end_file() {
+  if (!open_) return;
+  report(open_->at_end ? "; it was cut off while it was written, and what came after that is missing" : "");
+}
+
+void DamageLog::report(const std::string& missing_time) {
+  if (told_.list().size() >= kMostTold) {
+    ++untold_places_;
+    untold_bytes_ += open_->bytes;
+  } else {
+    const std::string code = open_->at_end ? "recording_cut" : "recording_damaged";
+    const std::string what = open_->at_end ? "the last" : "damage:";
+    told_.add({code,
+               1,
+               fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, open_->bytes, open_->offset,
+                           missing_time),
+               {}});
+  }
+  open_.reset();
+}
+
+Diagnostics DamageLog::diagnostics() const {
+  Diagnostics all = told_;
+  if (untold_places_ > 0) {
+    all.add({"recording_damaged",
+             untold_places_,
+             fmt::format("{} more places with {} bytes are damaged", untold_places_, untold_bytes_),
+             {}});
+  }
+  return all;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/part_folder.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::recording {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string new_recording_id() {
+  std::array<unsigned char, 16> bytes{};
+  const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+  JOULEMAP_CHECK(got == static_cast<ssize_t>(bytes.size()), "the kernel has always 16 random bytes");
+  std::string id;
+  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+Status move_aside(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::remove_all(to, error);
+  fs::rename(from, to, error);
+  if (error) return Error{ErrorCode::io, fmt::format("move {} to {}: {}", from, to, error.message()), "choose another -o"};
+  return Done{};
+}
+
+}  // namespace
+
+RecordingSource describe_this_process(std::string recording_id, std::string role) {
+  RecordingSource source;
+  source.recording_id = std::move(recording_id);
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) source.host = name.data();
+  if (const Result<std::string> boot = read_small_file("/proc/sys/kernel/random/boot_id")) {
+    source.boot_id = std::string(trim(*boot));
+  }
+  source.pid = ::getpid();
+  source.started_ns = monotonic_ns();
+  source.role = std::move(role);
+  source.version = JOULEMAP_VERSION;
+  return source;
+}
+
+Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command) {
+  std::error_code error;
+  PartFolder folder;
+  folder.file_ = file;
+  folder.path_ = fs::absolute(recording_folder(file), error).string();
+  if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
+  folder.recording_id_ = new_recording_id();
+  folder.command_ = std::move(command);
+  if (fs::is_directory(file, error)) {
+    return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};
+  }
+  if (fs::exists(folder.path_, error)) {
+    if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved) return std::move(moved).error();
+  }
+  if (!fs::create_directory(folder.path_, error)) {
+    return Error{error == std::errc::permission_denied ? ErrorCode::permission : ErrorCode::io,
+                 fmt::format("create {}: {}", folder.path_, error.message()), "choose another place with -o"};
+  }
+  // Only what is a file of its own: -o may name a device.
+  if (fs::is_regular_file(file, error)) {
+    if (Status moved = move_aside(file, file + ".old"); !moved) {
+      folder.remove();
+      return std::move(moved).error();
+    }
+    folder.moved_from_ = file + ".old";
+  }
+  return folder;
+}
+
+std::vector<std::string> PartFolder::environment() const {
+  return {fmt::format("{}={}", kFolderVariable, path_), fmt::format("{}={}", kIdVariable, recording_id_)};
+}
+
+Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
+  RecordingSource source = describe_this_process(recording_id_, role);
+  source.command = command_;
+  Result<std::optional<SamplerLock>> lock = SamplerLock::try_take(path_, source.boot_id);
+  if (!lock) return std::move(lock).error();
+  lock_ = std::move(*lock);
+  const std::string part = recording_part_path(path_, source);
+  return RecordingWriter::create(part, std::move(source));
+}
+
+Result<JoinSummary> PartFolder::join() const { return join_parts(path_, file_); }
+
+void PartFolder::remove() const {
+  std::error_code error;
+  fs::remove_all(path_, error);
+  if (!moved_from_.empty()) fs::rename(moved_from_, file_, error);
+}
+
+}  // namespace joulemap::recording

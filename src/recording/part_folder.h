@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PartFolder: the folder F.d of a recording F while it is being made. Who owns it is the recorder: it makes the folder, tells
+// the command's processes of it through their environment, and joins what lies in it at the end. Main thread.
+//
+// An older recording F becomes F.old, as perf does it, and older parts F.old.d; nothing else is ever overwritten.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/recorded.h"
+#include "recording/recording_parts.h"
+#include "recording/recording_writer.h"
+#include "recording/sampler_lock.h"
+
+namespace joulemap::recording {
+
+// What a process finds in its environment when it is being recorded.
+inline constexpr std::string_view kFolderVariable = "JOULEMAP_RECORDING";
+inline constexpr std::string_view kIdVariable = "JOULEMAP_RECORDING_ID";
+
+// This process as the source of a part: host, boot, process, moment.
+RecordingSource describe_this_process(std::string recording_id, std::string role);
+
+class PartFolder {
+ public:
+  static Result<PartFolder> create(const std::string& file, std::vector<std::string> command);
+
+  const std::string& file() const { return file_; }
+  const std::string& path() const { return path_; }
+  // "NAME=value" for the command's processes.
+  std::vector<std::string> environment() const;
+
+  // The recorder's own part, and the lock that makes it the one sampler of this machine.
+  Result<RecordingWriter> open_part(const std::string& role);
+
+  Result<JoinSummary> join() const;
+  // When the command could not be started: as if nothing had happened.
+  void remove() const;
+
+ private:
+  PartFolder() = default;
+
+  std::string file_;
+  std::string path_;
+  std::string recording_id_;
+  std::vector<std::string> command_;
+  std::string moved_from_;  // the older recording, where it lies now
+  std::optional<SamplerLock> lock_;
+};
+
+}  // namespace joulemap::recording

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/recording_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "recording/sample_codec.h"
+
+namespace joulemap::recording {
+namespace {
+
+// Of all definitions of sources together, decompressed: they are what stays in memory.
+constexpr std::uint64_t kMostDefinitionBytes = std::uint64_t{32} << 20;
+constexpr std::size_t kMostUnendedTold = 8;
+
+}  // namespace
+
+Status check_readable(const ChunkHeader& header, std::string_view name) {
+  if (header.major != kFormatMajor) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("{} was written in version {}.{} of the recording format; this joulemap ({}) reads {}.x",
+                             name, header.major, header.minor, JOULEMAP_VERSION, kFormatMajor),
+                 "update joulemap to the version that wrote it, or a later one"};
+  }
+  if (header.required && !is_known(header.type)) {
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("{} was written in version {}.{} of the recording format and holds a part (type {}) that must be "
+                    "understood; this joulemap ({}) knows {}.{}",
+                    name, header.major, header.minor, header.type, JOULEMAP_VERSION, kFormatMajor, kFormatMinor),
+        "update joulemap to the version that wrote it, or a later one"};
+  }
+  return Done{};
+}
+
+SourceIdentity identity_of(const RecordingSource& source) {
+  return {source.recording_id, source.boot_id, source.pid, source.started_ns};
+}
+
+Error not_a_recording(std::string_view name, std::uint64_t size) {
+  if (size == 0) {
+    return {ErrorCode::malformed, fmt::format("{} is empty: its process ended before it had written anything", name),
+            "record again"};
+  }
+  return {ErrorCode::malformed, fmt::format("{} is no joulemap recording, or nothing of it is whole", name),
+          "give a .joule file that joulemap record has made"};
+}
+
+Error description_lost(std::string_view name) {
+  return {ErrorCode::malformed, fmt::format("{}: the description of what was measured is lost", name), "record again"};
+}
+
+Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
+  return {ErrorCode::usage,
+          fmt::format("{} and {} are different recordings (ids {} and {})", a, b, quoted(a_id), quoted(b_id)),
+          "name only files of one recording; to compare two, name them one at a time"};
+}
+
+Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
+  bytes_ = &bytes;
+  name_ = name;
+  places_.clear();
+  here_.clear();
+  looked_ahead_ = false;
+  const std::uint64_t chunks_before = summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated;
+  damage_.begin_file(name);
+  ChunkScanner scanner(bytes);
+  while (true) {
+    Result<std::optional<ScannedChunk>> chunk = scanner.next();
+    if (!chunk) return std::move(chunk).error();
+    if (!*chunk) break;
+    if (scanner.damage()) damage_.add(*scanner.damage());
+    position_ = scanner.position();
+    const Status read = read_chunk(**chunk);
+    if (!read) return read;
+  }
+  if (summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated == chunks_before) {
+    return not_a_recording(name, bytes.size());
+  }
+  if (scanner.damage()) damage_.add(*scanner.damage());
+  damage_.end_file();
+  summary_.bytes += bytes.size();
+  earlier_.merge(here_);
+  if (!places_.empty()) return Done{};
+  return description_lost(name);
+}
+
+Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
+  const ChunkHeader header = chunk.header;
+  const Status readable = check_readable(header, name_);
+  if (!readable) return readable;
+  summary_.major = std::max<int>(summary_.major, header.major);
+  summary_.minor = std::max<int>(summary_.minor, header.minor);
+  if (!is_known(header.type)) {
+    ++summary_.chunks_skipped;
+    return Done{};
+  }
+  if (header.is(ChunkType::source)) return read_definition(chunk);
+  // Taken first: looking ahead reads other bytes.
+  const std::optional<std::string> payload = payload_of(header, chunk.stored);
+  if (!header.is(ChunkType::notes) && !places_.contains(header.source) && !looked_ahead_) {
+    const Status looked = look_ahead();
+    if (!looked) return looked;
+  }
+  const auto place = places_.find(header.source);
+  const bool is_repeated = place != places_.end() && !place->second;
+  if (is_repeated) {
+    ++summary_.chunks_repeated;
+    return Done{};
+  }
+  ++summary_.chunks_read;
+  bool understood = payload.has_value();
+  if (understood && header.is(ChunkType::notes)) {
+    understood = read_notes(*payload);
+  } else if (understood && place == places_.end()) {
+    ++orphaned_chunks_;
+  } else if (understood) {
+    understood = read_payload(header, *payload, *place->second);
+  }
+  if (!understood) damage_.add({position_, kChunkHeaderSize + header.stored_size, false});
+  return Done{};
+}
+
+Status RecordingDecoder::read_definition(const ScannedChunk& chunk) {
+  if (places_.contains(chunk.header.source)) {
+    ++summary_.chunks_repeated;
+    return Done{};
+  }
+  ++summary_.chunks_read;
+  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
+  if (!decoded) {
+    damage_.add({position_, kChunkHeaderSize + chunk.header.stored_size, false});
+    return Done{};
+  }
+  definition_bytes_ += payload->size();
+  return define(chunk.header.source, std::move(*decoded));
+}
+
+Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
+  const SourceIdentity identity = identity_of(decoded.source);
+  if (earlier_.contains(identity)) {
+    places_[number] = std::nullopt;
+    return Done{};
+  }
+  if (sources_.empty()) {
+    summary_.recording_id = decoded.source.recording_id;
+    first_name_ = name_;
+  } else if (decoded.source.recording_id != summary_.recording_id) {
+    return different_recordings(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
+  }
+  if (definition_bytes_ > kMostDefinitionBytes || sources_.size() >= kMostSources) {
+    return Error{
+        ErrorCode::malformed, fmt::format("{} describes more processes and channels than can be read", name_), {}};
+  }
+  here_.insert(identity);
+  const auto source = static_cast<std::uint32_t>(sources_.size());
+  places_[number] = source;
+  const std::uint32_t first_channel = gate_.add_source(decoded.source, decoded.channels);
+  std::vector<Channel> known;
+  for (std::optional<Channel>& channel : decoded.channels) {
+    if (channel) known.push_back(std::move(*channel));
+  }
+  visitor_->on_source(source, decoded.source);
+  visitor_->on_channels(source, first_channel, known);
+  sources_.push_back({std::move(decoded.source), false});
+  return Done{};
+}
+
+// The definition of a source was damaged; it is written again later in the file. At most once a file, and all that are found
+// are taken, so that a hostile file cannot have it read again and again.
+Status RecordingDecoder::look_ahead() {
+  looked_ahead_ = true;
+  ChunkScanner scanner(*bytes_);
+  while (true) {
+    Result<std::optional<ScannedChunk>> chunk = scanner.next();
+    if (!chunk) return std::move(chunk).error();
+    if (!*chunk) return Done{};
+    const ChunkHeader& header = (*chunk)->header;
+    const Status readable = check_readable(header, name_);
+    if (!readable) return readable;
+    if (!header.is(ChunkType::source) || places_.contains(header.source)) continue;
+    const std::optional<std::string> payload = payload_of(header, (*chunk)->stored);
+    std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
+    if (!decoded) continue;  // counted when the reader gets there
+    definition_bytes_ += payload->size();
+    const Status defined = define(header.source, std::move(*decoded));
+    if (!defined) return defined;
+  }
+}
+
+bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view payload, std::uint32_t source) {
+  if (header.is(ChunkType::samples)) return read_samples(payload, source);
+  if (header.is(ChunkType::events)) return read_events(payload, source);
+  if (header.is(ChunkType::facts)) return read_facts(payload, source);
+  return read_end(payload, source);
+}
+
+bool RecordingDecoder::read_samples(std::string_view payload, std::uint32_t source) {
+  std::optional<SampleBatch> batch = decode_samples(payload);
+  if (!batch) return false;
+  for (const ClockPair& pair : batch->clocks) visitor_->on_clock(source, pair);
+  if (!batch->samples.empty()) {
+    const auto [first, last] =
+        std::minmax_element(batch->samples.begin(), batch->samples.end(),
+                            [](const Sample& a, const Sample& b) { return a.reading.before_ns < b.reading.before_ns; });
+    damage_.add_samples(source, sources_[source].source.started_ns, first->reading.before_ns, last->reading.before_ns);
+  }
+  gate_.filter(source, batch->samples);
+  summary_.samples += batch->samples.size();
+  if (!batch->samples.empty()) visitor_->on_samples(source, batch->samples);
+  return true;
+}
+
+bool RecordingDecoder::read_events(std::string_view payload, std::uint32_t source) {
+  const std::optional<EventBatch> batch = decode_events(payload);
+  if (!batch) return false;
+  for (const Mark& mark : batch->marks) visitor_->on_mark(source, mark);
+  for (const Metric& metric : batch->metrics) visitor_->on_metric(source, metric);
+  unknown_marks_ += batch->unknown_marks;
+  return true;
+}
+
+bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source) {
+  const std::optional<FactBatch> batch = decode_facts(payload);
+  if (!batch) return false;
+  for (const EnvironmentFact& fact : batch->environment) visitor_->on_fact(source, fact);
+  for (const ChannelCalibration& calibration : batch->calibrations) visitor_->on_calibration(source, calibration);
+  return true;
+}
+
+bool RecordingDecoder::read_end(std::string_view payload, std::uint32_t source) {
+  const std::optional<RecordingEnd> end = decode_end(payload);
+  if (!end) return false;
+  sources_[source].ended = true;
+  visitor_->on_end(source, *end);
+  return true;
+}
+
+bool RecordingDecoder::read_notes(std::string_view payload) {
+  const std::optional<Diagnostics> notes = decode_notes(payload);
+  if (!notes) return false;
+  constexpr std::size_t kMostTold = 1000;
+  if (summary_.diagnostics.list().size() < kMostTold) summary_.diagnostics.add_all(*notes);
+  return true;
+}
+
+void RecordingDecoder::describe_unended() {
+  std::uint64_t unended = 0;
+  for (const SourceState& state : sources_) {
+    if (state.ended || ++unended > kMostUnendedTold) continue;
+    add_diagnostic({"recording_not_ended",
+                    1,
+                    fmt::format("process {} on {} stopped writing before it had ended", state.source.pid,
+                                quoted(state.source.host)),
+                    {}});
+  }
+  if (unended > kMostUnendedTold) {
+    const std::uint64_t more = unended - kMostUnendedTold;
+    add_diagnostic({"recording_not_ended",
+                    more,
+                    fmt::format("{} more processes stopped writing before they had ended", more),
+                    {}});
+  }
+  summary_.ended = unended == 0 && !sources_.empty();
+}
+
+RecordingSummary RecordingDecoder::finish() {
+  summary_.sources = sources_.size();
+  summary_.damaged_places = damage_.places();
+  summary_.damaged_bytes = damage_.bytes();
+  summary_.diagnostics.add_all(damage_.diagnostics());
+  summary_.diagnostics.add_all(gate_.diagnostics());
+  if (summary_.chunks_skipped > 0) {
+    add_diagnostic({"chunks_skipped", summary_.chunks_skipped, "parts that only a newer joulemap knows were left out",
+                    "update joulemap to see them"});
+  }
+  if (unknown_marks_ > 0) {
+    add_diagnostic(
+        {"unknown_marks", unknown_marks_, "marks that only a newer joulemap knows were left out", "update joulemap"});
+  }
+  if (orphaned_chunks_ > 0) {
+    add_diagnostic(
+        {"recording_source_lost", orphaned_chunks_, "parts of a process whose description is lost were left out", {}});
+  }
+  describe_unended();
+  return std::move(summary_);
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordingDecoder: what read_recording() does, with its state: files one after another, chunk by chunk, to the visitor. Rules in
+// recording_reader.h. Also tells a join which chunk is what, so that both agree. Owner: one call of read_recording(); one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "recording/chunk_scanner.h"
+#include "recording/damage_log.h"
+#include "recording/record_codec.h"
+#include "recording/recording_reader.h"
+#include "recording/sample_gate.h"
+
+namespace joulemap::recording {
+
+// An error when this version must not read on: a newer major version, or a type that has to be understood and is not.
+Status check_readable(const ChunkHeader& header, std::string_view name);
+
+// What makes a source the same one in two files.
+using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
+SourceIdentity identity_of(const RecordingSource& source);
+
+// Why a file in which no chunk is whole is no recording.
+Error not_a_recording(std::string_view name, std::uint64_t size);
+// And why one is not in which no source says what it is.
+Error description_lost(std::string_view name);
+
+// The error of two files that do not belong together.
+Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id);
+
+class RecordingDecoder {
+ public:
+  explicit RecordingDecoder(RecordingVisitor& visitor) : visitor_(&visitor) {}
+
+  Status read(ByteSource& bytes, std::string_view name);
+  void add_diagnostic(Diagnostic diagnostic) { summary_.diagnostics.add(std::move(diagnostic)); }
+  RecordingSummary finish();
+
+ private:
+  // A source of the present file: its number among all, or nothing when an earlier file held it already.
+  using Place = std::optional<std::uint32_t>;
+  struct SourceState {
+    RecordingSource source;
+    bool ended = false;
+  };
+
+  Status read_chunk(const ScannedChunk& chunk);
+  Status read_definition(const ScannedChunk& chunk);
+  Status define(std::uint16_t number, DecodedSource decoded);
+  Status look_ahead();
+  bool read_payload(const ChunkHeader& header, std::string_view payload, std::uint32_t source);
+  bool read_samples(std::string_view payload, std::uint32_t source);
+  bool read_events(std::string_view payload, std::uint32_t source);
+  bool read_facts(std::string_view payload, std::uint32_t source);
+  bool read_end(std::string_view payload, std::uint32_t source);
+  bool read_notes(std::string_view payload);
+  void describe_unended();
+
+  RecordingVisitor* visitor_;
+  RecordingSummary summary_;
+  DamageLog damage_;
+  SampleGate gate_;
+  std::vector<SourceState> sources_;
+  std::set<SourceIdentity> earlier_;  // of files read before this one
+  std::uint64_t definition_bytes_ = 0;
+  std::uint64_t unknown_marks_ = 0;
+  std::uint64_t orphaned_chunks_ = 0;
+
+  // Of the present file.
+  ByteSource* bytes_ = nullptr;
+  std::string name_;
+  std::string first_name_;
+  std::map<std::uint16_t, Place> places_;
+  std::set<SourceIdentity> here_;
+  bool looked_ahead_ = false;
+  std::uint64_t position_ = 0;  // of the chunk that is being read
+};
+
+}  // namespace joulemap::recording

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "recording/chunk_file.h"
+#include "recording/damage_log.h"
+#include "recording/part_list.h"
+#include "recording/recording_decoder.h"
+#include "recording/recording_parts.h"
+#include "recording/sample_codec.h"
+#include "recording/sampler_lock.h"
+
+namespace joulemap::recording {
+namespace {
+
+// A second of samples is written at a time, so that a crash costs no more; packed again by the handful they are smaller.
+// The price: a damaged byte of the joined file costs this much of one process.
+constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
+
+class Joiner {
+ public:
+  explicit Joiner(ChunkFile& out) : out_(&out) {}
+
+  Status add_file(const std::string& path);
+  Status finish(Diagnostics& diagnostics);
+
+ private:
+  Status add_chunk(const ScannedChunk& chunk, std::uint64_t position);
+  Status add_definition(const ScannedChunk& chunk, std::uint64_t position);
+  Result<std::optional<std::uint16_t>> place_of(std::uint16_t number);
+  Result<std::uint16_t> new_number();
+  Status add_samples(std::uint16_t source, const SampleBatch& batch);
+  Status write_samples();
+
+  ChunkFile* out_;
+  DamageLog damage_;
+  std::set<SourceIdentity> earlier_;
+  std::set<SourceIdentity> here_;
+  std::size_t numbers_used_ = 0;
+  std::string recording_id_;
+  std::string first_path_;  // the file that id is from; empty while none has said
+
+  // Of the present file.
+  std::string path_;
+  std::map<std::uint16_t, std::optional<std::uint16_t>> places_;  // nothing: an earlier file held that source
+
+  SampleBatch pending_;
+  std::uint16_t pending_source_ = 0;
+};
+
+Status Joiner::add_file(const std::string& path) {
+  Result<FileSource> file = FileSource::open(path);
+  if (!file) return std::move(file).error();
+  path_ = path;
+  places_.clear();
+  damage_.begin_file(path);
+  ChunkScanner scanner(*file);
+  bool any_whole = false;
+  while (true) {
+    Result<std::optional<ScannedChunk>> chunk = scanner.next();
+    if (!chunk) return std::move(chunk).error();
+    if (!*chunk) break;
+    any_whole = true;
+    if (scanner.damage()) damage_.add(*scanner.damage());
+    const Status added = add_chunk(**chunk, scanner.position());
+    if (!added) return added;
+  }
+  if (!any_whole) return not_a_recording(path, file->size());
+  if (scanner.damage()) damage_.add(*scanner.damage());
+  damage_.end_file();
+  earlier_.merge(here_);
+  here_.clear();
+  return write_samples();
+}
+
+Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
+  const Status readable = check_readable(chunk.header, path_);
+  if (!readable) return readable;
+  if (chunk.header.is(ChunkType::source)) return add_definition(chunk, position);
+  Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
+  if (!place) return std::move(place).error();
+  if (!*place) return Done{};
+  if (!chunk.header.is(ChunkType::samples)) return out_->append(with_source(chunk.header, **place, chunk.stored));
+  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
+  if (batch) return add_samples(**place, *batch);
+  damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
+  return Done{};
+}
+
+Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position) {
+  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  const std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
+  if (!decoded) {
+    damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
+    return Done{};
+  }
+  if (first_path_.empty()) {
+    recording_id_ = decoded->source.recording_id;
+    first_path_ = path_;
+  } else if (decoded->source.recording_id != recording_id_) {
+    return different_recordings(first_path_, recording_id_, path_, decoded->source.recording_id);
+  }
+  const SourceIdentity identity = identity_of(decoded->source);
+  if (earlier_.contains(identity)) places_.try_emplace(chunk.header.source, std::nullopt);
+  Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
+  if (!place) return std::move(place).error();
+  if (!*place) return Done{};
+  here_.insert(identity);
+  return out_->append(with_source(chunk.header, **place, chunk.stored));
+}
+
+Result<std::optional<std::uint16_t>> Joiner::place_of(std::uint16_t number) {
+  const auto known = places_.find(number);
+  if (known != places_.end()) return known->second;
+  Result<std::uint16_t> fresh = new_number();
+  if (!fresh) return std::move(fresh).error();
+  places_[number] = *fresh;
+  return std::optional(*fresh);
+}
+
+Result<std::uint16_t> Joiner::new_number() {
+  if (numbers_used_ >= kMostSources) {
+    return Error{ErrorCode::unsupported, fmt::format("more than {} processes in one recording", kMostSources),
+                 "record a part of the processes"};
+  }
+  return static_cast<std::uint16_t>(numbers_used_++);
+}
+
+Status Joiner::add_samples(std::uint16_t source, const SampleBatch& batch) {
+  const auto first_ns = [](const SampleBatch& some) { return some.samples.front().reading.before_ns; };
+  const bool fits = pending_.samples.size() + batch.samples.size() <= kMostSamplesPerChunk &&
+                    pending_.clocks.size() + batch.clocks.size() <= kMostClocksPerChunk;
+  const bool is_long =
+      !pending_.samples.empty() && !batch.samples.empty() &&
+      static_cast<double>(first_ns(batch)) - static_cast<double>(first_ns(pending_)) >= kJoinedChunk_ns;
+  if (source != pending_source_ || batch.time_shift != pending_.time_shift || !fits || is_long) {
+    const Status written = write_samples();
+    if (!written) return written;
+  }
+  pending_source_ = source;
+  pending_.time_shift = batch.time_shift;
+  pending_.samples.insert(pending_.samples.end(), batch.samples.begin(), batch.samples.end());
+  pending_.clocks.insert(pending_.clocks.end(), batch.clocks.begin(), batch.clocks.end());
+  return Done{};
+}
+
+Status Joiner::write_samples() {
+  if (pending_.empty()) return Done{};
+  const std::string payload = encode_samples(pending_);
+  pending_.samples.clear();
+  pending_.clocks.clear();
+  return out_->append(make_chunk(ChunkType::samples, pending_source_, payload));
+}
+
+Status Joiner::finish(Diagnostics& diagnostics) {
+  diagnostics.add_all(damage_.diagnostics());
+  if (!diagnostics.empty()) {
+    const Status noted = out_->append(make_chunk(ChunkType::notes, 0, encode_notes(diagnostics)));
+    if (!noted) return noted;
+  }
+  return out_->sync();
+}
+
+struct JoinInputs {
+  std::vector<std::string> files;     // to copy, in order
+  std::vector<std::string> finished;  // parts that are nobody's any more
+};
+
+Result<JoinInputs> find_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
+  Result<std::vector<std::string>> parts = list_parts(folder);
+  if (!parts) return std::move(parts).error();
+  JoinInputs inputs;
+  std::optional<std::string> id;
+  for (const std::string& part : *parts) {
+    if (is_being_written(part)) {
+      ++summary.parts_left;
+      summary.diagnostics.add(
+          {"recording_part_open", 1,
+           fmt::format("{} is still being written by its process; it stays beside the recording", part),
+           "reports read both; once the process has ended, join again"});
+      continue;
+    }
+    inputs.finished.push_back(part);
+    const Result<std::string> part_id = recording_id_of(part);
+    if (part_id && !id) id = *part_id;
+  }
+  const Result<std::string> old_id = recording_id_of(path);
+  if (old_id && id && *old_id == *id) inputs.files.push_back(path);
+  inputs.files.insert(inputs.files.end(), inputs.finished.begin(), inputs.finished.end());
+  return inputs;
+}
+
+Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& temporary, JoinSummary& summary) {
+  Result<ChunkFile> out = ChunkFile::create(temporary);
+  if (!out) return std::move(out).error();
+  Joiner joiner(*out);
+  std::optional<Error> first_unreadable;
+  std::size_t readable = 0;
+  for (const std::string& file : inputs.files) {
+    Status added = joiner.add_file(file);
+    if (added) {
+      ++readable;
+    } else if (added.error().code == ErrorCode::malformed) {
+      summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
+      if (!first_unreadable) first_unreadable = added.error();
+    } else {
+      return std::move(added).error();
+    }
+  }
+  if (readable == 0 && first_unreadable) return *first_unreadable;
+  const Status finished = joiner.finish(summary.diagnostics);
+  if (!finished) return finished.error();
+  return out->size();
+}
+
+// What is left of the folder after all of it was copied. Files that are not ours keep it alive.
+void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
+  for (const std::string& part : inputs.finished) ::unlink(part.c_str());
+  if (summary.parts_left > 0) return;
+  if (const Result<std::vector<std::string>> locks = list_files(folder, kSamplerLockSuffix)) {
+    for (const std::string& lock : *locks) ::unlink(lock.c_str());
+  }
+  if (::rmdir(folder.c_str()) != 0) {
+    summary.diagnostics.add({"recording_folder_left", 1, system_error("remove", folder, errno).message,
+                             fmt::format("look into it and remove it: rm -r {}", folder)});
+  }
+}
+
+}  // namespace
+
+Result<JoinSummary> join_parts(const std::string& folder, const std::string& path) {
+  JoinSummary summary;
+  Result<JoinInputs> inputs = find_inputs(folder, path, summary);
+  if (!inputs) return std::move(inputs).error();
+  if (inputs->finished.empty()) {
+    return Error{ErrorCode::not_found, fmt::format("{} holds no part of a recording that could be joined", folder),
+                 "wait until the recorded processes have ended"};
+  }
+  const std::string temporary = path + ".tmp";
+  if (is_being_written(temporary)) {
+    return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),
+                 "wait until it is done"};
+  }
+  ::unlink(temporary.c_str());
+  Result<std::uint64_t> size = write_joined(*inputs, temporary, summary);
+  if (size && ::rename(temporary.c_str(), path.c_str()) != 0) size = system_error("rename to", path, errno);
+  if (!size) {
+    ::unlink(temporary.c_str());
+    return std::move(size).error().with_context("joining " + folder);
+  }
+  summary.bytes = *size;
+  summary.parts = inputs->finished.size();
+  remove_parts(folder, *inputs, summary);
+  return summary;
+}
+
+}  // namespace joulemap::recording

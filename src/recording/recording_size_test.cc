@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many bytes a sample takes, on streams as real sensors make them. The figures of docs/recording-format.md are printed here.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "base/clock.h"
+#include "recording/recording_parts.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::int64_t kRun_ns = 120 * kNanosecondsPerSecond;
+
+using Random = std::mt19937_64;
+
+std::int64_t uniform(Random& random, std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+}
+double normal(Random& random, double mean, double deviation) {
+  return std::normal_distribution<double>(mean, deviation)(random);
+}
+
+// Counters of several zones, read one after another by one thread that wakes 50 to 100 us late.
+std::vector<Sample> rapl(Random& random, std::uint32_t first_channel, std::uint32_t zones, double watts) {
+  std::vector<Sample> samples;
+  std::vector<double> quanta(zones, 1e8);
+  for (std::int64_t deadline_ns = 0; deadline_ns < kRun_ns; deadline_ns += 50 * kNanosecondsPerMillisecond) {
+    std::int64_t now_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
+    for (std::uint32_t zone = 0; zone < zones; ++zone) {
+      quanta[zone] += std::max(0.0, normal(random, watts, 0.05 * watts)) * 0.05 / 61.035e-6;
+      const auto raw = static_cast<std::uint64_t>(quanta[zone]) * 61035 / 1000;  // as Linux makes microjoules
+      const std::int64_t after_ns = now_ns + uniform(random, 900, 2600);
+      samples.push_back({first_channel + zone, {raw, now_ns, after_ns, ReadCode::ok}});
+      now_ns = after_ns + uniform(random, 60, 140);
+    }
+  }
+  return samples;
+}
+
+// A power gauge in milliwatts that is polled every 10 ms and renewed every 100 ms.
+std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
+  std::vector<Sample> samples;
+  std::uint64_t raw = 300'000;
+  for (std::int64_t deadline_ns = 0; deadline_ns < kRun_ns; deadline_ns += 10 * kNanosecondsPerMillisecond) {
+    if (deadline_ns % (100 * kNanosecondsPerMillisecond) == 0)
+      raw = static_cast<std::uint64_t>(normal(random, 300e3, 20e3));
+    const std::int64_t before_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
+    samples.push_back({channel, {raw, before_ns, before_ns + uniform(random, 8'000, 20'000), ReadCode::ok}});
+  }
+  return samples;
+}
+
+struct Sizes {
+  double part = 0;    // bytes per sample as it is first written
+  double joined = 0;  // and in the file that stays
+};
+
+std::uint64_t size_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned time_shift) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.path();
+  const std::string part = recording_part_path(folder, recording_source());
+  {
+    RecordingWriter writer = *RecordingWriter::create(part, recording_source(), time_shift);
+    writer.set_channels(recorded_channels(channels));
+    std::int64_t next_flush_ns = samples.front().reading.before_ns + kNanosecondsPerSecond;
+    for (const Sample& sample : samples) {
+      if (sample.reading.before_ns >= next_flush_ns) {
+        writer.add(ClockPair{next_flush_ns, 1'760'000'000'000'000'000 + next_flush_ns + next_flush_ns % 1000});
+        EXPECT_TRUE(writer.flush());
+        next_flush_ns += kNanosecondsPerSecond;
+      }
+      writer.add(sample);
+    }
+    EXPECT_TRUE(writer.finish({}));
+  }
+  Sizes sizes;
+  const auto count = static_cast<double>(samples.size());
+  sizes.part = static_cast<double>(size_of(part)) / count;
+  const std::string joined = folder + ".joined";
+  EXPECT_TRUE(join_parts(folder, joined));
+  sizes.joined = static_cast<double>(size_of(joined)) / count;
+  ::unlink(joined.c_str());
+  return sizes;
+}
+
+std::vector<Sample> in_order_of_time(std::vector<Sample> samples) {
+  std::stable_sort(samples.begin(), samples.end(),
+                   [](const Sample& a, const Sample& b) { return a.reading.before_ns < b.reading.before_ns; });
+  return samples;
+}
+
+std::vector<Sample> together(std::vector<Sample> a, const std::vector<Sample>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return in_order_of_time(std::move(a));
+}
+
+struct Stream {
+  const char* name;
+  std::size_t channels;
+  std::vector<Sample> samples;
+};
+
+std::vector<Stream> streams(Random& random) {
+  return {{"1 RAPL counter", 1, rapl(random, 0, 1, 50)},
+          {"4 RAPL counters", 4, rapl(random, 0, 4, 50)},
+          {"1 NVML gauge", 1, nvml_power(random, 0)},
+          {"4 RAPL counters and an NVML gauge", 5, together(rapl(random, 0, 4, 50), nvml_power(random, 4))}};
+}
+
+TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
+  Random random(20240601);
+  for (const Stream& stream : streams(random)) {
+    const Sizes usual = record(stream.samples, stream.channels, kTimeShift);
+    const Sizes exact = record(stream.samples, stream.channels, 0);
+    fmt::print("{}: {:.2f} bytes per sample ({:.2f} before the join); with exact nanoseconds {:.2f} ({:.2f})\n",
+               stream.name, usual.joined, usual.part, exact.joined, exact.part);
+    EXPECT_LE(usual.joined, 4.0) << stream.name;
+  }
+}
+
+TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
+  Random random(20240602);
+  // Two sockets with memory, and four GPUs with a power gauge each.
+  std::vector<Sample> samples = rapl(random, 0, 4, 80);
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    const std::vector<Sample> more = nvml_power(random, 4 + gpu);
+    samples.insert(samples.end(), more.begin(), more.end());
+  }
+  const auto count = static_cast<double>(samples.size());
+  const Sizes sizes = record(in_order_of_time(std::move(samples)), 8, kTimeShift);
+  const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRun_ns;
+  fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n", three_days * count * sizes.joined / 1e6,
+             three_days * count * sizes.part / 1e6);
+  EXPECT_LE(three_days * count * sizes.part, 500e6);
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/recording_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "recording/chunk.h"
+
+namespace joulemap::recording {
+namespace {
+
+// Without its channels the samples of a recording mean nothing, so the definition of a source is written at least twice, a
+// second apart, and then now and then: the loss of any one place costs only what was there.
+constexpr unsigned kFlushesBetweenDefinitions = 256;
+constexpr unsigned kFewestDefinitions = 2;
+
+constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
+constexpr std::uint16_t kOnlySource = 0;
+
+std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
+std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
+
+// The batch that an item of about that size goes into.
+template <class Batch>
+Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std::size_t item_bytes) {
+  if (batches.empty() || last_bytes + item_bytes > kComfortablePayload) {
+    batches.emplace_back();
+    last_bytes = 0;
+  }
+  last_bytes += item_bytes;
+  return batches.back();
+}
+
+// Of the fields of a record beside its texts; generous.
+constexpr std::size_t kFixedFields = 96;
+std::size_t text_bytes(const std::string& text) { return std::min(text.size(), kLongestText); }
+
+void keep_first_error(Status& status, Status next) {
+  if (status && !next) status = std::move(next);
+}
+
+}  // namespace
+
+RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift)
+    : file_(std::move(file)), definition_{std::move(source), {}} {
+  JOULEMAP_CHECK(time_shift <= kLargestTimeShift, "times coarser than the format allows");
+  samples_.time_shift = time_shift;
+}
+
+Result<RecordingWriter> RecordingWriter::create(const std::string& path, RecordingSource source, unsigned time_shift) {
+  Result<ChunkFile> file = ChunkFile::create(path);
+  if (!file) return std::move(file).error();
+  return RecordingWriter(std::move(*file), std::move(source), time_shift);
+}
+
+void RecordingWriter::set_channels(std::span<const Channel> channels) {
+  JOULEMAP_CHECK(definition_.channels.empty() && definitions_written_ == 0,
+                 "channels are set once, before the first flush");
+  definition_.channels.assign(channels.begin(), channels.end());
+}
+
+void RecordingWriter::add(const Sample& sample) {
+  JOULEMAP_CHECK(sample.channel < definition_.channels.size(), "a sample of a channel that was not set");
+  if (sample.reading.code != ReadCode::skipped) samples_.samples.push_back(sample);
+}
+
+void RecordingWriter::add(Mark mark) {
+  const std::size_t bytes = kFixedFields + text_bytes(mark.name);
+  batch_with_room(events_, last_events_bytes_, bytes).marks.push_back(std::move(mark));
+}
+
+void RecordingWriter::add(Metric metric) {
+  const std::size_t bytes = kFixedFields + text_bytes(metric.name);
+  batch_with_room(events_, last_events_bytes_, bytes).metrics.push_back(std::move(metric));
+}
+
+void RecordingWriter::add(EnvironmentFact fact) {
+  const std::size_t bytes = kFixedFields + text_bytes(fact.name) + text_bytes(fact.value);
+  batch_with_room(facts_, last_facts_bytes_, bytes).environment.push_back(std::move(fact));
+}
+
+void RecordingWriter::add(ChannelCalibration calibration) {
+  const std::size_t bytes = kFixedFields + text_bytes(calibration.channel) + text_bytes(calibration.device) +
+                            text_bytes(calibration.driver) + text_bytes(calibration.phase_of);
+  batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
+}
+
+std::size_t RecordingWriter::pending() const {
+  std::size_t count = samples_.samples.size() + samples_.clocks.size();
+  for (const EventBatch& batch : events_) count += count_of(batch);
+  for (const FactBatch& batch : facts_) count += count_of(batch);
+  return count;
+}
+
+bool RecordingWriter::definition_is_due() const {
+  if (definitions_written_ == 0) return true;
+  if (definitions_written_ < kFewestDefinitions) return flushes_since_definition_ > 0;
+  return flushes_since_definition_ >= kFlushesBetweenDefinitions;
+}
+
+Status RecordingWriter::append(ChunkType type, const std::string& payload) {
+  Status written = file_.append(make_chunk(type, kOnlySource, payload));
+  if (!written) {
+    ++failed_writes_;
+    last_failure_ = written.error().message;
+  }
+  return written;
+}
+
+Status RecordingWriter::write_definition() {
+  Status written = append(ChunkType::source, encode_source(definition_));
+  if (written) {
+    ++definitions_written_;
+    flushes_since_definition_ = 0;
+  }
+  return written;
+}
+
+Status RecordingWriter::write_samples() {
+  Status status = Done{};
+  SampleBatch part;
+  part.time_shift = samples_.time_shift;
+  std::span<const Sample> samples = samples_.samples;
+  std::span<const ClockPair> clocks = samples_.clocks;
+  while (!samples.empty() || !clocks.empty()) {
+    const auto some_samples = samples.first(std::min(samples.size(), kMostSamplesPerChunk));
+    const auto some_clocks = clocks.first(std::min(clocks.size(), kMostClocksPerChunk));
+    part.samples.assign(some_samples.begin(), some_samples.end());
+    part.clocks.assign(some_clocks.begin(), some_clocks.end());
+    Status written = append(ChunkType::samples, encode_samples(part));
+    if (!written) {
+      lost_samples_ += some_samples.size();
+      lost_events_ += some_clocks.size();
+    }
+    keep_first_error(status, std::move(written));
+    samples = samples.subspan(some_samples.size());
+    clocks = clocks.subspan(some_clocks.size());
+  }
+  samples_.samples.clear();
+  samples_.clocks.clear();
+  return status;
+}
+
+Status RecordingWriter::write_events() {
+  Status status = Done{};
+  for (const EventBatch& batch : events_) {
+    Status written = append(ChunkType::events, encode_events(batch));
+    if (!written) lost_events_ += count_of(batch);
+    keep_first_error(status, std::move(written));
+  }
+  events_.clear();
+  return status;
+}
+
+Status RecordingWriter::write_facts() {
+  Status status = Done{};
+  for (const FactBatch& batch : facts_) {
+    Status written = append(ChunkType::facts, encode_facts(batch));
+    if (!written) lost_events_ += count_of(batch);
+    keep_first_error(status, std::move(written));
+  }
+  facts_.clear();
+  return status;
+}
+
+Status RecordingWriter::flush() {
+  Status status = Done{};
+  if (definition_is_due()) keep_first_error(status, write_definition());
+  if (pending() == 0) return status;
+  ++flushes_since_definition_;
+  keep_first_error(status, write_facts());
+  keep_first_error(status, write_samples());
+  keep_first_error(status, write_events());
+  return status;
+}
+
+Status RecordingWriter::finish(RecordingEnd end) {
+  Status status = flush();
+  if (definitions_written_ < kFewestDefinitions) keep_first_error(status, write_definition());
+  if (failed_writes_ > 0) {
+    end.lost_samples += lost_samples_;
+    end.diagnostics.add({"recording_write_failed", failed_writes_,
+                         fmt::format("{} samples and {} events could not be written ({}); their time is missing",
+                                     lost_samples_, lost_events_, last_failure_),
+                         "make room on that file system and record again"});
+  }
+  keep_first_error(status, append(ChunkType::end, encode_end(end)));
+  keep_first_error(status, file_.sync());
+  file_.unlock();
+  return status;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordingWriter: what one process has to say, written into its .joule file. Owner: the recorder or the capture of a process;
+// one thread. Times are CLOCK_MONOTONIC nanoseconds.
+//
+//   Result<RecordingWriter> writer = RecordingWriter::create(recording_part_path(folder, source), source);
+//   writer->set_channels(sampler.channels());
+//   writer->add(sample);                  // only remembers
+//   Status written = writer->flush();     // about once a second
+//   Status ended = writer->finish(end);
+//
+// What was flushed survives the death of the process. When a flush fails (a full disk), the file is cut back to its last
+// whole chunk, what could not be written is dropped and counted, and the next flush tries again: a recording with a
+// hole is worth more than none, and memory must not grow until the disk has room. finish() records what was lost.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/recorded.h"
+#include "model/sample.h"
+#include "recording/chunk.h"
+#include "recording/chunk_file.h"
+#include "recording/record_codec.h"
+#include "recording/sample_codec.h"
+
+namespace joulemap::recording {
+
+class RecordingWriter {
+ public:
+  // `time_shift`: see sample_codec.h. The file must not exist.
+  static Result<RecordingWriter> create(const std::string& path, RecordingSource source,
+                                        unsigned time_shift = kTimeShift);
+
+  // Once, before the first sample: what Sample::channel counts in.
+  void set_channels(std::span<const Channel> channels);
+
+  void add(const Sample& sample);  // one that was skipped is not recorded
+  void add(const ClockPair& pair) { samples_.clocks.push_back(pair); }
+  void add(Mark mark);
+  void add(Metric metric);
+  void add(EnvironmentFact fact);
+  void add(ChannelCalibration calibration);
+
+  // How many things wait for a flush.
+  std::size_t pending() const;
+
+  // Writes all that is pending. The first error comes back; the rest has been tried all the same.
+  Status flush();
+
+  // Flushes, says how it ended, and waits until the disk has it. Nothing may be added afterwards.
+  Status finish(RecordingEnd end);
+
+  const std::string& path() const { return file_.path(); }
+  std::uint64_t bytes_written() const { return file_.size(); }
+  std::uint64_t lost_samples() const { return lost_samples_; }
+  std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clock pairs, facts
+
+ private:
+  RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift);
+
+  bool definition_is_due() const;
+  Status write_definition();
+  Status write_samples();
+  Status write_events();
+  Status write_facts();
+  Status append(ChunkType type, const std::string& payload);
+
+  ChunkFile file_;
+  SourceDefinition definition_;
+  SampleBatch samples_;
+  std::vector<EventBatch> events_;  // each of a size that fits a chunk
+  std::vector<FactBatch> facts_;
+  std::size_t last_events_bytes_ = 0;
+  std::size_t last_facts_bytes_ = 0;
+
+  unsigned definitions_written_ = 0;
+  unsigned flushes_since_definition_ = 0;
+  std::uint64_t lost_samples_ = 0;
+  std::uint64_t lost_events_ = 0;
+  std::uint64_t failed_writes_ = 0;
+  std::string last_failure_;
+};
+
+}  // namespace joulemap::recording

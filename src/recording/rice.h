@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rice codes with an escape, packed into bytes from the lowest bit up. A value is its quotient by 2^k in unary (ones, then
+// a zero) and its k low bits; from a quotient of 16 on it is 16 ones, its width less one in 6 bits, and all its bits.
+// Near the entropy for jitter and noise, which fall off on both sides. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace joulemap::recording {
+
+inline constexpr unsigned kRiceLargestK = 63;
+
+struct RiceChoice {
+  unsigned k = 0;
+  std::uint64_t bits = 0;  // what all values take with it
+};
+RiceChoice choose_rice(std::span<const std::uint64_t> values);
+
+std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
+
+struct RiceDecoded {
+  std::vector<std::uint64_t> values;
+  std::size_t bytes = 0;  // how many were used
+};
+// Nothing when the bytes end too early.
+std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count, unsigned k);
+
+}  // namespace joulemap::recording

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SampleGate: decides which samples of a file go on to the visitor and under which channel number. Keeps order and keeps out
+// what two samplers of one machine have both recorded (rules in recording_reader.h). Owner: a reader; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/diagnostics.h"
+#include "model/recorded.h"
+#include "model/sample.h"
+
+namespace joulemap::recording {
+
+class SampleGate {
+ public:
+  // Gives the channels of a source their numbers: one for each that is known, in order. Returns the first.
+  std::uint32_t add_source(const RecordingSource& source, const std::vector<std::optional<Channel>>& channels);
+
+  // In place: keeps what may go on, with its new channel number. `source` counts in calls of add_source.
+  void filter(std::uint32_t source, std::vector<Sample>& samples);
+
+  Diagnostics diagnostics() const;
+
+ private:
+  using DeviceChannel = std::tuple<std::string, std::string, std::string, std::string>;  // boot, sensor, device, name
+  struct Span {
+    std::uint32_t source = 0;
+    std::int64_t first_ns = 0;
+    std::int64_t last_ns = 0;
+  };
+  struct Track {
+    std::uint32_t number = 0;
+    std::optional<std::int64_t> last_ns;
+    std::vector<Span>* spans = nullptr;  // of all sources that sampled this channel; owned by spans_
+  };
+  bool passes(std::uint32_t source, Track& track, std::int64_t before_ns);
+
+  std::vector<std::vector<std::optional<Track>>> tracks_;  // [source][channel in the file]
+  std::map<DeviceChannel, std::vector<Span>> spans_;
+  std::uint32_t next_number_ = 0;
+  std::uint64_t out_of_order_ = 0;
+  std::uint64_t duplicates_ = 0;
+  std::uint64_t unknown_channel_ = 0;
+};
+
+}  // namespace joulemap::recording

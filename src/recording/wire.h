@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How plain values become the bytes of a chunk's payload and back (docs/recording-format.md): little-endian base-128
+// varints, zigzag for signed numbers, IEEE doubles, texts and records with their length in front. Pure; any thread.
+//
+// WireReader never reads past its end. What is not there reads as zero and fails the reader for good: decode everything,
+// then ask ok() once, and throw away what was decoded when it says no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace joulemap::recording {
+
+constexpr std::uint64_t zigzag(std::uint64_t signed_bits) {
+  return (signed_bits << 1) ^ (std::uint64_t{0} - (signed_bits >> 63));
+}
+constexpr std::uint64_t unzigzag(std::uint64_t code) { return (code >> 1) ^ (std::uint64_t{0} - (code & 1)); }
+
+class WireWriter {
+ public:
+  void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
+  void varint(std::uint64_t value);
+  void svarint(std::int64_t value) { varint(zigzag(static_cast<std::uint64_t>(value))); }
+  void f64(double value);
+  void text(std::string_view value);
+  void raw(std::string_view bytes) { bytes_.append(bytes); }
+
+  void optional_f64(std::optional<double> value);
+  void optional_svarint(std::optional<std::int64_t> value);
+
+  const std::string& bytes() const { return bytes_; }
+  std::string take() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint8_t u8();
+  std::uint64_t varint();
+  std::int64_t svarint() { return static_cast<std::int64_t>(unzigzag(varint())); }
+  double f64();
+  bool flag();  // one byte, 0 or 1
+  std::string_view bytes(std::uint64_t size);
+  std::string text() { return std::string(bytes(varint())); }
+  // The fields of a record. Those that a newer minor version has added at its end are simply not asked for.
+  WireReader record() { return WireReader(bytes(varint())); }
+  // How many items follow. Each takes at least a byte, so more than there are bytes is damage, not a reason to allocate.
+  std::size_t count();
+
+  std::optional<double> optional_f64();
+  std::optional<std::int64_t> optional_svarint();
+
+  std::string_view rest() const { return rest_; }
+  bool ok() const { return ok_; }
+  void fail();
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace joulemap::recording

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/record_json.h"
+
+#include "formats/json_writer.h"
+#include "report/diagnostics_json.h"
+#include "report/sampler_cost_json.h"
+
+namespace joulemap::report {
+
+std::string record_json(const RecordResult& result) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", "joulemap.record/1");
+  json.key("command").begin_array();
+  for (const std::string& argument : result.command) json.value(argument);
+  json.end_array()
+      .member("file", result.file)
+      .member("file_bytes", result.file_bytes)
+      .member("samples", result.samples)
+      .member("elapsed_s", result.elapsed_s)
+      .member("exit_code", result.exit_code)
+      .member("signal", result.signal)
+      .member("measured_j", result.energy.totals.measured_j)
+      .member("estimated_j", result.energy.totals.estimated_j);
+  json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
+  result.elapsed_s > 0 ? json.value(result.own_cpu_s / result.elapsed_s) : json.null();
+  write_sampler_costs(json, result.samplers);
+  json.end_object();
+  Diagnostics all = result.diagnostics;
+  all.add_all(result.energy.diagnostics);
+  write_diagnostics(json, all);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/record_text.h"
+
+#include <fmt/format.h>
+
+#include "report/diagnostics_text.h"
+#include "report/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  if (bytes < 10'000'000) return fmt::format("{} kB", bytes / 1000);
+  return fmt::format("{} MB", bytes / 1'000'000);
+}
+
+std::string total_text(const RecordResult& result) {
+  const EnergyTotals& totals = result.energy.totals;
+  if (totals.measured_j && totals.estimated_j) {
+    return fmt::format("{} J measured, {} J estimated", number(*totals.measured_j), number(*totals.estimated_j));
+  }
+  if (totals.measured_j) return fmt::format("{} J measured", number(*totals.measured_j));
+  if (totals.estimated_j) return fmt::format("{} J estimated", number(*totals.estimated_j));
+  return "no energy: no sensor gave a value";
+}
+
+}  // namespace
+
+std::string record_text(const RecordResult& result) {
+  std::string out = fmt::format("\njoulemap: {} s, {}\n", number(result.elapsed_s), total_text(result));
+  out += fmt::format("joulemap: {} samples in {} ({}); joulemap report {} tells more\n", result.samples, result.file,
+                     size_text(result.file_bytes), result.file);
+  Diagnostics all = result.diagnostics;
+  all.add_all(result.energy.diagnostics);
+  return out + diagnostics_text(all);
+}
+
+}  // namespace joulemap::report

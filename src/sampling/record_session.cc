@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/record_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/signal_gate.h"
+#include "recording/part_folder.h"
+#include "recording/recording_writer.h"
+#include "sampling/watched_command.h"
+
+namespace joulemap::sampling {
+namespace {
+
+// What a crash may cost: less than a second.
+constexpr std::int64_t kFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kClockPeriod_ns = kNanosecondsPerSecond;
+
+// One recording, from the first sample to the last.
+class Recorder {
+ public:
+  Recorder(Meter& meter, const RecordOptions& options, SignalGate& signals, recording::PartFolder& folder,
+           recording::RecordingWriter writer)
+      : meter_(meter), options_(options), folder_(folder), writer_(std::move(writer)), command_(signals) {}
+
+  Status start();
+  void run();
+  RecordResult finish();
+
+ private:
+  void flush();
+  void pair_clocks();
+  void mark(MarkKind kind, std::int64_t time_ns);
+
+  Meter& meter_;
+  const RecordOptions& options_;
+  recording::PartFolder& folder_;
+  recording::RecordingWriter writer_;
+  WatchedCommand command_;
+  RecordResult result_;
+  std::int64_t next_flush_ns_ = 0;
+  std::int64_t next_clock_ns_ = 0;
+};
+
+void Recorder::mark(MarkKind kind, std::int64_t time_ns) {
+  Mark mark;
+  mark.kind = kind;
+  mark.time_ns = time_ns;
+  writer_.add(std::move(mark));
+}
+
+void Recorder::pair_clocks() {
+  writer_.add(ClockPair{monotonic_ns(), unix_ns()});
+  next_clock_ns_ = monotonic_ns() + kClockPeriod_ns;
+}
+
+// The command goes on, whatever becomes of its recording.
+void Recorder::flush() {
+  const Status written = writer_.flush();
+  if (!written) {
+    result_.diagnostics.add({"write_failed", 1, written.error().message,
+                             "make room on that disk; what could not be written is missing from the recording"});
+  }
+  next_flush_ns_ = monotonic_ns() + kFlushPeriod_ns;
+}
+
+Status Recorder::start() {
+  if (Status status = command_.prepare(options_.command, folder_.environment()); !status) return status;
+  writer_.set_channels(meter_.channels());
+  for (const EnvironmentFact& fact : options_.environment) writer_.add(fact);
+  for (const ChannelCalibration& known : options_.calibration) writer_.add(known);
+  meter_.set_tap([this](const Sample& sample) {
+    ++result_.samples;
+    writer_.add(sample);
+  });
+  meter_.prepare();
+  pair_clocks();
+  meter_.begin();
+  mark(MarkKind::command_begin, meter_.begin_ns());
+  flush();
+  return command_.release();
+}
+
+void Recorder::run() {
+  std::int64_t next_tick_ns = meter_.begin_ns();
+  while (!command_.ended()) {
+    command_.wait_until(next_tick_ns);
+    const std::int64_t now_ns = monotonic_ns();
+    if (now_ns < next_tick_ns) continue;
+    meter_.sample();
+    if (now_ns >= next_clock_ns_) pair_clocks();
+    if (now_ns >= next_flush_ns_) flush();
+    const std::int64_t period_ns = meter_.period_ns();
+    next_tick_ns += ((now_ns - next_tick_ns) / period_ns + 1) * period_ns;
+  }
+}
+
+RecordResult Recorder::finish() {
+  meter_.end();
+  mark(MarkKind::command_end, meter_.end_ns());
+  pair_clocks();
+  meter_.set_tap({});
+  result_.command = options_.command;
+  result_.elapsed_s = meter_.elapsed_s();
+  result_.energy = meter_.result();
+  result_.own_cpu_s = meter_.own_cpu_s();
+  result_.samplers = meter_.costs();
+  RecordingEnd end;
+  if (command_.exit()) {
+    end.exit_code = result_.exit_code = command_.exit()->code;
+    end.signal = result_.signal = command_.exit()->signal;
+  }
+  end.own_cpu_s = result_.own_cpu_s;
+  for (const SamplerCost& cost : result_.samplers) {
+    end.missed_ticks += cost.missed_ticks;
+    end.lost_samples += cost.lost_samples;
+  }
+  end.diagnostics = result_.diagnostics;
+  for (const SensorStatus& sensor : meter_.sensors()) end.diagnostics.add_all(sensor.diagnostics);
+  const Status ended = writer_.finish(std::move(end));
+  if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "make room on that disk"});
+  return std::move(result_);
+}
+
+// What could not be joined stays in the folder, where `report` finds it, too.
+void join(const recording::PartFolder& folder, RecordResult& result) {
+  Result<recording::JoinSummary> joined = folder.join();
+  if (joined) {
+    result.file = folder.file();
+    result.file_bytes = joined->bytes;
+    result.diagnostics.add_all(joined->diagnostics);
+    return;
+  }
+  result.file = folder.path();
+  result.diagnostics.add({"not_joined", 1, joined.error().message,
+                          fmt::format("joulemap report {} reads the parts in {}", folder.file(), folder.path())});
+}
+
+}  // namespace
+
+Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command);
+  if (!folder) return std::move(folder).error();
+  Result<recording::RecordingWriter> writer = folder->open_part("recorder");
+  if (!writer) return std::move(writer).error();
+  Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
+  if (Status started = recorder.start(); !started) {
+    folder->remove();
+    return std::move(started).error();
+  }
+  recorder.run();
+  RecordResult result = recorder.finish();
+  join(*folder, result);
+  return result;
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `joulemap record` does: runs a command, writes every sample and what the command reports about itself into a
+// folder of parts beside the file, and joins them into the file at the end. Whatever happens to us, the disk or the
+// command, what was written until a second before can be read. Main thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/record_result.h"
+#include "model/recorded.h"
+#include "sampling/meter.h"
+
+namespace joulemap::sampling {
+
+struct RecordOptions {
+  std::vector<std::string> command;
+  std::string file;                               // an older one of that name is kept as FILE.old
+  std::vector<EnvironmentFact> environment;       // of the setting, written as it is
+  std::vector<ChannelCalibration> calibration;    // likewise
+};
+
+// Fails only before the command has started.
+Result<RecordResult> record(Meter& meter, const RecordOptions& options);
+
+}  // namespace joulemap::sampling

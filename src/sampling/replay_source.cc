@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/replay_source.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "recording/recording_parts.h"
+#include "recording/recording_reader.h"
+#include "sensors/replay/replay_sensor.h"
+
+namespace joulemap::sampling {
+namespace {
+
+constexpr std::size_t kMostSamples = 8'000'000;
+
+class Collector final : public recording::RecordingVisitor {
+ public:
+  void on_channels(std::uint32_t /*source*/, std::uint32_t first_channel, std::span<const Channel> channels) override {
+    if (channels_.size() < first_channel + channels.size()) channels_.resize(first_channel + channels.size());
+    for (std::size_t i = 0; i < channels.size(); ++i) channels_[first_channel + i] = channels[i];
+  }
+  void on_samples(std::uint32_t /*source*/, std::span<const Sample> samples) override {
+    if (samples_.size() + samples.size() > kMostSamples) {
+      too_many_ = true;
+      return;
+    }
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+  }
+  bool too_many() const { return too_many_; }
+  std::vector<Channel>& channels() { return channels_; }
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  std::vector<Channel> channels_;
+  std::vector<Sample> samples_;
+  bool too_many_ = false;
+};
+
+}  // namespace
+
+Result<OpenSensors> open_replay(const std::string& path) {
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(std::span(&path, 1));
+  if (!files) return std::move(files).error();
+  Collector collector;
+  Result<recording::RecordingSummary> read = recording::read_recording(*files, collector);
+  if (!read) return std::move(read).error();
+  if (collector.too_many()) {
+    return Error{ErrorCode::unsupported, fmt::format("{} is too long to be replayed", path), "replay a shorter recording"};
+  }
+  if (collector.samples().empty()) {
+    return Error{ErrorCode::unsupported, fmt::format("{} holds no samples", path), "record on a machine with a sensor"};
+  }
+  OpenSensors opened;
+  SensorStatus status;
+  status.name = "replay";
+  status.state = SensorState::measured;
+  status.reason = fmt::format("{} samples of {}", collector.samples().size(), path);
+  status.channels = collector.channels();
+  status.diagnostics = read->diagnostics;
+  opened.statuses.push_back(std::move(status));
+  opened.sensors.push_back(
+      std::make_unique<sensors::ReplaySensor>(std::move(collector.channels()), collector.samples()));
+  return opened;
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The few types and functions of NVIDIA's management library (NVML) that we use, declared here so that we build without its
+// header and start without its library. Names, layouts and numbers are those of the NVML API reference
+// (docs.nvidia.com/deploy/nvml-api), which promises that they stay; newer functions carry a version in their name.
+//
+// A function that the library lacks is null: what it would tell does not exist then.
+#pragma once
+
+#include <cstdint>
+
+namespace joulemap::sensors::nvml {
+
+// nvmlReturn_t
+enum class Return : int {
+  success = 0,
+  uninitialized = 1,
+  invalid_argument = 2,
+  not_supported = 3,
+  no_permission = 4,
+  not_found = 6,
+  driver_not_loaded = 9,
+  function_not_found = 13,
+  gpu_is_lost = 15,
+  reset_required = 16,
+  lib_rm_version_mismatch = 18,
+  gpu_not_found = 28,
+  unknown = 999,
+};
+
+struct DeviceHandle;
+using Device = DeviceHandle*;  // nvmlDevice_t: opaque
+
+// nvmlPciInfo_t as nvmlDeviceGetPciInfo_v3 fills it.
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pci_device_id;
+  unsigned pci_subsystem_id;
+  char bus_id[32];
+};
+static_assert(sizeof(PciInfo) == 68);
+
+// nvmlMemory_t, bytes
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+// nvmlUtilization_t, percent of the last sample period
+struct Utilization {
+  unsigned gpu;
+  unsigned memory;
+};
+
+// nvmlValueType_t
+enum class ValueType : int {
+  double_value = 0,
+  unsigned_int = 1,
+  unsigned_long = 2,
+  unsigned_long_long = 3,
+  signed_long_long = 4,
+  signed_int = 5,
+  unsigned_short = 6,
+};
+
+// nvmlFieldValue_t
+struct FieldValue {
+  unsigned field_id;
+  unsigned scope_id;
+  long long timestamp_us;  // of the call, not of the measurement (seen with driver 580)
+  long long latency_us;
+  ValueType value_type;
+  Return status;
+  union {
+    double double_value;
+    unsigned unsigned_int;
+    unsigned long unsigned_long;
+    unsigned long long unsigned_long_long;
+    long long signed_long_long;
+    int signed_int;
+    unsigned short unsigned_short;
+  } value;
+};
+static_assert(sizeof(FieldValue) == 40);
+
+inline constexpr unsigned kFieldPowerAverage = 185;  // NVML_FI_DEV_POWER_AVERAGE
+inline constexpr unsigned kFieldPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT
+inline constexpr unsigned kScopeGpu = 0;             // NVML_POWER_SCOPE_GPU
+inline constexpr unsigned kScopeMemory = 2;          // NVML_POWER_SCOPE_MEMORY
+inline constexpr unsigned kClockSm = 1;              // NVML_CLOCK_SM
+inline constexpr unsigned kClockMemory = 2;          // NVML_CLOCK_MEM
+inline constexpr unsigned kTemperatureGpu = 0;       // NVML_TEMPERATURE_GPU
+inline constexpr unsigned kVirtualizationVgpu = 2;   // NVML_GPU_VIRTUALIZATION_MODE_VGPU: we are a guest with a share
+inline constexpr unsigned kMigEnabled = 1;           // NVML_DEVICE_MIG_ENABLE
+inline constexpr unsigned kTextSize = 96;            // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest of our texts
+
+struct Api {
+  // Without these there is nothing to work with.
+  Return (*init)() = nullptr;
+  Return (*shutdown)() = nullptr;
+  Return (*device_count)(unsigned*) = nullptr;
+  Return (*device_by_index)(unsigned, Device*) = nullptr;
+  Return (*device_uuid)(Device, char*, unsigned) = nullptr;
+  // The rest may be missing.
+  const char* (*error_string)(Return) = nullptr;
+  Return (*driver_version)(char*, unsigned) = nullptr;
+  Return (*device_name)(Device, char*, unsigned) = nullptr;
+  Return (*device_pci_info)(Device, PciInfo*) = nullptr;
+  Return (*device_by_uuid)(const char*, Device*) = nullptr;
+  Return (*device_of_mig_device)(Device, Device*) = nullptr;
+  Return (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
+  Return (*virtualization_mode)(Device, unsigned*) = nullptr;
+  Return (*total_energy_mj)(Device, unsigned long long*) = nullptr;
+  Return (*field_values)(Device, int, FieldValue*) = nullptr;
+  Return (*power_usage_mw)(Device, unsigned*) = nullptr;
+  Return (*enforced_power_limit_mw)(Device, unsigned*) = nullptr;
+  Return (*clock_mhz)(Device, unsigned type, unsigned*) = nullptr;
+  Return (*temperature_c)(Device, unsigned type, unsigned*) = nullptr;
+  Return (*utilization)(Device, Utilization*) = nullptr;
+  Return (*memory_info)(Device, Memory*) = nullptr;
+  Return (*throttle_reasons)(Device, unsigned long long*) = nullptr;
+};
+
+}  // namespace joulemap::sensors::nvml

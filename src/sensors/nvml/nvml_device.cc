@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_device.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr double kMilli = 1e-3;
+// Seen on an H200 with driver 580; other cards are said to renew every 20 to 100 ms. The sensor finds out which.
+constexpr double kRefresh_s = 0.1;
+// The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
+constexpr double kInstantAveraged_s = 0.025;
+// NVML API reference, NVML_FI_DEV_POWER_AVERAGE: "averaged over one second".
+constexpr double kAverageAveraged_s = 1.0;
+
+struct MetricTraits {
+  std::string_view suffix;  // of the channel's name
+  std::string_view source;
+  ChannelKind kind;
+  Quantity quantity;
+  double scale;
+  double averaged_s;
+};
+
+constexpr std::array<MetricTraits, kMetrics> kTraits = {{
+    {"energy", "nvmlDeviceGetTotalEnergyConsumption", ChannelKind::counter, Quantity::energy, kMilli, 0},
+    {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kMilli, kInstantAveraged_s},
+    {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kMilli, kAverageAveraged_s},
+    {"power-average", "nvmlDeviceGetPowerUsage", ChannelKind::gauge, Quantity::power, kMilli, 0},
+    {"memory-power", "NVML field 185, memory scope", ChannelKind::gauge, Quantity::power, kMilli, kAverageAveraged_s},
+    {"power-limit", "nvmlDeviceGetEnforcedPowerLimit", ChannelKind::gauge, Quantity::power_limit, kMilli, 0},
+    {"sm-clock", "nvmlDeviceGetClockInfo, SM", ChannelKind::gauge, Quantity::clock, 1, 0},
+    {"memory-clock", "nvmlDeviceGetClockInfo, memory", ChannelKind::gauge, Quantity::clock, 1, 0},
+    {"temperature", "nvmlDeviceGetTemperature", ChannelKind::gauge, Quantity::temperature, 1, 0},
+    {"utilization", "nvmlDeviceGetUtilizationRates, GPU", ChannelKind::gauge, Quantity::utilization, 1, 0},
+    {"memory-utilization", "nvmlDeviceGetUtilizationRates, memory", ChannelKind::gauge, Quantity::utilization, 1, 0},
+    {"memory-used", "nvmlDeviceGetMemoryInfo", ChannelKind::gauge, Quantity::memory, 1, 0},
+    {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
+     0},
+}};
+
+const MetricTraits& traits_of(Metric metric) { return kTraits[static_cast<std::size_t>(metric)]; }
+
+FieldValue field_of(Metric metric) {
+  FieldValue field{};
+  field.field_id = metric == Metric::power_instant ? kFieldPowerInstant : kFieldPowerAverage;
+  field.scope_id = metric == Metric::memory_power ? kScopeMemory : kScopeGpu;
+  field.status = Return::unknown;
+  return field;
+}
+
+RawRead raw_of(const FieldValue& field) {
+  if (field.status != Return::success) return {field.status, 0};
+  switch (field.value_type) {
+    case ValueType::unsigned_int:
+      return {field.status, field.value.unsigned_int};
+    case ValueType::unsigned_long:
+      return {field.status, field.value.unsigned_long};
+    case ValueType::unsigned_long_long:
+      return {field.status, field.value.unsigned_long_long};
+    default:  // power fields are unsigned; anything else is not what we think it is
+      return {Return::unknown, 0};
+  }
+}
+
+// Calls a function that writes one number, if the library has it.
+template <class Value>
+RawRead call(Return (*function)(Device, Value*), Device handle) {
+  if (function == nullptr) return {};
+  Value value{};
+  const Return status = function(handle, &value);
+  return {status, value};
+}
+
+RawRead call(Return (*function)(Device, unsigned, unsigned*), Device handle, unsigned type) {
+  if (function == nullptr) return {};
+  unsigned value = 0;
+  const Return status = function(handle, type, &value);
+  return {status, value};
+}
+
+RawRead read_utilization(const Api& api, Device handle, Metric metric) {
+  if (api.utilization == nullptr) return {};
+  Utilization rates{};
+  const Return status = api.utilization(handle, &rates);
+  return {status, metric == Metric::gpu_utilization ? rates.gpu : rates.memory};
+}
+
+RawRead read_memory_used(const Api& api, Device handle) {
+  if (api.memory_info == nullptr) return {};
+  Memory memory{};
+  const Return status = api.memory_info(handle, &memory);
+  return {status, memory.used};
+}
+
+template <class Ask>
+std::string text_from(Ask ask) {
+  std::array<char, kTextSize> text{};
+  if (ask(text.data(), kTextSize) != Return::success) return {};
+  text.back() = '\0';
+  return text.data();
+}
+
+}  // namespace
+
+ReadCode read_code_of(Return status) {
+  switch (status) {
+    case Return::success:
+      return ReadCode::ok;
+    case Return::gpu_is_lost:
+    case Return::not_found:
+    case Return::gpu_not_found:
+    case Return::reset_required:
+      return ReadCode::vanished;
+    case Return::no_permission:
+      return ReadCode::denied;
+    default:
+      return ReadCode::failed;
+  }
+}
+
+bool is_supported(Return status) {
+  return status != Return::not_supported && status != Return::function_not_found && status != Return::invalid_argument;
+}
+
+RawRead NvmlDevice::read(Metric metric) const noexcept {
+  const Api& api = library_->api();
+  switch (metric) {
+    case Metric::energy:
+      return call(api.total_energy_mj, handle_);
+    case Metric::power_usage:
+      return call(api.power_usage_mw, handle_);
+    case Metric::power_instant:
+    case Metric::power_average:
+    case Metric::memory_power: {
+      RawRead out;
+      read_powers({&metric, 1}, {&out, 1});
+      return out;
+    }
+    case Metric::power_limit:
+      return call(api.enforced_power_limit_mw, handle_);
+    case Metric::sm_clock:
+      return call(api.clock_mhz, handle_, kClockSm);
+    case Metric::memory_clock:
+      return call(api.clock_mhz, handle_, kClockMemory);
+    case Metric::temperature:
+      return call(api.temperature_c, handle_, kTemperatureGpu);
+    case Metric::gpu_utilization:
+    case Metric::memory_utilization:
+      return read_utilization(api, handle_, metric);
+    case Metric::memory_used:
+      return read_memory_used(api, handle_);
+    case Metric::throttle_reasons:
+      return call(api.throttle_reasons, handle_);
+  }
+  return {};
+}
+
+void NvmlDevice::read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept {
+  constexpr std::size_t kMostFields = 4;
+  JOULEMAP_CHECK(metrics.size() <= kMostFields && out.size() == metrics.size(), "more powers than there are");
+  std::array<FieldValue, kMostFields> fields{};
+  int count = 0;
+  for (const Metric metric : metrics) {
+    if (metric != Metric::power_usage) fields[static_cast<std::size_t>(count++)] = field_of(metric);
+  }
+  const Api& api = library_->api();
+  Return status = Return::function_not_found;
+  if (count > 0 && api.field_values != nullptr) status = api.field_values(handle_, count, fields.data());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i] == Metric::power_usage) {
+      out[i] = read(Metric::power_usage);
+    } else {
+      const FieldValue& field = fields[next++];
+      out[i] = status == Return::success ? raw_of(field) : RawRead{status, 0};
+    }
+  }
+}
+
+std::string NvmlDevice::name() const {
+  const Api& api = library_->api();
+  if (api.device_name == nullptr) return {};
+  return text_from([&](char* text, unsigned size) { return api.device_name(handle_, text, size); });
+}
+
+std::string NvmlDevice::uuid() const {
+  return text_from([&](char* text, unsigned size) { return library_->api().device_uuid(handle_, text, size); });
+}
+
+std::string NvmlDevice::pci_bus_id() const {
+  const Api& api = library_->api();
+  PciInfo info{};
+  if (api.device_pci_info == nullptr || api.device_pci_info(handle_, &info) != Return::success) return {};
+  info.bus_id[sizeof(info.bus_id) - 1] = '\0';
+  return info.bus_id;
+}
+
+bool NvmlDevice::is_split() const {
+  const Api& api = library_->api();
+  unsigned current = 0;
+  unsigned pending = 0;
+  return api.mig_mode != nullptr && api.mig_mode(handle_, &current, &pending) == Return::success &&
+         current == kMigEnabled;
+}
+
+bool NvmlDevice::is_virtual() const {
+  const RawRead mode = call(library_->api().virtualization_mode, handle_);
+  return mode.status == Return::success && mode.raw == kVirtualizationVgpu;
+}
+
+Channel NvmlDevice::channel_of(Metric metric) const {
+  const MetricTraits& traits = traits_of(metric);
+  Channel channel;
+  channel.sensor = "nvml";
+  channel.name = fmt::format("gpu{}-{}", index_, traits.suffix);
+  channel.source = traits.source;
+  channel.domain = fmt::format("gpu{}", index_);
+  channel.domain_class = DomainClass::gpu;
+  if (metric == Metric::memory_power) {
+    channel.part_of = channel.domain;
+    channel.domain += "-memory";
+    channel.domain_class = DomainClass::other;
+  }
+  channel.device = uuid();
+  channel.kind = traits.kind;
+  channel.quantity = traits.quantity;
+  channel.scale = traits.scale;
+  channel.refresh_s = kRefresh_s;
+  channel.averaged_s = traits.averaged_s;
+  return channel;
+}
+
+}  // namespace joulemap::sensors::nvml

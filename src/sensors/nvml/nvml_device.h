@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NvmlDevice: one GPU as NVML shows it, and the table of what it can tell. A value: cheap to copy, keeps the library loaded.
+// Reads give NVML's own integers (mJ, mW, MHz, ...); they neither allocate nor lock on our side.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/channel.h"
+#include "model/reading.h"
+#include "sensors/nvml/nvml_library.h"
+
+namespace joulemap::sensors::nvml {
+
+// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one quick
+// call, the rest changes slowly.
+enum class Metric : std::uint8_t {
+  energy,
+  power_instant,
+  power_average,
+  power_usage,  // the same from an older function, where the field is not supported
+  memory_power,
+  power_limit,
+  sm_clock,
+  memory_clock,
+  temperature,
+  gpu_utilization,
+  memory_utilization,
+  memory_used,
+  throttle_reasons,
+};
+inline constexpr std::size_t kMetrics = 13;
+
+constexpr bool is_power(Metric metric) { return metric >= Metric::power_instant && metric <= Metric::memory_power; }
+constexpr bool is_slow_to_change(Metric metric) { return metric > Metric::memory_power; }
+
+struct RawRead {
+  Return status = Return::function_not_found;
+  std::uint64_t raw = 0;  // meaningful only on success
+};
+
+class NvmlDevice {
+ public:
+  NvmlDevice(std::shared_ptr<const NvmlLibrary> library, Device handle, unsigned index)
+      : library_(std::move(library)), handle_(handle), index_(index) {}
+
+  RawRead read(Metric metric) const noexcept;
+  // All powers of the list, those that are fields in one call. `out` has one place for each.
+  void read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept;
+
+  const NvmlLibrary& library() const { return *library_; }
+  Device handle() const { return handle_; }
+  unsigned index() const { return index_; }
+  std::string name() const;
+  std::string uuid() const;
+  std::string pci_bus_id() const;
+  bool is_split() const;    // MIG mode
+  bool is_virtual() const;  // a vGPU guest: NVML tells of a share of a GPU
+
+  // The channel a metric becomes on this GPU.
+  Channel channel_of(Metric metric) const;
+
+ private:
+  std::shared_ptr<const NvmlLibrary> library_;
+  Device handle_;
+  unsigned index_;
+};
+
+// What a failed call means for a reading.
+ReadCode read_code_of(Return status);
+
+// The call succeeded, or would one day: false when this GPU, driver or library does not have it at all.
+bool is_supported(Return status);
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/auxv.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr const char* kUsualLibrary = "libnvidia-ml.so.1";
+
+// The newest name first; older drivers have only the later ones.
+template <class Function>
+void find(void* handle, Function& function, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (function == nullptr) function = reinterpret_cast<Function>(::dlsym(handle, name));
+  }
+}
+
+Api find_functions(void* handle) {
+  Api api;
+  find(handle, api.init, {"nvmlInit_v2"});
+  find(handle, api.shutdown, {"nvmlShutdown"});
+  find(handle, api.device_count, {"nvmlDeviceGetCount_v2"});
+  find(handle, api.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
+  find(handle, api.device_uuid, {"nvmlDeviceGetUUID"});
+  find(handle, api.error_string, {"nvmlErrorString"});
+  find(handle, api.driver_version, {"nvmlSystemGetDriverVersion"});
+  find(handle, api.device_name, {"nvmlDeviceGetName"});
+  find(handle, api.device_pci_info, {"nvmlDeviceGetPciInfo_v3"});
+  find(handle, api.device_by_uuid, {"nvmlDeviceGetHandleByUUID"});
+  find(handle, api.device_of_mig_device, {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle"});
+  find(handle, api.mig_mode, {"nvmlDeviceGetMigMode"});
+  find(handle, api.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
+  find(handle, api.total_energy_mj, {"nvmlDeviceGetTotalEnergyConsumption"});
+  find(handle, api.field_values, {"nvmlDeviceGetFieldValues"});
+  find(handle, api.power_usage_mw, {"nvmlDeviceGetPowerUsage"});
+  find(handle, api.enforced_power_limit_mw, {"nvmlDeviceGetEnforcedPowerLimit"});
+  find(handle, api.clock_mhz, {"nvmlDeviceGetClockInfo"});
+  find(handle, api.temperature_c, {"nvmlDeviceGetTemperature"});
+  find(handle, api.utilization, {"nvmlDeviceGetUtilizationRates"});
+  find(handle, api.memory_info, {"nvmlDeviceGetMemoryInfo"});
+  find(handle, api.throttle_reasons,
+       {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  return api;
+}
+
+bool is_usable(const Api& api) {
+  return api.init != nullptr && api.shutdown != nullptr && api.device_count != nullptr &&
+         api.device_by_index != nullptr && api.device_uuid != nullptr;
+}
+
+std::string describe(const Api& api, Return status) {
+  const char* text = api.error_string != nullptr ? api.error_string(status) : nullptr;
+  if (text == nullptr) return fmt::format("NVML error {}", static_cast<int>(status));
+  return fmt::format("{} (NVML error {})", text, static_cast<int>(status));
+}
+
+ErrorCode code_of(Return status) {
+  switch (status) {
+    case Return::driver_not_loaded:
+      return ErrorCode::not_found;
+    case Return::no_permission:
+      return ErrorCode::permission;
+    case Return::lib_rm_version_mismatch:
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::io;
+  }
+}
+
+std::string remedy_for(Return status) {
+  switch (status) {
+    case Return::driver_not_loaded:
+      return "sudo modprobe nvidia";
+    case Return::no_permission:
+      return "ls -l /dev/nvidiactl /dev/nvidia*\n(this user must be allowed to read and write them)";
+    case Return::lib_rm_version_mismatch:
+      return "the driver was updated while its kernel module stayed: reboot, or unload and load the nvidia modules";
+    default:
+      return "nvidia-smi\n(shows the same error, with NVIDIA's advice)";
+  }
+}
+
+}  // namespace
+
+LibraryChoice choose_library(std::string_view named, bool has_more_rights, bool root_is_real) {
+  const std::string usual = root_is_real ? kUsualLibrary : "";
+  if (named.empty()) return {usual, false};
+  if (has_more_rights) return {usual, true};
+  return {std::string(named), false};
+}
+
+LibraryChoice choose_library(bool root_is_real) {
+  const char* named = std::getenv("JOULEMAP_NVML");
+  return choose_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+}
+
+Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    if (path == kUsualLibrary) {
+      return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver here", path), ""};
+    }
+    const char* why = ::dlerror();
+    return Error{ErrorCode::not_found, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
+                 "unset JOULEMAP_NVML"};
+  }
+  const Api api = find_functions(handle);
+  if (!is_usable(api)) {
+    ::dlclose(handle);
+    return Error{ErrorCode::malformed, fmt::format("{} lacks the basic functions of NVML", path), ""};
+  }
+  if (const Return status = api.init(); status != Return::success) {
+    Error error{code_of(status), fmt::format("nvmlInit: {}", sensors::nvml::describe(api, status)), remedy_for(status)};
+    ::dlclose(handle);
+    return error;
+  }
+  return std::shared_ptr<const NvmlLibrary>(new NvmlLibrary(handle, api));
+}
+
+NvmlLibrary::~NvmlLibrary() {
+  api_.shutdown();
+  ::dlclose(handle_);
+}
+
+std::string NvmlLibrary::describe(Return status) const { return sensors::nvml::describe(api_, status); }
+
+std::string NvmlLibrary::driver_version() const {
+  std::array<char, kTextSize> text{};
+  if (api_.driver_version == nullptr || api_.driver_version(text.data(), kTextSize) != Return::success) return {};
+  text.back() = '\0';
+  return text.data();
+}
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NvmlLibrary: the loaded and initialised NVML, shared by the sensors of all GPUs and shut down with the last of them. Its
+// functions may be called from any thread (NVML promises that).
+//
+// JOULEMAP_NVML names another library, for tests and odd installations. A program that runs with more rights than its user
+// (setuid, file capabilities) refuses it: it would run that user's code with those rights.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "sensors/nvml/nvml_api.h"
+
+namespace joulemap::sensors::nvml {
+
+// Which library to load. Pure.
+struct LibraryChoice {
+  std::string path;      // empty: none, NVML is off
+  bool refused = false;  // a library was named, but not taken
+};
+// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_more_rights`: AT_SECURE.
+LibraryChoice choose_library(std::string_view named, bool has_more_rights, bool root_is_real);
+
+// The same with the environment of this process.
+LibraryChoice choose_library(bool root_is_real);
+
+class NvmlLibrary {
+ public:
+  // Loads and initialises. The error's code says what is wrong: not_found (no driver), permission, unsupported (driver and
+  // library do not fit), malformed (not NVML), io.
+  static Result<std::shared_ptr<const NvmlLibrary>> load(const std::string& path);
+
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+  ~NvmlLibrary();
+
+  const Api& api() const { return api_; }
+  std::string describe(Return status) const;
+  std::string driver_version() const;  // empty when it does not say
+
+ private:
+  NvmlLibrary(void* handle, const Api& api) : handle_(handle), api_(api) {}
+
+  void* handle_;  // of dlopen
+  Api api_;
+};
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_pace.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/clock.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::int64_t kPause_ns =
+    kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
+constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while steps are sought
+constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;          // after a failure
+constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kClosePowerPeriod_ns = kNanosecondsPerMillisecond;
+// How long powers are polled quickly to find their steps, before it is given up for the usual period.
+constexpr std::int64_t kSeekPowerFor_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
+constexpr std::int64_t kWellKnown_ns = kNanosecondsPerMillisecond;
+
+// Both values come from the same firmware; that their periods are the same to a percent is all that is taken from that.
+constexpr double kSamePeriod = 0.01;
+
+// A running mean over about the last eight.
+std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
+
+}  // namespace
+
+void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
+                            Attention attention) noexcept {
+  const std::int64_t wall_ns = after_ns - before_ns;
+  mean_cpu_ns_ = has_read_ ? blend(mean_cpu_ns_, cpu_ns) : cpu_ns;
+  mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, wall_ns) : wall_ns;
+  long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
+  const bool phase_unknown = clock_.knows_period() && !clock_.is_locked();
+  pair_is_open_ = attention == Attention::relaxed && phase_unknown && !pair_is_open_;
+  clock_.observe(before_ns, after_ns, raw);
+  has_read_ = true;
+  has_failed_ = false;
+  last_before_ns_ = before_ns;
+  last_after_ns_ = after_ns;
+  // What close attention costs was asked for, and is not saved up against.
+  const std::int64_t paid_until_ns = attention == Attention::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
+  const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterShare);
+  affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kLongestWait_ns);
+}
+
+void CounterPace::note_failure(std::int64_t after_ns) noexcept {
+  has_failed_ = true;
+  last_after_ns_ = after_ns;
+}
+
+void CounterPace::suggest_period(const StepClock& other) noexcept {
+  if (clock_.knows_period() || !other.is_locked()) return;
+  clock_.suggest_period(other.period_ns(), kSamePeriod * other.period_ns() + other.period_uncertainty_ns());
+}
+
+std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {
+  if (has_failed_) return last_after_ns_ + kRetry_ns;
+  if (!has_read_) return 0;
+  if (attention != Attention::relaxed) return next_close_ns();
+  if (!requested_ns) return next_relaxed_ns(affordable_ns_);
+  const std::int64_t wish_ns = last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns);
+  return next_relaxed_ns(*requested_ns < kNanosecondsPerSecond ? std::min(wish_ns, affordable_ns_)
+                                                               : std::max(wish_ns, affordable_ns_));
+}
+
+// A read that takes this long cannot tell a step's moment better than to about half of it.
+std::int64_t CounterPace::well_known_ns() const { return std::max(kWellKnown_ns, mean_wall_ns_ * 13 / 20); }
+
+std::int64_t CounterPace::next_close_ns() const noexcept {
+  const std::int64_t soonest_ns = last_after_ns_ + kPause_ns;
+  if (!clock_.is_locked()) return soonest_ns;
+  // The first step that the last read did not surely see: read before it, inside it while it is not well known, after it.
+  const StepInterval step = clock_.next_step_after(last_before_ns_);
+  const bool well_known = step.half_width_ns() <= well_known_ns();
+  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.middle_ns() - mean_wall_ns_ / 2,
+                                               step.latest_ns};
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    if (i == 1 && well_known) continue;
+    if (moments[i] > last_before_ns_ + mean_wall_ns_ / 2) return std::max(moments[i], soonest_ns);
+  }
+  return std::max(step.latest_ns, soonest_ns);
+}
+
+std::int64_t CounterPace::next_relaxed_ns(std::int64_t affordable_ns) const noexcept {
+  const std::int64_t soonest_ns = last_after_ns_ + kPause_ns;
+  if (!clock_.knows_period()) return std::max({soonest_ns, affordable_ns, last_before_ns_ + kSeek_ns});
+  const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
+  if (!clock_.is_locked()) {
+    return pair_is_open_ ? std::max(soonest_ns, last_before_ns_ + period_ns / 3) : std::max(soonest_ns, affordable_ns);
+  }
+  const StepInterval open = clock_.next_step_after(last_before_ns_);
+  if (last_after_ns_ > open.earliest_ns)
+    return std::max(open.latest_ns, soonest_ns);  // it was inside: now the other half
+  StepInterval step = clock_.next_step_after(std::max(affordable_ns, soonest_ns));
+  // Before the phase is lost altogether, an early visit is cheaper than finding it again.
+  if (step.width_ns() > period_ns / 2) step = clock_.next_step_after(soonest_ns + mean_wall_ns_);
+  if (step.half_width_ns() <= well_known_ns()) return std::max(step.latest_ns, soonest_ns);
+  return std::max(step.middle_ns() - mean_wall_ns_ / 2, soonest_ns);
+}
+
+void PowerPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
+  if (!has_read_) first_ns_ = before_ns;
+  has_read_ = true;
+  has_failed_ = false;
+  last_before_ns_ = before_ns;
+  clock_.observe(before_ns, after_ns, raw);
+}
+
+void PowerPace::note_failure(std::int64_t after_ns) noexcept {
+  has_failed_ = true;
+  last_before_ns_ = after_ns;
+}
+
+std::int64_t PowerPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {
+  if (has_failed_) return last_before_ns_ + kRetry_ns;
+  if (!has_read_) return 0;
+  if (attention != Attention::relaxed) return last_before_ns_ + kClosePowerPeriod_ns;
+  const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kShortestPeriod_ns);
+  if (!clock_.is_locked()) {
+    const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kSeekPowerFor_ns;
+    return last_before_ns_ + (seeking ? kSeek_ns : requested_period_ns);
+  }
+  const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
+  if (requested_ns && requested_period_ns > period_ns / 2) return last_before_ns_ + requested_period_ns;
+  // Nothing is new between steps; a few polls there guard against a clock that is wrong.
+  const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
+  const StepInterval step = clock_.next_step_after(last_before_ns_);
+  const bool before_middle = last_before_ns_ < step.middle_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
+  return std::min(guard_ns, before_middle ? step.middle_ns() : step.latest_ns);
+}
+
+}  // namespace joulemap::sensors::nvml

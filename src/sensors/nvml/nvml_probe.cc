@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// probe_nvml: from the library to the verdict and the open sensors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/text.h"
+#include "sensors/nvml/nvml_sensor.h"
+#include "sensors/nvml/visible_devices.h"
+
+namespace joulemap::sensors {
+namespace nvml {
+namespace {
+
+constexpr std::string_view kContainerRemedy =
+    "run the container with: --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility\n"
+    "(needs the NVIDIA Container Toolkit on the host; NVML comes with the capability \"utility\")";
+
+// A GPU that gives nothing, and why.
+struct LostDevice {
+  unsigned index = 0;
+  Return status = Return::unknown;
+};
+
+struct Devices {
+  std::vector<NvmlDevice> found;
+  std::vector<ListedDevice> listed;  // one for each found
+  std::vector<LostDevice> lost;
+};
+
+Devices list_devices(const std::shared_ptr<const NvmlLibrary>& library, unsigned count) {
+  Devices devices;
+  for (unsigned index = 0; index < count; ++index) {
+    Device handle = nullptr;
+    const Return status = library->api().device_by_index(index, &handle);
+    if (status != Return::success) {
+      devices.lost.push_back({index, status});
+      continue;
+    }
+    const NvmlDevice device(library, handle, index);
+    devices.listed.push_back({device.uuid(), device.name(), device.pci_bus_id()});
+    devices.found.push_back(device);
+  }
+  return devices;
+}
+
+std::optional<std::size_t> find_mig_parent(const NvmlLibrary& library, const Devices& devices,
+                                           const std::string& mig_uuid) {
+  const Api& api = library.api();
+  if (api.device_by_uuid == nullptr || api.device_of_mig_device == nullptr) return std::nullopt;
+  Device instance = nullptr;
+  Device parent = nullptr;
+  if (api.device_by_uuid(mig_uuid.c_str(), &instance) != Return::success) return std::nullopt;
+  if (api.device_of_mig_device(instance, &parent) != Return::success) return std::nullopt;
+  for (std::size_t i = 0; i < devices.found.size(); ++i) {
+    if (devices.found[i].handle() == parent) return i;
+  }
+  return std::nullopt;
+}
+
+std::string remedy_for(Return status) {
+  switch (read_code_of(status)) {
+    case ReadCode::vanished:
+      return "sudo dmesg | grep -i xid\n(a reset, or a reboot, brings it back: sudo nvidia-smi --gpu-reset)";
+    case ReadCode::denied:
+      return "ls -l /dev/nvidia*\n(this user must be allowed to read and write the GPU's file; in a container, --gpus "
+             "all)";
+    default:
+      return "nvidia-smi -q -d POWER";
+  }
+}
+
+// What works on one GPU, and what of it would if it could.
+struct Abilities {
+  std::vector<Metric> metrics;
+  std::vector<UnreadableChannel> unreadable;
+  Return worst = Return::success;  // the status of something that exists but cannot be read
+};
+
+Abilities find_abilities(const NvmlDevice& device) {
+  Abilities abilities;
+  for (std::size_t i = 0; i < kMetrics; ++i) {
+    const auto metric = static_cast<Metric>(i);
+    const bool has_average = !abilities.metrics.empty() && abilities.metrics.back() == Metric::power_average;
+    if (metric == Metric::power_usage && has_average) continue;
+    const Return status = device.read(metric).status;
+    if (status == Return::success) {
+      abilities.metrics.push_back(metric);
+    } else if (is_supported(status)) {
+      abilities.worst = status;
+      abilities.unreadable.push_back({device.channel_of(metric), std::string(to_string(read_code_of(status)))});
+    }
+  }
+  return abilities;
+}
+
+bool tells_energy_of_gpu(const std::vector<Metric>& metrics) {
+  return std::any_of(metrics.begin(), metrics.end(), [](Metric metric) {
+    return metric == Metric::energy || (is_power(metric) && metric != Metric::memory_power);
+  });
+}
+
+std::string label_of(const NvmlDevice& device, const ListedDevice& listed) {
+  return fmt::format("gpu{} ({})", device.index(), listed.name.empty() ? listed.uuid : listed.name);
+}
+
+class Prober {
+ public:
+  Prober(std::shared_ptr<const NvmlLibrary> library, SensorStatus& status)
+      : library_(std::move(library)), status_(status) {}
+
+  void probe(std::vector<std::unique_ptr<Sensor>>& sensors);
+
+ private:
+  void note_lost(const Devices& devices);
+  void note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities);
+  bool open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
+  void judge(const Devices& devices, unsigned count, std::size_t visible);
+
+  std::shared_ptr<const NvmlLibrary> library_;
+  SensorStatus& status_;
+  std::string opened_;  // labels, for the reason
+  std::size_t open_count_ = 0;
+  std::string why_not_;  // of the first GPU that could not be opened
+  std::string remedy_;
+  bool denied_ = false;
+};
+
+void Prober::note_lost(const Devices& devices) {
+  for (const LostDevice& lost : devices.lost) {
+    const ReadCode code = read_code_of(lost.status);
+    const std::string why = fmt::format("gpu{}: {}", lost.index, library_->describe(lost.status));
+    status_.diagnostics.add({code == ReadCode::denied     ? "gpu_denied"
+                             : code == ReadCode::vanished ? "gpu_lost"
+                                                          : "gpu_failed",
+                             1, why, remedy_for(lost.status)});
+    if (why_not_.empty()) {
+      why_not_ = why;
+      remedy_ = remedy_for(lost.status);
+    }
+    denied_ = denied_ || code == ReadCode::denied;
+  }
+}
+
+void Prober::note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities) {
+  if (abilities.metrics.front() != Metric::energy) {
+    status_.diagnostics.add(
+        {"no_energy_counter", 1,
+         fmt::format(
+             "{} has no energy counter: its power is added up instead, and what happens between two readings is lost",
+             label),
+         ""});
+  }
+  if (device.is_split()) {
+    status_.diagnostics.add(
+        {"mig_mode", 1,
+         fmt::format("{} is split into instances (MIG): its energy is that of all of them together", label), ""});
+  }
+  if (abilities.worst != Return::success) {
+    const bool denied = read_code_of(abilities.worst) == ReadCode::denied;
+    status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", abilities.unreadable.size(),
+                             fmt::format("{}: {}: {}", label, abilities.unreadable.front().channel.name,
+                                         library_->describe(abilities.worst)),
+                             remedy_for(abilities.worst)});
+  }
+}
+
+bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
+  const std::string label = label_of(device, listed);
+  Abilities abilities = find_abilities(device);
+  for (UnreadableChannel& channel : abilities.unreadable) {
+    if (tells_energy(channel.channel)) status_.unreadable.push_back(channel);
+  }
+  if (tells_energy_of_gpu(abilities.metrics)) {
+    note_oddities(device, label, abilities);
+    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics));
+    status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
+    sensors.push_back(std::move(sensor));
+    opened_ += fmt::format("{}{}", opened_.empty() ? "" : ", ", label);
+    ++open_count_;
+    return true;
+  }
+  std::string why = fmt::format("{} tells neither energy nor power", label);
+  std::string remedy;
+  if (abilities.worst != Return::success) {
+    why = fmt::format("{}: {}", label, library_->describe(abilities.worst));
+    remedy = remedy_for(abilities.worst);
+    denied_ = denied_ || read_code_of(abilities.worst) == ReadCode::denied;
+  } else if (device.is_virtual()) {
+    why = fmt::format("{} is a virtual GPU: its host does not pass energy on to guests", label);
+    remedy = "none inside this VM; measure on the host, or use a machine that passes the whole GPU through";
+  }
+  status_.diagnostics.add({"gpu_without_energy", 1, why, remedy});
+  if (why_not_.empty()) {
+    why_not_ = why;
+    remedy_ = remedy;
+  }
+  return false;
+}
+
+void Prober::judge(const Devices& devices, unsigned count, std::size_t visible) {
+  const std::size_t hidden = devices.found.size() - visible;
+  const std::string hidden_text =
+      hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.found.size());
+  if (open_count_ > 0) {
+    const std::string driver = library_->driver_version();
+    status_.state = SensorState::measured;
+    status_.reason = fmt::format("{}{}{}", opened_, driver.empty() ? "" : ", driver " + driver, hidden_text);
+    return;
+  }
+  if (count == 0) {
+    status_.reason = "the driver shows no GPU";
+    status_.remedy = kContainerRemedy;
+    return;
+  }
+  status_.state = denied_ ? SensorState::denied : SensorState::absent;
+  if (why_not_.empty()) {
+    status_.reason = fmt::format("CUDA_VISIBLE_DEVICES hides all GPUs ({})", devices.found.size());
+    status_.remedy = "unset CUDA_VISIBLE_DEVICES";
+    return;
+  }
+  status_.reason = why_not_ + hidden_text;
+  status_.remedy = remedy_;
+}
+
+void Prober::probe(std::vector<std::unique_ptr<Sensor>>& sensors) {
+  unsigned count = 0;
+  if (const Return status = library_->api().device_count(&count); status != Return::success) {
+    status_.reason = fmt::format("nvmlDeviceGetCount: {}", library_->describe(status));
+    status_.remedy = remedy_for(status);
+    return;
+  }
+  const Devices devices = list_devices(library_, count);
+  const VisibleDevices visible = choose_visible(devices.listed, read_cuda_environment(), [&](const std::string& uuid) {
+    return find_mig_parent(*library_, devices, uuid);
+  });
+  note_lost(devices);
+  status_.diagnostics.add_all(visible.diagnostics);
+  for (const std::size_t i : visible.chosen) open(devices.found[i], devices.listed[i], sensors);
+  judge(devices, count, visible.chosen.size());
+}
+
+}  // namespace
+}  // namespace nvml
+
+Probe probe_nvml(const ProbeContext& context) {
+  Probe probe;
+  probe.status.name = "nvml";
+  const nvml::LibraryChoice choice = nvml::choose_library(context.root().is_real());
+  if (choice.refused) {
+    probe.status.diagnostics.add(
+        {"nvml_library_refused", 1,
+         "JOULEMAP_NVML was ignored: this program has more rights than its user, and would run that "
+         "library with them",
+         "unset JOULEMAP_NVML, or use a copy of joulemap without capabilities"});
+  }
+  if (choice.path.empty()) {
+    probe.status.reason = "off: --sysroot reads another machine (JOULEMAP_NVML can name a library to use with it)";
+    return probe;
+  }
+  Result<std::shared_ptr<const nvml::NvmlLibrary>> library = nvml::NvmlLibrary::load(choice.path);
+  if (!library) {
+    const Error& error = library.error();
+    if (error.code == ErrorCode::permission) probe.status.state = SensorState::denied;
+    probe.status.reason = error.message;
+    probe.status.remedy = error.remedy;
+    if (error.remedy.empty() && !context.host().container.empty()) probe.status.remedy = nvml::kContainerRemedy;
+    return probe;
+  }
+  nvml::Prober(*library, probe.status).probe(probe.sensors);
+  return probe;
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_sensor.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::int64_t kSlowPeriod_ns = 500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kRetryPeriod_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kShortestPause_ns = 50 * kNanosecondsPerMicrosecond;
+constexpr std::size_t kMostPowers = 4;
+
+Reading reading_of(const RawRead& read, std::int64_t before_ns, std::int64_t after_ns) {
+  return {read.raw, before_ns, after_ns, read_code_of(read.status)};
+}
+
+Reading skipped() {
+  Reading reading;
+  reading.code = ReadCode::skipped;
+  return reading;
+}
+
+}  // namespace
+
+NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics)
+    : device_(std::move(device)), metrics_(std::move(metrics)) {
+  JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
+  channels_.reserve(metrics_.size());
+  for (const Metric metric : metrics_) channels_.push_back(device_.channel_of(metric));
+  has_counter_ = !metrics_.empty() && metrics_.front() == Metric::energy;
+  first_power_ = has_counter_ ? 1 : 0;
+  first_slow_ = first_power_;
+  clocked_power_ = first_power_;
+  while (first_slow_ < metrics_.size() && is_power(metrics_[first_slow_])) {
+    const bool is_average =
+        metrics_[first_slow_] == Metric::power_average || metrics_[first_slow_] == Metric::power_usage;
+    if (is_average) clocked_power_ = first_slow_;
+    ++first_slow_;
+  }
+  JOULEMAP_CHECK(first_slow_ - first_power_ <= kMostPowers, "more powers than there are");
+}
+
+void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
+  const std::size_t count = first_slow_ - first_power_;
+  std::array<RawRead, kMostPowers> reads;
+  const std::int64_t before_ns = monotonic_ns();
+  device_.read_powers(std::span(metrics_).subspan(first_power_, count), std::span(reads).first(count));
+  const std::int64_t after_ns = monotonic_ns();
+  bool any_good = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    readings[first_power_ + i] = reading_of(reads[i], before_ns, after_ns);
+    any_good = any_good || reads[i].status == Return::success;
+  }
+  const RawRead& clocked = reads[clocked_power_ - first_power_];
+  if (clocked.status == Return::success) {
+    power_pace_.note_read(before_ns, after_ns, clocked.raw);
+    counter_pace_.suggest_period(power_pace_.clock());
+  } else if (!any_good) {
+    power_pace_.note_failure(after_ns);
+  }
+}
+
+void NvmlSensor::read_counter(Reading& reading, Attention attention) noexcept {
+  const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const std::int64_t before_ns = monotonic_ns();
+  const RawRead read = device_.read(Metric::energy);
+  const std::int64_t after_ns = monotonic_ns();
+  const std::int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns;
+  reading = reading_of(read, before_ns, after_ns);
+  if (reading.code == ReadCode::ok) {
+    counter_pace_.note_read(before_ns, after_ns, cpu_ns, read.raw, attention);
+  } else {
+    counter_pace_.note_failure(after_ns);
+  }
+}
+
+void NvmlSensor::read_slow_ones(std::span<Reading> readings) noexcept {
+  bool any_good = false;
+  for (std::size_t i = first_slow_; i < metrics_.size(); ++i) {
+    const std::int64_t before_ns = monotonic_ns();
+    const RawRead read = device_.read(metrics_[i]);
+    readings[i] = reading_of(read, before_ns, monotonic_ns());
+    any_good = any_good || read.status == Return::success;
+  }
+  const std::int64_t wanted_ns = std::max(kSlowPeriod_ns, requested_period_ns_.value_or(0));
+  slow_due_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kRetryPeriod_ns));
+}
+
+void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept {
+  JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
+  std::fill(readings.begin(), readings.end(), skipped());
+  const bool all = attention == Attention::now;
+  const std::int64_t now_ns = monotonic_ns();
+  const bool counter_due = has_counter_ && (all || counter_pace_.next_ns(attention, requested_period_ns_) <= now_ns);
+  // The quick ones first: they hardly delay the counter, and it would delay them.
+  if (first_slow_ > first_power_ && (all || power_pace_.next_ns(attention, requested_period_ns_) <= now_ns))
+    read_powers(readings);
+  if (counter_due) read_counter(readings[0], attention);
+  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings);
+  last_end_ns_ = monotonic_ns();
+}
+
+std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, Attention attention) const noexcept {
+  std::int64_t next_ns = std::max(slow_due_ns_, last_ns);
+  if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_pace_.next_ns(attention, requested_period_ns_));
+  if (has_counter_) next_ns = std::min(next_ns, counter_pace_.next_ns(attention, requested_period_ns_));
+  return std::max({next_ns, last_ns + kShortestPause_ns, last_end_ns_ + kShortestPause_ns});
+}
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/visible_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::string_view kByPciAddress = "PCI_BUS_ID";
+
+std::vector<std::size_t> in_cuda_order(const std::vector<ListedDevice>& devices) {
+  std::vector<std::size_t> order(devices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return devices[a].pci_bus_id < devices[b].pci_bus_id; });
+  return order;
+}
+
+bool names_differ(const std::vector<ListedDevice>& devices) {
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const ListedDevice& device) { return device.name != devices.front().name; });
+}
+
+std::optional<std::size_t> find_by_uuid_prefix(const std::vector<ListedDevice>& devices, std::string_view prefix) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].uuid.rfind(prefix, 0) != 0) continue;
+    if (found) return std::nullopt;  // it could be either
+    found = i;
+  }
+  return found;
+}
+
+class Chooser {
+ public:
+  Chooser(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
+          const FindMigParent& find_mig_parent)
+      : devices_(devices),
+        environment_(environment),
+        find_mig_parent_(find_mig_parent),
+        cuda_order_(in_cuda_order(devices)) {}
+
+  VisibleDevices choose() {
+    const std::vector<std::string_view> entries = split(*environment_.visible_devices, ',');
+    for (const std::string_view raw : entries) {
+      const std::string_view entry = trim(raw);
+      if (entry == "-1" || (entry.empty() && entries.size() == 1)) break;
+      const std::optional<std::size_t> device = find(entry);
+      if (!device) {
+        visible_.diagnostics.add(
+            {"cuda_visible_devices_invalid", 1,
+             fmt::format("CUDA_VISIBLE_DEVICES: {} is no GPU here; CUDA ends the list there, and so do we",
+                         quoted(entry)),
+             "nvidia-smi -L"});
+        break;
+      }
+      take(*device, entry);
+    }
+    std::sort(visible_.chosen.begin(), visible_.chosen.end());
+    return std::move(visible_);
+  }
+
+ private:
+  std::optional<std::size_t> find(std::string_view entry) {
+    if (entry.rfind("MIG-", 0) == 0) return find_mig(entry);
+    if (entry.rfind("GPU-", 0) == 0) return find_by_uuid_prefix(devices_, entry);
+    const std::optional<std::uint64_t> index = parse_u64(entry);
+    if (!index || *index >= devices_.size()) return std::nullopt;
+    if (names_differ(devices_) && environment_.device_order != kByPciAddress) {
+      visible_.diagnostics.add(
+          {"cuda_device_order", 1,
+           "CUDA_VISIBLE_DEVICES counts GPUs in CUDA's order, fastest first, which NVML does not know; "
+           "the order of PCI addresses is assumed, and another GPU may be meant",
+           "export CUDA_DEVICE_ORDER=PCI_BUS_ID"});
+    }
+    return cuda_order_[*index];
+  }
+
+  // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>" names its GPU; since driver 470 an instance has a UUID of its own.
+  std::optional<std::size_t> find_mig(std::string_view entry) {
+    const std::string_view rest = entry.substr(4);
+    const std::optional<std::size_t> parent = rest.rfind("GPU-", 0) == 0
+                                                  ? find_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
+                                                  : find_mig_parent_(std::string(entry));
+    if (!parent) return std::nullopt;
+    visible_.diagnostics.add(
+        {"mig_whole_gpu", 1,
+         fmt::format(
+             "CUDA_VISIBLE_DEVICES: {} is one instance of {}; only the whole GPU can be measured, and its energy "
+             "contains what its other instances use",
+             quoted(entry, 80), devices_[*parent].uuid),
+         "for the energy of one instance, let nothing run on the others"});
+    return parent;
+  }
+
+  void take(std::size_t device, std::string_view entry) {
+    if (std::find(visible_.chosen.begin(), visible_.chosen.end(), device) == visible_.chosen.end()) {
+      visible_.chosen.push_back(device);
+    } else if (entry.rfind("MIG-", 0) != 0) {
+      visible_.diagnostics.add({"cuda_visible_devices_repeated", 1,
+                                fmt::format("CUDA_VISIBLE_DEVICES names {} twice; it is measured once", quoted(entry)),
+                                "name each GPU once: CUDA programs may see none at all otherwise"});
+    }
+  }
+
+  const std::vector<ListedDevice>& devices_;
+  const CudaEnvironment& environment_;
+  const FindMigParent& find_mig_parent_;
+  std::vector<std::size_t> cuda_order_;
+  VisibleDevices visible_;
+};
+
+}  // namespace
+
+CudaEnvironment read_cuda_environment() {
+  CudaEnvironment environment;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) environment.visible_devices = visible;
+  if (const char* order = std::getenv("CUDA_DEVICE_ORDER")) environment.device_order = order;
+  return environment;
+}
+
+VisibleDevices choose_visible(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
+                              const FindMigParent& find_mig_parent) {
+  if (environment.visible_devices) return Chooser(devices, environment, find_mig_parent).choose();
+  VisibleDevices all;
+  all.chosen.resize(devices.size());
+  std::iota(all.chosen.begin(), all.chosen.end(), std::size_t{0});
+  return all;
+}
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/visible_devices.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+// NVML's order is usually that of PCI addresses; here the last two are swapped, so that a mix-up shows.
+const std::vector<ListedDevice> kThree = {
+    {"GPU-8932f937-0001", "H200", "00000000:1B:00.0"},
+    {"GPU-8932f937-0002", "H200", "00000000:CB:00.0"},
+    {"GPU-11112222-0003", "H200", "00000000:5D:00.0"},
+};
+
+std::optional<std::size_t> no_mig(const std::string&) { return std::nullopt; }
+
+VisibleDevices choose(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThree,
+                      std::string order = {}) {
+  return choose_visible(devices, {std::move(value), std::move(order)}, no_mig);
+}
+
+TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
+  EXPECT_EQ(choose(std::nullopt).chosen, (Indices{0, 1, 2}));
+  EXPECT_TRUE(choose(std::nullopt).diagnostics.empty());
+}
+
+TEST(VisibleDevices, AreNoneForAnEmptyText) {
+  EXPECT_TRUE(choose("").chosen.empty());
+  EXPECT_TRUE(choose(" ").chosen.empty());
+  EXPECT_TRUE(choose("").diagnostics.empty());
+}
+
+TEST(VisibleDevices, CountInTheOrderOfPciAddresses) {
+  EXPECT_EQ(choose("1").chosen, (Indices{2}));
+  EXPECT_EQ(choose(" 2 , 0").chosen, (Indices{0, 1}));
+}
+
+TEST(VisibleDevices, EndAtMinusOneWithoutAWord) {
+  const VisibleDevices visible = choose("0,-1,1");
+  EXPECT_EQ(visible.chosen, (Indices{0}));
+  EXPECT_TRUE(visible.diagnostics.empty());
+}
+
+TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndSaySo) {
+  for (const char* text : {"0,7,1", "0,x,1", "0,,1", "0,GPU-nobody,1", "0,MIG-nobody,1", "0,0x,1"}) {
+    const VisibleDevices visible = choose(text);
+    EXPECT_EQ(visible.chosen, (Indices{0})) << text;
+    EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_invalid")) << text;
+  }
+}
+
+TEST(VisibleDevices, AreFoundByUuidAndByABeginningThatFitsOne) {
+  EXPECT_EQ(choose("GPU-8932f937-0002").chosen, (Indices{1}));
+  EXPECT_EQ(choose("GPU-11").chosen, (Indices{2}));
+  EXPECT_TRUE(choose("GPU-8932f937").chosen.empty());  // it fits two
+}
+
+TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
+  const VisibleDevices visible = choose("0,GPU-8932f937-0001");
+  EXPECT_EQ(visible.chosen, (Indices{0}));
+  EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_repeated"));
+}
+
+TEST(VisibleDevices, OfDifferentNamesWarnThatTheIndexMayMeanAnother) {
+  std::vector<ListedDevice> mixed = kThree;
+  mixed[1].name = "RTX 4090";
+  EXPECT_TRUE(choose("0", mixed).diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(choose("0", mixed, "FASTEST_FIRST").diagnostics.contains("cuda_device_order"));
+  EXPECT_TRUE(choose("0", mixed, "PCI_BUS_ID").diagnostics.empty());
+  EXPECT_TRUE(choose("GPU-11", mixed).diagnostics.empty());
+}
+
+TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
+  const auto parent = [](const std::string& uuid) {
+    return uuid == "MIG-c6d4f1ef" ? std::optional<std::size_t>(1) : std::nullopt;
+  };
+  for (const char* text : {"MIG-c6d4f1ef", "MIG-GPU-8932f937-0002/1/0", "MIG-GPU-8932f937-0002/1/0,MIG-c6d4f1ef"}) {
+    const VisibleDevices visible = choose_visible(kThree, {text, ""}, parent);
+    EXPECT_EQ(visible.chosen, (Indices{1})) << text;
+    EXPECT_TRUE(visible.diagnostics.contains("mig_whole_gpu")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
+// makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include "base/clock.h"
+#include "fake_nvml/script.h"
+#include "sensors/nvml/nvml_api.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace joulemap::sensors::nvml {
+struct DeviceHandle {};
+}  // namespace joulemap::sensors::nvml
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::fake_nvml;
+using namespace joulemap::sensors::nvml;
+
+// NVML has state behind a C interface; so has its double.
+struct State {
+  Script script;
+  std::int64_t origin_ns = 0;
+  std::vector<DeviceHandle> handles;      // one for each device; their addresses are what callers hold
+  std::vector<DeviceHandle> mig_handles;  // likewise
+};
+State state;
+
+double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
+
+const ScriptedDevice& device_of(Device handle) {
+  return state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
+}
+
+Return status_of(Device handle, const char* what) {
+  const ScriptedDevice& device = device_of(handle);
+  if (device.lost_at_s && now_s() >= *device.lost_at_s) return Return::gpu_is_lost;
+  if (device.fail_at_s && now_s() >= *device.fail_at_s) return Return::unknown;
+  if (device.unsupported.count(what) != 0) return Return::not_supported;
+  if (device.denied.count(what) != 0) return Return::no_permission;
+  return Return::success;
+}
+
+Return copy_text(const std::string& text, char* out, unsigned size) {
+  std::snprintf(out, size, "%s", text.c_str());
+  return Return::success;
+}
+
+template <class Value, class Compute>
+Return give(Device handle, const char* what, Value* out, Compute compute) {
+  const Return status = status_of(handle, what);
+  if (status == Return::success) *out = static_cast<Value>(compute(device_of(handle)));
+  return status;
+}
+
+}  // namespace
+
+EXPORTED Return nvmlInit_v2() {
+  const char* path = std::getenv("JOULEMAP_FAKE_NVML");
+  std::ifstream file(path != nullptr ? path : "");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::optional<Script> script = parse_script(text);
+  if (!file.is_open() || !script) {
+    std::fprintf(stderr, "fake NVML: cannot read the script %s\n", path != nullptr ? path : "(JOULEMAP_FAKE_NVML)");
+    std::abort();
+  }
+  state.script = *script;
+  state.origin_ns = script->origin_s ? static_cast<std::int64_t>(*script->origin_s * 1e9) : monotonic_ns();
+  state.handles.resize(script->devices.size());
+  state.mig_handles.resize(script->devices.size());
+  return static_cast<Return>(script->init_error);
+}
+
+EXPORTED Return nvmlShutdown() { return Return::success; }
+
+EXPORTED Return nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = static_cast<unsigned>(state.handles.size());
+  return Return::success;
+}
+
+EXPORTED Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+  if (index >= state.handles.size()) return Return::invalid_argument;
+  *device = &state.handles[index];
+  return static_cast<Return>(state.script.devices[index].absent);
+}
+
+EXPORTED Return nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
+  return copy_text(device_of(device).uuid, text, size);
+}
+
+EXPORTED Return nvmlDeviceGetName(Device device, char* text, unsigned size) {
+  return copy_text(device_of(device).name, text, size);
+}
+
+EXPORTED Return nvmlDeviceGetPowerUsage(Device device, unsigned* power_mw) {
+  return give(device, "usage", power_mw, [](const ScriptedDevice& d) { return d.average_mw(now_s()); });
+}
+
+#ifndef FAKE_NVML_OLD
+
+EXPORTED const char* nvmlErrorString(Return status) {
+  switch (status) {
+    case Return::gpu_is_lost:
+      return "GPU is lost";
+    case Return::no_permission:
+      return "Insufficient Permissions";
+    case Return::driver_not_loaded:
+      return "Driver Not Loaded";
+    default:
+      return "Unknown Error";
+  }
+}
+
+EXPORTED Return nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  return copy_text(state.script.driver, text, size);
+}
+
+EXPORTED Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
+  *info = {};
+  return copy_text(device_of(device).pci, info->bus_id, sizeof(info->bus_id));
+}
+
+EXPORTED Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+  for (std::size_t i = 0; i < state.handles.size(); ++i) {
+    if (state.script.devices[i].uuid == uuid) {
+      *device = &state.handles[i];
+      return Return::success;
+    }
+    if (!state.script.devices[i].mig_uuid.empty() && state.script.devices[i].mig_uuid == uuid) {
+      *device = &state.mig_handles[i];
+      return Return::success;
+    }
+  }
+  return Return::not_found;
+}
+
+EXPORTED Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance, Device* device) {
+  for (std::size_t i = 0; i < state.mig_handles.size(); ++i) {
+    if (instance != &state.mig_handles[i]) continue;
+    *device = &state.handles[i];
+    return Return::success;
+  }
+  return Return::invalid_argument;
+}
+
+EXPORTED Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
+  *current = *pending = device_of(device).mig_uuid.empty() ? 0 : kMigEnabled;
+  return Return::success;
+}
+
+EXPORTED Return nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
+  *mode = device_of(device).virtualization;
+  return Return::success;
+}
+
+namespace {
+
+void spin(double duration_s) {
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
+  while (monotonic_ns() < end_ns) {
+  }
+}
+
+}  // namespace
+
+EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
+  static thread_local std::minstd_rand random(1);
+  const ScriptedDevice& scripted = device_of(device);
+  const double until_latch = std::uniform_real_distribution<double>(0, 1)(random);
+  spin(scripted.counter_spin_s * until_latch);
+  const double latched_s = now_s();
+  spin(scripted.counter_spin_s * (1 - until_latch));
+  return give(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
+}
+
+EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
+  for (int i = 0; i < count; ++i) {
+    FieldValue& field = values[i];
+    const bool memory = field.scope_id == kScopeMemory;
+    const bool instant = field.field_id == kFieldPowerInstant;
+    field.value_type = ValueType::unsigned_int;
+    field.timestamp_us = unix_ns() / 1000;
+    if (memory && instant) {
+      field.status = Return::not_supported;
+      continue;
+    }
+    const char* what = memory ? "memory_power" : instant ? "instant" : "average";
+    field.status = give(device, what, &field.value.unsigned_int, [&](const ScriptedDevice& d) {
+      return instant ? d.instant_mw(now_s()) : d.average_mw(now_s()) / (memory ? 4 : 1);
+    });
+  }
+  return Return::success;
+}
+
+EXPORTED Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {
+  return give(device, "limit", limit_mw, [](const ScriptedDevice&) { return 700'000; });
+}
+
+EXPORTED Return nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* clock_mhz) {
+  return give(device, "clock", clock_mhz, [&](const ScriptedDevice&) { return type == kClockSm ? 1980 : 3201; });
+}
+
+EXPORTED Return nvmlDeviceGetTemperature(Device device, unsigned, unsigned* temperature_c) {
+  return give(device, "temperature", temperature_c, [](const ScriptedDevice&) { return 41; });
+}
+
+EXPORTED Return nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
+  return give(device, "utilization", rates, [](const ScriptedDevice&) { return Utilization{87, 12}; });
+}
+
+EXPORTED Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  return give(device, "memory", memory, [](const ScriptedDevice&) { return Memory{150'000, 100'000, 50'000}; });
+}
+
+EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
+  return give(device, "throttle", reasons, [](const ScriptedDevice&) { return 4; });
+}
+
+#endif  // FAKE_NVML_OLD

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_nvml/script.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace joulemap::fake_nvml {
+namespace {
+
+constexpr double kCounterAtOrigin_j = 1e6;
+constexpr double kInstantWindow_s = 0.025;
+constexpr double kAverageWindow_s = 1.0;
+
+double joules_of_points(const std::vector<PowerCurve::Point>& points, double until_s) {
+  double joules = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double to_s = i + 1 < points.size() ? std::min(points[i + 1].from_s, until_s) : until_s;
+    if (to_s > points[i].from_s) joules += (to_s - points[i].from_s) * points[i].watts;
+  }
+  return joules;
+}
+
+// The hardware's noise: it makes an average change at every step, as it does on real cards.
+std::uint64_t with_noise(double watts, double step_s) {
+  const double noise_mw = std::fmod(std::abs(step_s) * 7919, 41) - 20;
+  return static_cast<std::uint64_t>(std::max(std::round(watts * 1000 + noise_mw), 0.0));
+}
+
+bool parse_power(std::istringstream& words, PowerCurve& curve) {
+  curve = {};
+  curve.points.clear();
+  for (std::string word; words >> word;) {
+    if (word == "repeat") {
+      double repeat_s = 0;
+      if (!(words >> repeat_s)) return false;
+      curve.repeat_s = repeat_s;
+      continue;
+    }
+    PowerCurve::Point point;
+    char colon = 0;
+    std::istringstream pair(word);
+    if (!(pair >> point.from_s >> colon >> point.watts) || colon != ':') return false;
+    curve.points.push_back(point);
+  }
+  return !curve.points.empty();
+}
+
+bool read_rest(std::istringstream& words, std::string& rest) {
+  return static_cast<bool>(std::getline(words >> std::ws, rest));
+}
+
+bool read_scaled(std::istringstream& words, double scale, double& value) {
+  if (!(words >> value)) return false;
+  value *= scale;
+  return true;
+}
+
+bool read_moment(std::istringstream& words, std::optional<double>& moment) {
+  double value = 0;
+  if (!(words >> value)) return false;
+  moment = value;
+  return true;
+}
+
+bool read_names(std::istringstream& words, std::set<std::string>& names) {
+  for (std::string name; words >> name;) names.insert(name);
+  return true;
+}
+
+bool parse_device_statement(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
+  if (verb == "name") return read_rest(words, device.name);
+  if (verb == "pci") return read_rest(words, device.pci);
+  if (verb == "power") return parse_power(words, device.power);
+  if (verb == "counter_period_ms") return read_scaled(words, 1e-3, device.counter_period_s);
+  if (verb == "counter_phase_ms") return read_scaled(words, 1e-3, device.counter_phase_s);
+  if (verb == "power_phase_ms") return read_scaled(words, 1e-3, device.power_phase_s);
+  if (verb == "counter_spin_us") return read_scaled(words, 1e-6, device.counter_spin_s);
+  if (verb == "unsupported") return read_names(words, device.unsupported);
+  if (verb == "denied") return read_names(words, device.denied);
+  if (verb == "lost_at") return read_moment(words, device.lost_at_s);
+  if (verb == "fail_at") return read_moment(words, device.fail_at_s);
+  if (verb == "absent") return static_cast<bool>(words >> device.absent);
+  if (verb == "mig") return read_rest(words, device.mig_uuid);
+  if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
+  return false;
+}
+
+bool parse_statement(const std::string& verb, std::istringstream& words, Script& script) {
+  if (verb == "origin") return read_moment(words, script.origin_s);
+  if (verb == "driver") return read_rest(words, script.driver);
+  if (verb == "init_error") return static_cast<bool>(words >> script.init_error);
+  if (verb == "device") return read_rest(words, script.devices.emplace_back().uuid);
+  return !script.devices.empty() && parse_device_statement(verb, words, script.devices.back());
+}
+
+}  // namespace
+
+double PowerCurve::joules_until(double time_s) const {
+  if (!repeat_s) return time_s < 0 ? time_s * points.front().watts : joules_of_points(points, time_s);
+  const double rounds = std::floor(time_s / *repeat_s);
+  return rounds * joules_of_points(points, *repeat_s) + joules_of_points(points, time_s - rounds * *repeat_s);
+}
+
+double ScriptedDevice::last_step_s(double time_s, double phase_s) const {
+  return phase_s + std::floor((time_s - phase_s) / counter_period_s) * counter_period_s;
+}
+
+std::uint64_t ScriptedDevice::counter_mj(double time_s) const {
+  const double joules = kCounterAtOrigin_j + power.joules_until(last_step_s(time_s, counter_phase_s));
+  return static_cast<std::uint64_t>(joules * 1000);
+}
+
+std::uint64_t ScriptedDevice::instant_mw(double time_s) const {
+  const double step_s = last_step_s(time_s, power_phase_s);
+  return with_noise(power.mean_w(step_s - kInstantWindow_s, step_s), step_s);
+}
+
+std::uint64_t ScriptedDevice::average_mw(double time_s) const {
+  const double step_s = last_step_s(time_s, power_phase_s);
+  return with_noise(power.mean_w(step_s - kAverageWindow_s, step_s), step_s);
+}
+
+std::optional<Script> parse_script(const std::string& text) {
+  Script script;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string verb;
+    if (!(words >> verb)) continue;
+    if (!parse_statement(verb, words, script)) return std::nullopt;
+  }
+  return script;
+}
+
+}  // namespace joulemap::fake_nvml
