@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap._hot: the calls that stand inside measured code, on Python's stable ABI, so that one build serves 3.9 and all that
-// follow. Everything that may take its time goes through ctypes instead (_library.py). The GIL is held throughout: no
+// joulemap._hot: the calls that stand inside measured code, on Python's stable ABI, so that one build serves 3.9 and all
+// that follow. Everything that may take its time goes through ctypes instead (_library.py). The GIL is held throughout: no
 // call here waits, but for the very first begin(), which opens the sensors.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000

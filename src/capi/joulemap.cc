@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of include/joulemap/joulemap.h: each checks what it was given, calls one thing, and turns a Result into a
-// code and a text. No exception leaves them.
+// code and a text. No exception leaves them: what the standard library throws (no memory, no more threads) is a code, too.
 #include "joulemap/joulemap.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/quadrature.h"
 #include "capi/process_state.h"
 #include "report/doctor_json.h"
 #include "sampling/doctor.h"
@@ -49,8 +49,8 @@ std::optional<WindowResult>& last_result() {
   return result;
 }
 
-int fail(jm_status status, std::string text) {
-  last_error() = std::move(text);
+int fail(jm_status status, std::string_view text) {
+  last_error() = text;
   return status;
 }
 
@@ -59,6 +59,16 @@ int fail(const Error& error) {
                            : error.code == ErrorCode::not_found ? JM_NOT_FOUND
                                                                 : JM_FAILED;
   return fail(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
+}
+
+// Everything that may allocate or start a thread goes through here.
+template <class Call>
+int guarded(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return fail(JM_FAILED, error.what());
+  }
 }
 
 int code_of(const Status& status) { return status ? JM_OK : fail(status.error()); }
@@ -129,7 +139,8 @@ jm_energy energy_of(const WindowResult& result) {
 
 int ask(jm_window window, Patience patience, jm_energy* energy) {
   if (energy == nullptr) return fail(JM_USAGE, "energy is NULL");
-  const std::shared_ptr<WindowEngine> engine = ProcessState::get().engine();
+  ProcessState* const state = ProcessState::existing();
+  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->engine();
   if (!engine) return fail(JM_NOT_FOUND, "this process has not begun a window");
   Result<WindowResult> result = engine->result(window, patience);
   if (!result) return fail(result.error());
@@ -170,41 +181,50 @@ const char* jm_version(void) { return JOULEMAP_VERSION; }
 const char* jm_last_error(void) { return last_error().c_str(); }
 
 int jm_start(const jm_options* options) {
-  const Result<WindowOptions> wanted = options_from(options);
-  return wanted ? code_of(ProcessState::get().start(*wanted)) : fail(wanted.error());
+  return guarded([&] {
+    const Result<WindowOptions> wanted = options_from(options);
+    return wanted ? code_of(ProcessState::get().start(*wanted)) : fail(wanted.error());
+  });
 }
 
 int jm_stop(void) {
-  ProcessState::get().stop();
+  if (ProcessState* const state = ProcessState::existing()) state->stop();
   return JM_OK;
 }
 
 jm_window jm_begin(const char* name) {
-  ProcessState& state = ProcessState::get();
-  if (!state.is_started()) {
-    if (const Status started = state.start_if_needed(); !started) {
-      fail(started.error());
-      return 0;
-    }
+  ProcessState* state = ProcessState::existing();
+  if (state == nullptr || !state->is_started()) {
+    if (guarded([] { return code_of(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
+    state = &ProcessState::get();
   }
-  const jm_window window = state.windows().begin();
-  if (window == 0) fail(JM_FULL, "a million windows are alive; free those that are no longer needed");
-  if (MarkLog* const marks = state.marks()) marks->mark(MarkKind::window_begin, window, text_or_empty(name));
+  const jm_window window = state->windows().begin();
+  if (window == 0) {
+    fail(JM_FULL, "a million windows are alive; free those that are no longer needed");
+  } else if (MarkLog* const marks = state->marks()) {
+    marks->mark(MarkKind::window_begin, window, text_or_empty(name));
+  }
   return window;
 }
 
 int jm_end(jm_window window) {
-  ProcessState& state = ProcessState::get();
-  if (!state.windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
-  if (MarkLog* const marks = state.marks()) marks->mark(MarkKind::window_end, window, "");
+  ProcessState* const state = ProcessState::existing();
+  if (state == nullptr || !state->windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
+  if (MarkLog* const marks = state->marks()) marks->mark(MarkKind::window_end, window, "");
   return JM_OK;
 }
 
-void jm_window_free(jm_window window) { ProcessState::get().windows().release(window); }
+void jm_window_free(jm_window window) {
+  if (ProcessState* const state = ProcessState::existing()) state->windows().release(window);
+}
 
-int jm_window_wait(jm_window window, jm_energy* energy) { return ask(window, Patience::wait, energy); }
+int jm_window_wait(jm_window window, jm_energy* energy) {
+  return guarded([&] { return ask(window, Patience::wait, energy); });
+}
 
-int jm_window_peek(jm_window window, jm_energy* energy) { return ask(window, Patience::none, energy); }
+int jm_window_peek(jm_window window, jm_energy* energy) {
+  return guarded([&] { return ask(window, Patience::none, energy); });
+}
 
 int jm_window_domain(size_t index, jm_domain* domain) {
   const std::optional<WindowResult>& result = last_result();
@@ -266,13 +286,14 @@ int jm_log(const char* name, double value) {
 
 int jm_doctor_json(const jm_options* options, char** text) {
   if (text == nullptr) return fail(JM_USAGE, "text is NULL");
-  const Result<WindowOptions> wanted = options_from(options);
-  if (!wanted) return fail(wanted.error());
-  const Result<joulemap::DoctorResult> examined =
-      joulemap::sampling::examine(wanted->root, wanted->sensors, "joulemap");
-  if (!examined) return fail(examined.error());
-  *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
-  return *text != nullptr ? JM_OK : fail(JM_FAILED, "no memory");
+  return guarded([&] {
+    const Result<WindowOptions> wanted = options_from(options);
+    if (!wanted) return fail(wanted.error());
+    const auto examined = joulemap::sampling::examine(wanted->root, wanted->sensors, "joulemap");
+    if (!examined) return fail(examined.error());
+    *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
+    return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");
+  });
 }
 
 void jm_text_free(char* text) { std::free(text); }

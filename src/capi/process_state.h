@@ -28,6 +28,9 @@ class ProcessState {
     return state != nullptr ? *state : make();
   }
 
+  // nullptr when this process has not begun anything: a fork's child that only lets go of its parent's windows, say.
+  static ProcessState* existing() { return current_.load(std::memory_order_acquire); }
+
   sampling::WindowTable& windows() { return windows_; }
 
   // nullptr when nothing is recorded.

@@ -207,8 +207,12 @@ Result<WindowResult> WindowEngine::result(WindowId window, Patience patience) {
     const std::uint32_t looks = looks_.load(std::memory_order_acquire);
     {
       const std::lock_guard lock(lock_);
-      look();
-      const auto found = records_.find(window);
+      auto found = records_.find(window);
+      // A window that is finished is not worth another look at all the others.
+      if (found == records_.end() || found->second.begins_missing + found->second.ends_missing > 0) {
+        look();
+        found = records_.find(window);
+      }
       if (found == records_.end() || !table_.is_alive(window)) break;
       Record& record = found->second;
       if (record.end_ns == 0) record.end_ns = table_.end_ns(window);

@@ -1,4 +1,4 @@
-"""The C interface: programs in C99 and C++ that are compiled against the header and run, and the examples of the documents."""
+"""The C interface: programs in C99 and C++ compiled against the header, the examples of the documents, the wheel."""
 
 from __future__ import annotations
 

@@ -181,3 +181,26 @@ loop(1000000)
 print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 """)
     assert told < 20_000  # kB
+
+
+def test_what_a_recorded_program_says_lies_in_the_recording(binaries, environment, memory_directory):
+    program = """
+import os, sys
+import joulemap as jm
+assert jm.is_recording()
+for number in range(3):
+    jm.step()
+    with jm.region("forward"), jm.measure("window"):
+        pass
+    jm.log(loss=1 / (number + 1))
+if os.fork() == 0:  # a child has a part of its own
+    jm.epoch(5)
+    sys.exit(0)
+os.wait()
+"""
+    file = memory_directory / "run.joule"
+    record = [binaries / "joulemap", "record", "-o", file, "--", sys.executable, "-c", program]
+    done = subprocess.run(record, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = file.read_bytes()
+    assert told and not (memory_directory / "run.joule.d").exists()  # every part was joined
