@@ -67,7 +67,7 @@ TEST(EnergyTimeline, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
   const Machine machine;
   EnergyTimeline timeline(package());
   watch(timeline, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
-  for (int i = 0; i < 100; ++i) {
+  for (std::int64_t i = 0; i < 100; ++i) {
     const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
     const std::int64_t end_ns = 3 * kSecond_ns - 100 * kMillisecond_ns - i * 7 * kMillisecond_ns;
     const ChannelEnergy energy = between(timeline, begin_ns, end_ns);
@@ -186,7 +186,7 @@ TEST(EnergyTimeline, ATornRiseThatIsTakenBackLeavesNoPoint) {
 
 TEST(EnergyTimeline, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
   EnergyTimeline timeline(power_gauge());
-  for (int i = 0; i <= 100; ++i) timeline.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
+  for (std::int64_t i = 0; i <= 100; ++i) timeline.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
   const ChannelEnergy energy = between(timeline, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
   EXPECT_NEAR(*energy.joules, 100.0, 0.5);
   EXPECT_GT(energy.uncertainty_j, 0.5);

@@ -92,8 +92,10 @@ TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
 TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
   Bench bench;
   std::vector<WindowId> windows;
+  windows.reserve(100);
   for (int i = 0; i < 100; ++i) windows.push_back(bench.table.begin());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = t; i < 100; i += 4) {
@@ -177,7 +179,8 @@ TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
 
 TEST(WindowEngine, ACounterThatStandsStillGivesAReasonAndNotAZero) {
   WindowTable table(1);
-  auto engine = WindowEngine::start(table, {.root = {sysroot("frozen-counter")}, .sensors = "powercap", .period_ns = {}});
+  auto engine =
+      WindowEngine::start(table, {.root = {sysroot("frozen-counter")}, .sensors = "powercap", .period_ns = {}});
   ASSERT_TRUE(engine) << engine.error().message;
   const WindowId window = table.begin();
   spin_for(kNanosecondsPerMillisecond);

@@ -79,6 +79,7 @@ TEST(WindowTable, ThreadsNeverGetTheSameWindow) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 20'000;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   std::atomic<int> wrong{0};
   std::atomic<bool> done{false};
   for (int t = 0; t < kThreads; ++t) {
