@@ -19,6 +19,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
+sys.path.append(str(ROOT / "tests"))
 
 
 @pytest.fixture(scope="session")

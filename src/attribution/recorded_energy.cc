@@ -7,6 +7,12 @@
 #include "model/channel_faults.h"
 
 namespace joulemap::attribution {
+namespace {
+
+// Steps that come quicker than this cannot be told apart by sampling, and need not be.
+constexpr double kSlowRefresh_s = 0.01;
+
+}  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
@@ -14,7 +20,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
     Follower follower{channel, {}, {}};
     if (tells_energy(channel)) {
       follower.meter.emplace(
-          Meter{EnergyWindow(channel), PowerCurve(span.begin_ns, span.end_ns, slices_), false, false, 0, {}});
+          Meter{EnergyWindow(channel), PowerCurve(span.begin_ns, span.end_ns, slices_), false, false, 0, {}, StepClock(StepClock::EqualValues::mean_no_step)});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -44,6 +50,7 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
     meter.ended = true;
   }
   if (reading.code != ReadCode::ok) return;
+  meter.steps.observe(reading.before_ns, reading.after_ns, reading.raw);
   const double joules = meter.window.joules_in_all();
   if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
   if (joules > meter.joules) {
@@ -80,6 +87,12 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     if (!meter.begun) meter.window.begin(span_.begin_ns);
     if (!meter.ended) meter.window.end(span_.end_ns);
     energies.push_back(meter.window.result());
+    if (follower.channel.kind != ChannelKind::counter || follower.channel.refresh_s < kSlowRefresh_s) continue;
+    if (!meter.steps.is_locked()) continue;
+    constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
+    const StepInterval last = meter.steps.last_step_before(span_.end_ns);
+    result.steps.push_back({follower.channel.name, meter.steps.period_ns() / kSecond, seconds(last.half_width_ns()),
+                            last.middle_ns(), meter.steps.slips()});
   }
   result.table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
   for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));

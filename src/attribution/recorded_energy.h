@@ -16,6 +16,7 @@
 #include "model/power_curve.h"
 #include "model/report_result.h"
 #include "model/sample.h"
+#include "model/step_clock.h"
 
 namespace joulemap::attribution {
 
@@ -37,6 +38,7 @@ class RecordedEnergy {
     DomainTable table;
     std::vector<PowerSeries> power;   // of the domains of the table that have a value
     std::vector<ReportTrack> tracks;  // of channels that tell no energy
+    std::vector<CounterSteps> steps;  // of slow counters that step regularly
     double slice_s = 0;
   };
   Result finish();
@@ -50,6 +52,7 @@ class RecordedEnergy {
     bool ended = false;
     double joules = 0;  // of all readings so far
     std::optional<std::int64_t> known_until_ns;
+    StepClock steps{StepClock::EqualValues::mean_no_step};
   };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {

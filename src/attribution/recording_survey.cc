@@ -86,6 +86,7 @@ void RecordingSurvey::describe(ReportResult& result) const {
     }
     const std::optional<TimeSpan> span = seen.span();
     if (!span) continue;
+    if (!result.start_monotonic_ns) result.start_monotonic_ns = span->begin_ns;
     result.elapsed_s = std::max(result.elapsed_s, seconds(span->end_ns - span->begin_ns));
     if (!seen.clock) continue;
     const std::int64_t start_ns = seen.clock->unix_ns - seen.clock->monotonic_ns + span->begin_ns;

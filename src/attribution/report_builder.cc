@@ -63,6 +63,10 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
     track.name = prefix + track.name;
     result.tracks.push_back(std::move(track));
   }
+  for (CounterSteps& steps : energy.steps) {
+    steps.channel = prefix + steps.channel;
+    result.counter_steps.push_back(std::move(steps));
+  }
   result.slice_s = energy.slice_s;
   result.diagnostics.add_all(energy.table.diagnostics);
 }

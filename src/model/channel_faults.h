@@ -2,6 +2,7 @@
 //
 // What went wrong on a channel during a window, in words: every wrap range that was unknown, every reset, gap and
 // read that failed becomes a Diagnostic that names the file, what it means for the number, and what to do. Pure.
+// Channels that tell no energy have nothing to say here: of a GPU that is gone its temperature is not what matters.
 #pragma once
 
 #include "model/channel_energy.h"

@@ -96,6 +96,7 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   std::vector<const ChannelEnergy*> ranked;
   std::vector<const ChannelEnergy*> superseded;
   for (const ChannelEnergy& energy : channels) {
+    if (!tells_energy(energy.channel)) continue;
     const bool estimate = energy.channel.provenance == Provenance::estimated;
     (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
@@ -105,6 +106,7 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   // Rows in the order in which the sensors list their domains; the first channel of a domain in `ranked` is its best.
   std::set<std::string> done;
   for (const ChannelEnergy& listed : channels) {
+    if (!tells_energy(listed.channel)) continue;
     if (!done.insert(listed.channel.domain).second) continue;
     DomainEnergy* row = nullptr;
     for (const ChannelEnergy* energy : ranked) {

@@ -6,6 +6,7 @@
 //     have a value become cross-checks, and a diagnostic when they disagree.
 //   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an estimated
 //     package-0 beside measured dies), nor under a measured platform.
+//   - A channel that tells neither energy nor power (a temperature, a clock) makes no row.
 //   - A domain is counted unless a domain it is part of has a value.
 #pragma once
 

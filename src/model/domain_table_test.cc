@@ -140,5 +140,18 @@ TEST(DomainTable, SurvivesDomainsThatContainEachOther) {
   EXPECT_EQ(make_domain_table(channels, 1).rows.size(), 2u);
 }
 
+TEST(DomainTable, MakesNoRowOfATemperature) {
+  ChannelEnergy temperature = measured("gpu0", 82, DomainClass::gpu);
+  temperature.channel.quantity = Quantity::temperature;
+  ChannelEnergy elsewhere = temperature;
+  elsewhere.channel.domain = "gpu1";
+  const DomainTable table =
+      make_domain_table(std::vector<ChannelEnergy>{temperature, elsewhere, measured("gpu0", 500, DomainClass::gpu)}, 2);
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(table.rows.front().joules.value(), 500);
+  EXPECT_TRUE(table.rows.front().checks.empty());
+  EXPECT_TRUE(table.diagnostics.empty());
+}
+
 }  // namespace
 }  // namespace joulemap

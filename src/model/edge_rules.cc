@@ -42,7 +42,10 @@ double window_uncertainty_j(const Channel& channel, double joules, const WindowE
     return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j;
   }
   const double quantum_j = has_steps(channel) ? channel.scale : channel.scale * errors.elapsed_s;
-  return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j;
+  // A gauge that is a mean over some time tells, at the edges, of a time that lies partly outside of the window. With this
+  // allowance a load that begins or ends at an edge lies inside it, however short the window.
+  const double lag_j = errors.elapsed_s > 0 ? kMostOfMissing * channel.averaged_s * joules / errors.elapsed_s : 0;
+  return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j + lag_j;
 }
 
 void RefreshEstimate::learn(const EnergyStep& previous, const EnergyStep& step) noexcept {

@@ -205,5 +205,33 @@ TEST(EnergyWindow, SaysThatASingleReadingIsNoWindow) {
   EXPECT_FALSE(window.result().joules);
 }
 
+// A load begins with the window and a gauge shows the mean of the last second.
+TEST(EnergyWindow, AllowsForTheLagOfAnAveragingGauge) {
+  for (const double idle_w : {5.0, 76.0}) {
+    for (const double elapsed_s : {0.1, 0.3, 0.5, 0.8, 1.0, 2.0, 10.0}) {
+      constexpr double kLoad_w = 700;
+      Channel channel;
+      channel.kind = ChannelKind::gauge;
+      channel.quantity = Quantity::power;
+      channel.scale = 1e-3;
+      channel.averaged_s = 1;
+      EnergyWindow window(channel);
+      const auto read_at = [&](double time_s) {
+        const double watts = idle_w + (kLoad_w - idle_w) * std::min(time_s, 1.0);
+        const auto time_ns = static_cast<std::int64_t>(time_s * 1e9);
+        window.observe({static_cast<std::uint64_t>(watts * 1000), time_ns, time_ns, ReadCode::ok});
+      };
+      read_at(0);
+      window.begin(0);
+      for (double time_s = 0.01; time_s < elapsed_s; time_s += 0.01) read_at(time_s);
+      read_at(elapsed_s);
+      window.end(static_cast<std::int64_t>(elapsed_s * 1e9));
+      const ChannelEnergy energy = window.result();
+      EXPECT_NEAR(energy.joules.value(), kLoad_w * elapsed_s, energy.uncertainty_j)
+          << idle_w << " W, " << elapsed_s << " s";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace joulemap

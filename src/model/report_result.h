@@ -28,6 +28,15 @@ struct ReportTrack {
   std::vector<std::optional<double>> values;
 };
 
+// A counter that is renewed at a regular period, as the recording shows it.
+struct CounterSteps {
+  std::string channel;
+  double period_s = 0;
+  double half_width_s = 0;             // how well the moments of its steps are known
+  std::int64_t last_step_ns = 0;       // one of them; CLOCK_MONOTONIC of its machine
+  std::uint64_t slips = 0;             // times it was not renewed as usual
+};
+
 struct ReportRow {
   std::vector<std::string> path;
   std::string name;          // as recorded
@@ -57,6 +66,7 @@ struct ReportResult {
   std::vector<std::string> command;
   std::vector<std::string> hosts;
   std::optional<std::int64_t> start_unix_ns;
+  std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool complete = false;  // every part was ended as it should
@@ -74,6 +84,7 @@ struct ReportResult {
   double slice_s = 0;
   std::vector<PowerSeries> power;
   std::vector<ReportTrack> tracks;
+  std::vector<CounterSteps> counter_steps;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
   std::vector<ReportedMetric> metrics;

@@ -20,7 +20,7 @@ constexpr double kShortestPeriod_ns = 1e6;
 constexpr int kSlipsUntilThePeriodIsDoubted = 3;
 
 // An older anchor would make the period more certain than its drift allows.
-constexpr double kStepsPerAnchor = 256;
+constexpr double kStepsPerAnchor = 1024;
 
 }  // namespace
 

@@ -32,8 +32,8 @@ class MemorySource final : public ByteSource {
   std::string_view bytes_;
 };
 
-// Reads ahead, and keeps no more than that or the largest piece that was asked for. A file that grows is read up to where it
-// ended when it was opened.
+// Reads ahead, and keeps no more than that or the largest piece that was asked for. A file that grows is read up to
+// where it ended when it was opened.
 class FileSource final : public ByteSource {
  public:
   // Only regular files: a device or a pipe has no end to find.

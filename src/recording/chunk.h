@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunk: the unit a recording is written, lost and found in. A .joule file is chunks one after another and nothing else; there
-// is no header of the file that could be lost. Each chunk stands alone: a magic to find it by, the version that wrote
-// it, sizes, a checksum of its own header and one of its payload. docs/recording-format.md has the bytes. Pure; any thread.
+// Chunk: the unit a recording is written, lost and found in. A .joule file is chunks one after another and nothing
+// else; there is no header of the file that could be lost. Each chunk stands alone: a magic to find it by, the version
+// that wrote it, sizes, a checksum of its own header and one of its payload. docs/recording-format.md has the bytes.
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChunkFile: appends whole chunks to a file. When a write fails the file is cut back to the last whole chunk, so that a full
-// disk leaves no torn ones; the error comes back and the next append tries again.
+// ChunkFile: appends whole chunks to a file. When a write fails the file is cut back to the last whole chunk, so that a
+// full disk leaves no torn ones; the error comes back and the next append tries again.
 //
-// While it is open the file carries an exclusive flock: that is how a join sees that somebody is still writing. What was
-// appended survives the death of the process; that of the machine only after sync(). Owner: one writer; one thread.
+// While it is open the file carries an exclusive flock: that is how a join sees that somebody is still writing. What
+// was appended survives the death of the process; that of the machine only after sync(). Owner: one writer; one thread.
 #pragma once
 
 #include <cstdint>

@@ -77,8 +77,8 @@ Result<std::uint64_t> ChunkScanner::after_broken(std::uint64_t offset) {
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);
   if (!header) return offset + 1;
-  // The usual case: a flipped bit in the payload. A chunk begins where this one ends, and bytes inside of it that happen to
-  // look like one are none.
+  // The usual case: a flipped bit in the payload. A chunk begins where this one ends, and bytes inside of it that
+  // happen to look like one are none.
   const std::uint64_t claimed_end = offset + kChunkHeaderSize + header->stored_size;
   Result<bool> whole_length = starts_chunk(claimed_end);
   if (!whole_length) return std::move(whole_length).error();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChunkScanner: finds the whole chunks of a recording, one after another, and steps over everything else: what a killed
-// writer, a full disk or a flipped bit has left. After damage it looks for the next header whose checksum is right, also
-// inside of what a broken chunk claimed as its own, because bytes may be missing there.
+// writer, a full disk or a flipped bit has left. After damage it looks for the next header whose checksum is right,
+// also inside of what a broken chunk claimed as its own, because bytes may be missing there.
 //
 // Bounded whatever the file says: no more than one chunk in memory, and the work is proportional to the file's size.
 // Knows nothing of what chunks mean. Owner: one reader; one thread.

@@ -102,26 +102,34 @@ std::vector<Guess> guesses_for(std::span<const std::uint64_t> values) {
           Guess{true, values.front(), 0}, Guess{true, values.front(), usual_step}};
 }
 
+// Close to what Rice codes will take, and much quicker to find out.
+std::uint64_t significant_bits(std::span<const std::uint64_t> codes) {
+  std::uint64_t bits = 0;
+  for (const std::uint64_t code : codes) bits += static_cast<std::uint64_t>(std::bit_width(code));
+  return bits;
+}
+
 void put_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<Grid>& grid) {
   Guess best;
-  RiceChoice best_rice{0, std::numeric_limits<std::uint64_t>::max()};
+  std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::uint64_t> best_codes;
   for (const Guess& guess : guesses_for(points)) {
     std::vector<std::uint64_t> codes = residuals(guess, points);
-    const RiceChoice rice = choose_rice(codes);
-    if (rice.bits >= best_rice.bits) continue;
+    const std::uint64_t bits = significant_bits(codes);
+    if (bits >= fewest_bits) continue;
     best = guess;
-    best_rice = rice;
+    fewest_bits = bits;
     best_codes = std::move(codes);
   }
-  out.u8(static_cast<std::uint8_t>(best_rice.k | (best.steps ? kSteps : 0) | (grid ? kGrid : 0)));
+  const unsigned k = choose_rice_k(best_codes);
+  out.u8(static_cast<std::uint8_t>(k | (best.steps ? kSteps : 0) | (grid ? kGrid : 0)));
   if (grid) {
     out.varint(grid->multiplier);
     out.varint(grid->divisor);
   }
   out.varint(zigzag(best.base));
   out.varint(zigzag(best.slope));
-  out.raw(rice_encode(best_codes, best_rice.k));
+  out.raw(rice_encode(best_codes, k));
 }
 
 Grid take_grid(WireReader& in) {

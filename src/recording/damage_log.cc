@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace joulemap::recording {
@@ -28,10 +30,13 @@ void DamageLog::add(const Damage& damage) {
   bytes_ += damage.bytes;
 }
 
-void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::int64_t first_ns,
-                            std::int64_t last_ns) {
+void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples) {
+  if (samples.empty()) return;
+  const auto [first, last] = std::minmax_element(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+    return a.reading.before_ns < b.reading.before_ns;
+  });
   if (open_) {
-    const double first_s = seconds_between(started_ns, first_ns);
+    const double first_s = seconds_between(started_ns, first->reading.before_ns);
     if (seen_ && seen_->source == source) {
       const double last_s = seconds_between(started_ns, seen_->last_ns);
       report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after its start", last_s, first_s));
@@ -39,7 +44,7 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
       report(fmt::format("; samples before {:.3f} s after its start may be missing", first_s));
     }
   }
-  seen_ = Seen{source, last_ns};
+  seen_ = Seen{source, last->reading.before_ns};
 }
 
 void DamageLog::end_file() {

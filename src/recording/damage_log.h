@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DamageLog: turns the damaged places of recordings into diagnostics that say how many bytes and, where samples before and
-// after are known, which time is missing. A file that is damaged everywhere gets a few messages and a sum. Owner: a reader.
+// DamageLog: turns the damaged places of recordings into diagnostics that say how many bytes and, where samples before
+// and after are known, which time is missing. A file that is damaged everywhere gets a few messages and a sum. Owner: a
+// reader.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "model/diagnostics.h"
+#include "model/sample.h"
 #include "recording/chunk_scanner.h"
 
 namespace joulemap::recording {
@@ -22,7 +25,7 @@ class DamageLog {
   void add(const Damage& damage);
 
   // Samples of a source were read: they end the hole that a damage before them has torn. Times count from `started_ns`.
-  void add_samples(std::uint32_t source, std::int64_t started_ns, std::int64_t first_ns, std::int64_t last_ns);
+  void add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples);
 
   // No more of this file.
   void end_file();
@@ -34,7 +37,7 @@ class DamageLog {
  private:
   struct Seen {
     std::uint32_t source = 0;
-    std::int64_t last_ns = 0;  // since the source started
+    std::int64_t last_ns = 0;
   };
   void report(const std::string& missing_time);
 

@@ -44,6 +44,7 @@ void put_channel(WireWriter& out, const Channel& channel) {
   put_text(fields, channel.model);
   fields.f64(channel.relative_uncertainty);
   fields.f64(channel.uncertainty_w);
+  put_text(fields, channel.driver);
   put_record(out, fields);
 }
 
@@ -73,6 +74,7 @@ std::optional<Channel> take_channel(WireReader& in) {
   channel.model = fields.text();
   channel.relative_uncertainty = fields.f64();
   channel.uncertainty_w = fields.f64();
+  if (!fields.rest().empty()) channel.driver = fields.text();  // the earliest files have none
   if (!fields.ok() || !all_finite(channel)) {
     in.fail();
     return std::nullopt;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payloads of all chunks but samples: who wrote a recording and what it measured, marks and metrics, facts, how it ended.
-// Lists of records with their length in front, so that a newer minor version can add fields. Pure; any thread.
+// The payloads of all chunks but samples: who wrote a recording and what it measured, marks and metrics, facts, how it
+// ended. Lists of records with their length in front, so that a newer minor version can add fields. Pure; any thread.
 //
-// A decoder gives nothing when the payload makes no sense. What only a newer version knows (a kind of mark, a quantity) is
-// left out and counted: dropping it is better than calling it something else.
+// A decoder gives nothing when the payload makes no sense. What only a newer version knows (a kind of mark, a quantity)
+// is left out and counted: dropping it is better than calling it something else.
 #pragma once
 
 #include <cstdint>

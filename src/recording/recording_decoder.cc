@@ -169,8 +169,8 @@ Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
   return Done{};
 }
 
-// The definition of a source was damaged; it is written again later in the file. At most once a file, and all that are found
-// are taken, so that a hostile file cannot have it read again and again.
+// The definition of a source was damaged; it is written again later in the file. At most once a file, and all that are
+// found are taken, so that a hostile file cannot have it read again and again.
 Status RecordingDecoder::look_ahead() {
   looked_ahead_ = true;
   ChunkScanner scanner(*bytes_);
@@ -202,12 +202,7 @@ bool RecordingDecoder::read_samples(std::string_view payload, std::uint32_t sour
   std::optional<SampleBatch> batch = decode_samples(payload);
   if (!batch) return false;
   for (const ClockPair& pair : batch->clocks) visitor_->on_clock(source, pair);
-  if (!batch->samples.empty()) {
-    const auto [first, last] =
-        std::minmax_element(batch->samples.begin(), batch->samples.end(),
-                            [](const Sample& a, const Sample& b) { return a.reading.before_ns < b.reading.before_ns; });
-    damage_.add_samples(source, sources_[source].source.started_ns, first->reading.before_ns, last->reading.before_ns);
-  }
+  damage_.add_samples(source, sources_[source].source.started_ns, batch->samples);
   gate_.filter(source, batch->samples);
   summary_.samples += batch->samples.size();
   if (!batch->samples.empty()) visitor_->on_samples(source, batch->samples);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingDecoder: what read_recording() does, with its state: files one after another, chunk by chunk, to the visitor. Rules in
-// recording_reader.h. Also tells a join which chunk is what, so that both agree. Owner: one call of read_recording(); one thread.
+// RecordingDecoder: what read_recording() does, with its state: files one after another, chunk by chunk, to the
+// visitor. Rules in recording_reader.h. Also tells a join which chunk is what, so that both agree. Owner: one call of
+// read_recording(); one thread.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@
 namespace joulemap::recording {
 namespace {
 
-// A second of samples is written at a time, so that a crash costs no more; packed again by the handful they are smaller.
-// The price: a damaged byte of the joined file costs this much of one process.
+// A second of samples is written at a time, so that a crash costs no more; packed again by the handful they are
+// smaller. The price: a damaged byte of the joined file costs this much of one process.
 constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
 
 class Joiner {
@@ -51,6 +51,8 @@ class Joiner {
   // Of the present file.
   std::string path_;
   std::map<std::uint16_t, std::optional<std::uint16_t>> places_;  // nothing: an earlier file held that source
+
+  std::map<std::uint16_t, std::int64_t> started_ns_;  // of each source in the joined file
 
   SampleBatch pending_;
   std::uint16_t pending_source_ = 0;
@@ -88,10 +90,17 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
   if (!place) return std::move(place).error();
   if (!*place) return Done{};
+  if (chunk.header.is(ChunkType::end)) {  // the last of a source, also for those who read the joined file
+    const Status written = write_samples();
+    if (!written) return written;
+  }
   if (!chunk.header.is(ChunkType::samples)) return out_->append(with_source(chunk.header, **place, chunk.stored));
   const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
-  if (batch) return add_samples(**place, *batch);
+  if (batch) {
+    damage_.add_samples(**place, started_ns_[**place], batch->samples);
+    return add_samples(**place, *batch);
+  }
   damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
   return Done{};
 }
@@ -115,6 +124,7 @@ Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position)
   if (!place) return std::move(place).error();
   if (!*place) return Done{};
   here_.insert(identity);
+  started_ns_[**place] = decoded->source.started_ns;
   return out_->append(with_source(chunk.header, **place, chunk.stored));
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of one recording. `record -o F` makes the folder F.d, where every process writes a part of its own; at the end the
-// parts are joined into F. After a crash there may be F.d alone, or both: open_recording() finds what is there.
+// The files of one recording. `record -o F` makes the folder F.d, where every process writes a part of its own; at the
+// end the parts are joined into F. After a crash there may be F.d alone, or both: open_recording() finds what is there.
 //
 //   std::string folder = recording_folder("run.joule");       // run.joule.d
 //   ... each process: RecordingWriter::create(recording_part_path(folder, source), source)
 //   Result<JoinSummary> joined = join_parts(folder, "run.joule");
-//   Result<std::vector<RecordingFile>> files = open_recording({"run.joule"});
+//   Result<std::vector<RecordingFile>> files = open_recording(paths);
 //   Result<RecordingSummary> read = read_recording(*files, visitor);
 #pragma once
 
@@ -38,14 +38,15 @@ struct JoinSummary {
   Diagnostics diagnostics;       // also recorded in the joined file
 };
 
-// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is written as
-// path.tmp and renamed); nothing is removed before that. If `path` already is of the same recording, because an earlier
-// join was cut off, it is kept and completed; another recording of that name is replaced. Unknown chunks are copied;
-// those that must be understood are an error. Samples are packed again, several seconds to a chunk: half the size.
+// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is
+// written as path.tmp and renamed); nothing is removed before that. If `path` already is of the same recording, because
+// an earlier join was cut off, it is kept and completed; another recording of that name is replaced. Unknown chunks are
+// copied; those that must be understood are an error. Samples are packed again, several seconds to a chunk: half the
+// size.
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path);
 
-// The files behind what a user names: recordings, their names before they were joined, or folders of parts. An error that
-// says what to do when they belong to different recordings.
+// The files behind what a user names: recordings, their names before they were joined, or folders of parts. An error
+// that says what to do when they belong to different recordings.
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths);
 
 // The id of the recording a file belongs to.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads recordings front to back and hands what they hold to a visitor, in bounded memory however long they are. Damage costs
-// the chunks it hit and is told in the summary; only what cannot be a recording at all, or needs a newer joulemap, is an
-// error. Nothing a file says makes it crash, allocate or loop without bound. One thread; the visitor is borrowed.
+// Reads recordings front to back and hands what they hold to a visitor, in bounded memory however long they are. Damage
+// costs the chunks it hit and is told in the summary; only what cannot be a recording at all, or needs a newer
+// joulemap, is an error. Nothing a file says makes it crash, allocate or loop without bound. One thread; the visitor is
+// borrowed.
 //
 // Several sources (processes) make up a recording. Each gets a number, and its channels get numbers of their own
 // after those of the sources before it, so one table of channels serves all of them.

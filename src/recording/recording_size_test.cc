@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many bytes a sample takes, on streams as real sensors make them. The figures of docs/recording-format.md are printed here.
+// How many bytes a sample takes, on streams as real sensors make them. The figures of docs/recording-format.md are
+// printed here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -11,8 +11,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Without its channels the samples of a recording mean nothing, so the definition of a source is written at least twice, a
-// second apart, and then now and then: the loss of any one place costs only what was there.
+// Without its channels the samples of a recording mean nothing, so the definition of a source is written at least
+// twice, a second apart, and then now and then: the loss of any one place costs only what was there.
 constexpr unsigned kFlushesBetweenDefinitions = 256;
 constexpr unsigned kFewestDefinitions = 2;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingWriter: what one process has to say, written into its .joule file. Owner: the recorder or the capture of a process;
-// one thread. Times are CLOCK_MONOTONIC nanoseconds.
+// RecordingWriter: what one process has to say, written into its .joule file. Owner: the recorder or the capture of a
+// process; one thread. Times are CLOCK_MONOTONIC nanoseconds.
 //
 //   Result<RecordingWriter> writer = RecordingWriter::create(recording_part_path(folder, source), source);
 //   writer->set_channels(sampler.channels());
@@ -9,9 +9,9 @@
 //   Status written = writer->flush();     // about once a second
 //   Status ended = writer->finish(end);
 //
-// What was flushed survives the death of the process. When a flush fails (a full disk), the file is cut back to its last
-// whole chunk, what could not be written is dropped and counted, and the next flush tries again: a recording with a
-// hole is worth more than none, and memory must not grow until the disk has room. finish() records what was lost.
+// What was flushed survives the death of the process. When a flush fails (a full disk), the file is cut back to its
+// last whole chunk, what could not be written is dropped and counted, and the next flush tries again: a recording with
+// a hole is worth more than none, and memory must not grow until the disk has room. finish() records what was lost.
 #pragma once
 
 #include <cstdint>

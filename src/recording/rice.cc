@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kEscape = 16;      // ones that say: no quotient, all bits follow
 constexpr unsigned kWidthBits = 6;    // width - 1, so 1 to 64
-constexpr unsigned kTriedAround = 2;  // how far from the mean's logarithm the best k is looked for
+constexpr unsigned kTriedAround = 2;  // how far below the mean's logarithm the best k is looked for
 
 unsigned width_of(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }
 
@@ -53,41 +53,66 @@ class BitWriter {
 class BitReader {
  public:
   explicit BitReader(std::string_view bytes) : bytes_(bytes) {}
+
   std::uint64_t take(unsigned width) {
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < width; ++i) value |= std::uint64_t{bit()} << i;
-    return value;
+    if (width <= kHalf) return take_up_to_half(width);
+    const std::uint64_t low = take_up_to_half(kHalf);
+    return low | take_up_to_half(width - kHalf) << kHalf;
   }
-  unsigned bit() {
-    const std::size_t at = position_ / 8;
-    if (at >= bytes_.size()) {
+  // Ones up to a zero, which is taken too, or kEscape ones.
+  unsigned take_ones() {
+    refill();
+    const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(ahead_)), kEscape);
+    take_up_to_half(ones < kEscape ? ones + 1 : ones);
+    return ones;
+  }
+  bool ended() const { return ended_; }
+  std::size_t used() const { return next_ - filled_ / 8; }
+
+ private:
+  static constexpr unsigned kHalf = 32;
+
+  void refill() {
+    for (; filled_ <= 56 && next_ < bytes_.size(); filled_ += 8) {
+      ahead_ |= std::uint64_t{static_cast<unsigned char>(bytes_[next_++])} << filled_;
+    }
+  }
+  std::uint64_t take_up_to_half(unsigned width) {
+    refill();
+    if (width > filled_) {
       ended_ = true;
       return 0;
     }
-    return (static_cast<unsigned char>(bytes_[at]) >> (position_++ % 8)) & 1u;
+    const std::uint64_t value = ahead_ & ((std::uint64_t{1} << width) - 1);
+    ahead_ >>= width;
+    filled_ -= width;
+    return value;
   }
-  bool ended() const { return ended_; }
-  std::size_t used() const { return (position_ + 7) / 8; }
 
- private:
   std::string_view bytes_;
-  std::size_t position_ = 0;
+  std::size_t next_ = 0;     // byte to load
+  std::uint64_t ahead_ = 0;  // loaded bits that were not taken
+  unsigned filled_ = 0;
   bool ended_ = false;
 };
 
 }  // namespace
 
-RiceChoice choose_rice(std::span<const std::uint64_t> values) {
-  double mean = 0;
-  for (const std::uint64_t value : values) mean += static_cast<double>(value) / static_cast<double>(values.size());
+unsigned choose_rice_k(std::span<const std::uint64_t> values) {
+  double sum = 0;
+  for (const std::uint64_t value : values) sum += static_cast<double>(value);
+  const double mean = sum / static_cast<double>(values.size());
   const auto rounded = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
   const unsigned middle = static_cast<unsigned>(std::bit_width(rounded));
   // A few large values among zeros raise the mean; then k = 0 and their escapes are best.
-  RiceChoice best{0, cost(values, 0)};
+  unsigned best = 0;
+  std::uint64_t fewest_bits = cost(values, 0);
   const unsigned first = middle > kTriedAround ? middle - kTriedAround : 1;
-  for (unsigned k = first; k <= std::min(middle + kTriedAround, kRiceLargestK); ++k) {
+  for (unsigned k = first; k <= std::min(middle + 1, kRiceLargestK); ++k) {
     const std::uint64_t bits = cost(values, k);
-    if (bits < best.bits) best = {k, bits};
+    if (bits >= fewest_bits) continue;
+    best = k;
+    fewest_bits = bits;
   }
   return best;
 }
@@ -115,8 +140,7 @@ std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count
   RiceDecoded decoded;
   decoded.values.reserve(count);
   for (std::size_t i = 0; i < count && !in.ended(); ++i) {
-    unsigned ones = 0;
-    while (ones < kEscape && in.bit() == 1) ++ones;
+    const unsigned ones = in.take_ones();
     if (ones < kEscape) {
       decoded.values.push_back(std::uint64_t{ones} << k | in.take(k));
     } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rice codes with an escape, packed into bytes from the lowest bit up. A value is its quotient by 2^k in unary (ones, then
-// a zero) and its k low bits; from a quotient of 16 on it is 16 ones, its width less one in 6 bits, and all its bits.
-// Near the entropy for jitter and noise, which fall off on both sides. Pure; any thread.
+// Rice codes with an escape, packed into bytes from the lowest bit up. A value is its quotient by 2^k in unary (ones,
+// then a zero) and its k low bits; from a quotient of 16 on it is 16 ones, its width less one in 6 bits, and all its
+// bits. Near the entropy for jitter and noise, which fall off on both sides. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,13 @@ namespace joulemap::recording {
 
 inline constexpr unsigned kRiceLargestK = 63;
 
-struct RiceChoice {
-  unsigned k = 0;
-  std::uint64_t bits = 0;  // what all values take with it
-};
-RiceChoice choose_rice(std::span<const std::uint64_t> values);
+// The k with which these values take the fewest bits.
+unsigned choose_rice_k(std::span<const std::uint64_t> values);
 
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
 
 struct RiceDecoded {
+  bool operator==(const RiceDecoded&) const = default;
   std::vector<std::uint64_t> values;
   std::size_t bytes = 0;  // how many were used
 };

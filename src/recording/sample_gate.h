@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleGate: decides which samples of a file go on to the visitor and under which channel number. Keeps order and keeps out
-// what two samplers of one machine have both recorded (rules in recording_reader.h). Owner: a reader; one thread.
+// SampleGate: decides which samples of a file go on to the visitor and under which channel number. Keeps order and
+// keeps out what two samplers of one machine have both recorded (rules in recording_reader.h). Owner: a reader; one
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SamplerLock: elects the one process of a machine that samples its sensors for a recording; the others write events only. An
-// flock on a file of the recording's folder, named after the machine's boot: machines that share the folder elect one each.
-// Held as long as the object lives; the kernel lets go when the process dies, and another may then take over.
+// SamplerLock: elects the one process of a machine that samples its sensors for a recording; the others write events
+// only. An flock on a file of the recording's folder, named after the machine's boot: machines that share the folder
+// elect one each. Held as long as the object lives; the kernel lets go when the process dies, and another may then take
+// over.
 #pragma once
 
 #include <optional>

@@ -3,8 +3,8 @@
 // How plain values become the bytes of a chunk's payload and back (docs/recording-format.md): little-endian base-128
 // varints, zigzag for signed numbers, IEEE doubles, texts and records with their length in front. Pure; any thread.
 //
-// WireReader never reads past its end. What is not there reads as zero and fails the reader for good: decode everything,
-// then ask ok() once, and throw away what was decoded when it says no.
+// WireReader never reads past its end. What is not there reads as zero and fails the reader for good: decode
+// everything, then ask ok() once, and throw away what was decoded when it says no.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,8 @@ class WireReader {
   std::string text() { return std::string(bytes(varint())); }
   // The fields of a record. Those that a newer minor version has added at its end are simply not asked for.
   WireReader record() { return WireReader(bytes(varint())); }
-  // How many items follow. Each takes at least a byte, so more than there are bytes is damage, not a reason to allocate.
+  // How many items follow. Each takes at least a byte, so more than there are bytes is damage, not a reason to
+  // allocate.
   std::size_t count();
 
   std::optional<double> optional_f64();

@@ -79,6 +79,20 @@ void write_power(JsonWriter& json, const ReportResult& result) {
   json.end_array().end_object();
 }
 
+void write_counter_steps(JsonWriter& json, const ReportResult& result) {
+  json.key("counter_steps").begin_array();
+  for (const CounterSteps& steps : result.counter_steps) {
+    json.begin_object()
+        .member("channel", steps.channel)
+        .member("period_s", steps.period_s)
+        .member("half_width_s", steps.half_width_s)
+        .member("last_step_monotonic_ns", steps.last_step_ns)
+        .member("slips", steps.slips)
+        .end_object();
+  }
+  json.end_array();
+}
+
 void write_setting(JsonWriter& json, const ReportResult& result) {
   json.key("metrics").begin_array();
   for (const ReportedMetric& metric : result.metrics) {
@@ -104,6 +118,7 @@ std::string report_json(const ReportResult& result) {
   write_texts(json, "command", result.command);
   write_texts(json, "hosts", result.hosts);
   json.member("start_unix_ns", result.start_unix_ns)
+      .member("start_monotonic_ns", result.start_monotonic_ns)
       .member("exit_code", result.exit_code)
       .member("signal", result.signal)
       .member("complete", result.complete)
@@ -117,6 +132,7 @@ std::string report_json(const ReportResult& result) {
   write_domains(json, result);
   write_rows(json, result);
   write_power(json, result);
+  write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);
   write_setting(json, result);
   json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");

@@ -1,59 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/sampler.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "base/clock.h"
 #include "sampling/sensor_thread.h"
 
 namespace joulemap::sampling {
+namespace {
+
+constexpr std::int64_t kStopWithin_ns = kNanosecondsPerSecond;
+
+}  // namespace
 
 Sampler::Sampler(std::vector<std::unique_ptr<sensors::Sensor>> sensors) {
   for (std::unique_ptr<sensors::Sensor>& sensor : sensors) {
     const auto first = static_cast<std::uint32_t>(channels_.size());
     for (const Channel& channel : sensor->channels()) channels_.push_back(channel);
+    ranges_.push_back({first, sensor->channels().size()});
     threads_.push_back(std::make_unique<SensorThread>(std::move(sensor), first));
     rings_.push_back(&threads_.back()->ring());
   }
 }
 
-Sampler::Sampler(Sampler&&) noexcept = default;
-Sampler& Sampler::operator=(Sampler&&) noexcept = default;
-Sampler::~Sampler() = default;  // a thread stops when it is destroyed
+Sampler::Sampler(Sampler&& other) noexcept { *this = std::move(other); }
+Sampler& Sampler::operator=(Sampler&& other) noexcept {
+  stop();
+  threads_ = std::move(other.threads_);
+  rings_ = std::move(other.rings_);
+  channels_ = std::move(other.channels_);
+  ranges_ = std::move(other.ranges_);
+  hanging_ = other.hanging_;
+  running_ = std::exchange(other.running_, false);
+  return *this;
+}
+Sampler::~Sampler() { stop(); }
 
 Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const {
-  return {threads_[sensor]->first_channel(), threads_[sensor]->sensor().channels().size()};
+  return ranges_[sensor];
 }
 
 void Sampler::start() {
   JOULEMAP_CHECK(!running_, "a sampler is started once");
-  for (const std::unique_ptr<SensorThread>& thread : threads_) thread->start();
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) thread->start();
+  }
   running_ = true;
 }
 
+// A device that hangs must not hang us: its thread and all it uses are given up, not freed. Its samples so far can be drained.
 void Sampler::stop() {
-  for (const std::unique_ptr<SensorThread>& thread : threads_) thread->stop();
+  const std::int64_t deadline_ns = monotonic_ns() + kStopWithin_ns;
+  for (std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread && !thread->stop(deadline_ns)) {
+      ++hanging_;
+      static_cast<void>(thread.release());
+    }
+  }
   running_ = false;
 }
 
 void Sampler::pay(sensors::Attention attention) {
-  for (const std::unique_ptr<SensorThread>& thread : threads_) thread->pay(attention);
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) thread->pay(attention);
+  }
 }
 
-void Sampler::pay(std::size_t sensor, sensors::Attention attention) { threads_[sensor]->pay(attention); }
+void Sampler::pay(std::size_t sensor, sensors::Attention attention) {
+  if (threads_[sensor]) threads_[sensor]->pay(attention);
+}
 
 bool Sampler::read_now(std::int64_t timeout_ns) {
   JOULEMAP_CHECK(running_, "only a running sampler reads");
   const std::int64_t deadline_ns = monotonic_ns() + timeout_ns;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) thread->ask();
-  bool all = true;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) all = thread->wait_for_answer(deadline_ns) && all;
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) thread->ask();
+  }
+  bool all = hanging_ == 0;
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) all = thread->wait_for_answer(deadline_ns) && all;
+  }
   return all;
 }
 
 std::vector<SamplerCost> Sampler::costs() const {
   JOULEMAP_CHECK(!running_, "costs are told after stop()");
   std::vector<SamplerCost> costs;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) costs.push_back(thread->cost());
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) costs.push_back(thread->cost());
+  }
   return costs;
 }
 

@@ -46,7 +46,9 @@ class Sampler {
   ChannelRange channels_of(std::size_t sensor) const;
 
   void start();
+  // Waits a second at most for a sensor that hangs in a read; hanging() then counts it, and it is not used again.
   void stop();
+  std::size_t hanging() const { return hanging_; }
   bool is_running() const { return running_; }
 
   // How closely the sensors are watched from now on; takes effect at once, even on a thread that sleeps.
@@ -67,9 +69,11 @@ class Sampler {
   std::vector<SamplerCost> costs() const;
 
  private:
-  std::vector<std::unique_ptr<SensorThread>> threads_;
+  std::vector<std::unique_ptr<SensorThread>> threads_;  // none where a thread hung and was given up
   std::vector<SampleRing*> rings_;
   std::vector<Channel> channels_;
+  std::vector<ChannelRange> ranges_;
+  std::size_t hanging_ = 0;
   bool running_ = false;
 };
 

@@ -137,6 +137,26 @@ TEST(Sampler, StopsAtOnceThoughItSleeps) {
   EXPECT_FALSE(sampler.is_running());
 }
 
+TEST(Sampler, GivesUpASensorThatNeverComesBack) {
+  auto& script = *new Script;  // its thread outlives the test
+  Script quick;
+  {
+    Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));
+    sampler.start();
+    wait_for([&] { return script.reads >= 1 && quick.reads >= 1; });
+    script.set_blocked(true);
+    const std::uint64_t reads = quick.reads;
+    wait_for([&] { return quick.reads > reads + 5; });
+    sampler.stop();
+    EXPECT_EQ(sampler.hanging(), 1u);
+    EXPECT_EQ(sampler.costs().size(), 1u);
+    EXPECT_GE(drained(sampler)[0].size(), 1u) << "what it gave before is kept";
+    sampler.start();
+    EXPECT_FALSE(sampler.read_now(kForever_ns)) << "it is not asked again, and not waited for";
+  }
+  script.set_blocked(false);
+}
+
 TEST(Sampler, KeepsNothingOfWhatWasNotDue) {
   Script script;
   script.skips = true;

@@ -5,10 +5,11 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <csignal>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/signal_shield.h"
 
 namespace joulemap::sampling {
 namespace {
@@ -38,27 +39,33 @@ SensorThread::SensorThread(std::unique_ptr<sensors::Sensor> sensor, std::uint32_
   cost_.sensor = name_of(*sensor_);
 }
 
-SensorThread::~SensorThread() { stop(); }
+SensorThread::~SensorThread() {
+  JOULEMAP_CHECK(!thread_.joinable(), "a thread is stopped or abandoned before it is destroyed");
+}
 
 void SensorThread::start() {
   const std::string name = std::move(cost_.sensor);
   cost_ = {};
   cost_.sensor = name;
   stopping_.store(false);
-  // A new thread inherits our mask: signals are for the program, never for its sampler.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  finished_.store(0);
+  const SignalShield signals_are_for_the_program;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void SensorThread::stop() {
-  if (!thread_.joinable()) return;
+bool SensorThread::stop(std::int64_t deadline_ns) {
+  if (!thread_.joinable()) return true;
   stopping_.store(true);
   wake();
+  while (finished_.load(std::memory_order_acquire) == 0) {
+    if (monotonic_ns() >= deadline_ns) {
+      thread_.detach();
+      return false;
+    }
+    wait_for_change(finished_, 0, deadline_ns);
+  }
   thread_.join();
+  return true;
 }
 
 void SensorThread::wake() {
@@ -137,6 +144,8 @@ void SensorThread::run() noexcept {
     }
   }
   cost_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  finished_.store(1, std::memory_order_release);
+  wake_all(finished_);
 }
 
 }  // namespace joulemap::sampling

@@ -29,7 +29,9 @@ class SensorThread {
   SampleRing& ring() { return ring_; }
 
   void start();
-  void stop();
+  // Ends the thread. False when it hangs in a read beyond deadline_ns: then it is left alone, and this object must never be
+  // destroyed, because the thread may come back.
+  bool stop(std::int64_t deadline_ns);
 
   void pay(sensors::Attention attention);
   // Asks for a reading of all channels; answered() is true once it lies in the ring.
@@ -60,6 +62,7 @@ class SensorThread {
   std::atomic<bool> stopping_{false};
   // Thread to owner.
   std::atomic<std::uint32_t> answered_{0};
+  std::atomic<std::uint32_t> finished_{0};
 
   // The thread's own.
   std::int64_t deadline_ns_ = 0;

@@ -20,6 +20,8 @@ Status WatchedCommand::prepare(std::span<const std::string> command, std::span<c
   Result<ChildProcess> child = ChildProcess::prepare(command, signals_.original_mask(), environment);
   if (!child) return std::move(child).error();
   child_ = std::move(*child);
+  // Besides SIGCHLD: a library's thread that does not block that signal may swallow it. Older kernels have only the signal.
+  child_end_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
   return Done{};
 }
 
@@ -64,13 +66,19 @@ void WatchedCommand::take_signals() {
 }
 
 void WatchedCommand::wait_until(std::int64_t deadline_ns) {
-  std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {watched_.get(), POLLIN, 0}}};
   // With a command, the command's end is the end, whatever becomes of the watched process.
-  const nfds_t count = watched_.is_open() && !child_ ? 2 : 1;
+  const FileDescriptor& end = child_ ? child_end_ : watched_;
+  std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
+  const nfds_t count = end.is_open() ? 2 : 1;
   const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
   if (::ppoll(waited.data(), count, &timeout, nullptr) <= 0) return;
   if (waited[0].revents != 0) take_signals();
-  if (count == 2 && waited[1].revents != 0) ended_ = true;
+  if (count == 1 || waited[1].revents == 0) return;
+  if (child_) {
+    reap();
+  } else {
+    ended_ = true;
+  }
 }
 
 }  // namespace joulemap::sampling

@@ -43,6 +43,7 @@ class WatchedCommand {
   SignalGate& signals_;
   FileDescriptor watched_;
   std::optional<ChildProcess> child_;
+  FileDescriptor child_end_;  // readable once it has ended
   std::optional<ExitStatus> exit_;
   bool ended_ = false;
   bool asked_to_stop_ = false;

@@ -64,7 +64,7 @@ TEST(Backends, RefuseANameThatDoesNotExistAndListTheOthers) {
   const auto chosen = choose_backends("powercap,rapl");
   ASSERT_FALSE(chosen.has_value());
   EXPECT_EQ(chosen.error().code, ErrorCode::usage);
-  EXPECT_NE(chosen.error().remedy.find("perf_event, powercap, hwmon, estimate"), std::string::npos);
+  EXPECT_NE(chosen.error().remedy.find("perf_event, powercap, nvml, hwmon, estimate"), std::string::npos);
 }
 
 }  // namespace

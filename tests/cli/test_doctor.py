@@ -25,7 +25,7 @@ def test_every_sensor_has_a_state_and_a_reason_on_every_machine(joulemap, sysroo
     assert outcome.code == 0
     report = outcome.json
     assert report["schema"] == "joulemap.doctor/1"
-    assert [entry["name"] for entry in report["sensors"]] == ["perf_event", "powercap", "hwmon", "estimate"]
+    assert [entry["name"] for entry in report["sensors"]] == ["perf_event", "powercap", "nvml", "hwmon", "estimate"]
     for entry in report["sensors"]:
         assert entry["state"] in {"measured", "estimated", "denied", "absent"}
         assert entry["reason"]

@@ -105,6 +105,7 @@ struct Api {
   Return (*device_count)(unsigned*) = nullptr;
   Return (*device_by_index)(unsigned, Device*) = nullptr;
   Return (*device_uuid)(Device, char*, unsigned) = nullptr;
+  Return (*device_vbios)(Device, char*, unsigned) = nullptr;
   // The rest may be missing.
   const char* (*error_string)(Return) = nullptr;
   Return (*driver_version)(char*, unsigned) = nullptr;

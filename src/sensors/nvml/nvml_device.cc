@@ -212,6 +212,14 @@ bool NvmlDevice::is_virtual() const {
   return mode.status == Return::success && mode.raw == kVirtualizationVgpu;
 }
 
+std::string NvmlDevice::driver() const {
+  std::string versions = fmt::format("NVIDIA {}", library_->driver_version());
+  if (library_->api().device_vbios == nullptr) return versions;
+  const std::string vbios =
+      text_from([&](char* text, unsigned size) { return library_->api().device_vbios(handle_, text, size); });
+  return vbios.empty() ? versions : fmt::format("{}, VBIOS {}", versions, vbios);
+}
+
 Channel NvmlDevice::channel_of(Metric metric) const {
   const MetricTraits& traits = traits_of(metric);
   Channel channel;
@@ -226,6 +234,7 @@ Channel NvmlDevice::channel_of(Metric metric) const {
     channel.domain_class = DomainClass::other;
   }
   channel.device = uuid();
+  channel.driver = driver();
   channel.kind = traits.kind;
   channel.quantity = traits.quantity;
   channel.scale = traits.scale;

@@ -18,8 +18,8 @@
 
 namespace joulemap::sensors::nvml {
 
-// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one quick
-// call, the rest changes slowly.
+// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one
+// quick call, the rest changes slowly.
 enum class Metric : std::uint8_t {
   energy,
   power_instant,
@@ -59,6 +59,7 @@ class NvmlDevice {
   unsigned index() const { return index_; }
   std::string name() const;
   std::string uuid() const;
+  std::string driver() const;  // versions of driver and firmware: what a calibration holds for
   std::string pci_bus_id() const;
   bool is_split() const;    // MIG mode
   bool is_virtual() const;  // a vGPU guest: NVML tells of a share of a GPU

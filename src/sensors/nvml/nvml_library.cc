@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/signal_shield.h"
+
 namespace joulemap::sensors::nvml {
 namespace {
 
@@ -28,6 +30,7 @@ Api find_functions(void* handle) {
   find(handle, api.device_count, {"nvmlDeviceGetCount_v2"});
   find(handle, api.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
   find(handle, api.device_uuid, {"nvmlDeviceGetUUID"});
+  find(handle, api.device_vbios, {"nvmlDeviceGetVbiosVersion"});
   find(handle, api.error_string, {"nvmlErrorString"});
   find(handle, api.driver_version, {"nvmlSystemGetDriverVersion"});
   find(handle, api.device_name, {"nvmlDeviceGetName"});
@@ -101,6 +104,8 @@ LibraryChoice choose_library(bool root_is_real) {
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
+  // Whatever threads it starts shall never take the signals of this program.
+  const SignalShield signals_are_for_the_program;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     if (path == kUsualLibrary) {

@@ -21,8 +21,13 @@ constexpr std::int64_t kSeekPowerFor_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
 constexpr std::int64_t kWellKnown_ns = kNanosecondsPerMillisecond;
 
-// Both values come from the same firmware; that their periods are the same to a percent is all that is taken from that.
-constexpr double kSamePeriod = 0.01;
+// Both values come from the same firmware: their periods are taken to be the same, this well. That is worth nothing before
+// the other one is known as well.
+constexpr double kSamePeriod = 0.002;
+
+// Reads this far apart, in periods, see a step between two of them sooner or later, and so closely that it can be followed.
+constexpr std::int64_t kReadsPerSoughtPeriod = 3;
+constexpr int kMostReadsToSeekAStep = 5;
 
 // A running mean over about the last eight.
 std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
@@ -33,10 +38,10 @@ void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::
                             Attention attention) noexcept {
   const std::int64_t wall_ns = after_ns - before_ns;
   mean_cpu_ns_ = has_read_ ? blend(mean_cpu_ns_, cpu_ns) : cpu_ns;
-  mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, wall_ns) : wall_ns;
+  mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, std::min(wall_ns, 2 * mean_wall_ns_)) : wall_ns;
   long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
   const bool phase_unknown = clock_.knows_period() && !clock_.is_locked();
-  pair_is_open_ = attention == Attention::relaxed && phase_unknown && !pair_is_open_;
+  seeking_reads_ = attention == Attention::relaxed && phase_unknown ? (seeking_reads_ + 1) % kMostReadsToSeekAStep : 0;
   clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
   has_failed_ = false;
@@ -55,7 +60,8 @@ void CounterPace::note_failure(std::int64_t after_ns) noexcept {
 
 void CounterPace::suggest_period(const StepClock& other) noexcept {
   if (clock_.knows_period() || !other.is_locked()) return;
-  clock_.suggest_period(other.period_ns(), kSamePeriod * other.period_ns() + other.period_uncertainty_ns());
+  const double tolerance_ns = kSamePeriod * other.period_ns();
+  if (other.period_uncertainty_ns() < tolerance_ns) clock_.suggest_period(other.period_ns(), tolerance_ns);
 }
 
 std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {
@@ -63,17 +69,18 @@ std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_
   if (!has_read_) return 0;
   if (attention != Attention::relaxed) return next_close_ns();
   if (!requested_ns) return next_relaxed_ns(affordable_ns_);
-  const std::int64_t wish_ns = last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns);
-  return next_relaxed_ns(*requested_ns < kNanosecondsPerSecond ? std::min(wish_ns, affordable_ns_)
-                                                               : std::max(wish_ns, affordable_ns_));
+  return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
 
 // A read that takes this long cannot tell a step's moment better than to about half of it.
 std::int64_t CounterPace::well_known_ns() const { return std::max(kWellKnown_ns, mean_wall_ns_ * 13 / 20); }
 
+// A read around the middle of what is not known of a step halves that, whatever it gives.
+std::int64_t CounterPace::inside_ns(const StepInterval& step) const { return step.middle_ns() - mean_wall_ns_ / 2; }
+
 std::int64_t CounterPace::next_close_ns() const noexcept {
-  const std::int64_t soonest_ns = last_after_ns_ + kPause_ns;
-  if (!clock_.is_locked()) return soonest_ns;
+  if (!clock_.is_locked()) return last_after_ns_ + kPause_ns;
+  const std::int64_t soonest_ns = last_after_ns_ + kShortestPeriod_ns;
   // The first step that the last read did not surely see: read before it, inside it while it is not well known, after it.
   const StepInterval step = clock_.next_step_after(last_before_ns_);
   const bool well_known = step.half_width_ns() <= well_known_ns();
@@ -91,7 +98,8 @@ std::int64_t CounterPace::next_relaxed_ns(std::int64_t affordable_ns) const noex
   if (!clock_.knows_period()) return std::max({soonest_ns, affordable_ns, last_before_ns_ + kSeek_ns});
   const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
   if (!clock_.is_locked()) {
-    return pair_is_open_ ? std::max(soonest_ns, last_before_ns_ + period_ns / 3) : std::max(soonest_ns, affordable_ns);
+    return std::max(soonest_ns,
+                    seeking_reads_ > 0 ? last_before_ns_ + period_ns / kReadsPerSoughtPeriod : affordable_ns);
   }
   const StepInterval open = clock_.next_step_after(last_before_ns_);
   if (last_after_ns_ > open.earliest_ns)
@@ -100,7 +108,7 @@ std::int64_t CounterPace::next_relaxed_ns(std::int64_t affordable_ns) const noex
   // Before the phase is lost altogether, an early visit is cheaper than finding it again.
   if (step.width_ns() > period_ns / 2) step = clock_.next_step_after(soonest_ns + mean_wall_ns_);
   if (step.half_width_ns() <= well_known_ns()) return std::max(step.latest_ns, soonest_ns);
-  return std::max(step.middle_ns() - mean_wall_ns_ / 2, soonest_ns);
+  return std::max(inside_ns(step), soonest_ns);
 }
 
 void PowerPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {

@@ -43,17 +43,18 @@ class CounterPace {
   std::int64_t next_close_ns() const noexcept;
   std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
   std::int64_t well_known_ns() const;
+  std::int64_t inside_ns(const StepInterval& step) const;
 
   StepClock clock_{StepClock::EqualValues::mean_no_step};
   std::int64_t last_before_ns_ = 0;
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
-  std::int64_t mean_wall_ns_ = 0;
+  std::int64_t mean_wall_ns_ = 0;  // of usual reads: one that takes ten times as long hardly moves it
   std::int64_t long_wall_ns_ = 0;  // most reads take less
   std::int64_t affordable_ns_ = 0;
   bool has_read_ = false;
   bool has_failed_ = false;
-  bool pair_is_open_ = false;  // while the phase is sought: the first of two reads was made
+  int seeking_reads_ = 0;  // of a series that looks for a step whose period is known
 };
 
 class PowerPace {

@@ -1,1 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_pace.h"
 
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kStart_ns = 5'000'000 * kMs;
+
+// A GPU in simulated time: a counter and a power that are renewed at the same period, some time apart, and reads that
+// take as long as told. Nothing sleeps.
+class SimulatedGpu {
+ public:
+  explicit SimulatedGpu(std::uint64_t seed) : random_(seed) {}
+
+  double period_ns = 100e6 * (1 - 3e-6);
+  double counter_phase_ns = 41e6;
+  double power_phase_ns = 61e6;
+  std::int64_t counter_read_ns = 3 * kMs;
+  bool has_power = true;
+
+  CounterPace counter;
+  PowerPace power;
+  std::int64_t now_ns = kStart_ns;
+  std::vector<std::int64_t> counter_reads_ns;  // when each began
+  std::int64_t counter_cpu_ns = 0;
+  std::int64_t power_reads = 0;
+
+  std::int64_t nearest_counter_step_ns(std::int64_t time_ns) const {
+    const double steps = std::round((static_cast<double>(time_ns - kStart_ns) - counter_phase_ns) / period_ns);
+    return kStart_ns + static_cast<std::int64_t>(counter_phase_ns + steps * period_ns);
+  }
+
+  // As a sampler does it.
+  void run(std::int64_t for_ns, Attention attention, std::optional<std::int64_t> requested_ns = {}) {
+    const std::int64_t end_ns = now_ns + for_ns;
+    while (now_ns < end_ns) {
+      const std::int64_t counter_due_ns = counter.next_ns(attention, requested_ns);
+      const std::int64_t power_due_ns = has_power ? power.next_ns(attention, requested_ns) : INT64_MAX;
+      now_ns = std::max(now_ns, std::min(counter_due_ns, power_due_ns)) + 50'000;  // a thread wakes a little late
+      if (power_due_ns <= now_ns) read_power();
+      if (counter_due_ns <= now_ns) read_counter(attention);
+    }
+  }
+
+ private:
+  std::uint64_t steps_until(std::int64_t time_ns, double phase_ns) const {
+    return static_cast<std::uint64_t>(1000 +
+                                      std::floor((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns));
+  }
+  void read_power() {
+    power.note_read(now_ns, now_ns + 5'000, steps_until(now_ns, power_phase_ns));
+    counter.suggest_period(power.clock());
+    now_ns += 5'000;
+    ++power_reads;
+  }
+  void read_counter(Attention attention) {
+    std::int64_t takes_ns = counter_read_ns;
+    if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
+    const std::int64_t latched_ns =
+        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(takes_ns));
+    counter.note_read(now_ns, now_ns + takes_ns, takes_ns, steps_until(latched_ns, counter_phase_ns), attention);
+    counter_reads_ns.push_back(now_ns);
+    counter_cpu_ns += takes_ns;
+    now_ns += takes_ns;
+  }
+
+  std::mt19937_64 random_;
+};
+
+void expect_true_step_inside(const SimulatedGpu& gpu) {
+  ASSERT_TRUE(gpu.counter.clock().is_locked());
+  const StepInterval step = gpu.counter.clock().next_step_after(gpu.now_ns);
+  const std::int64_t true_ns = gpu.nearest_counter_step_ns(step.middle_ns());
+  EXPECT_GE(true_ns, step.earliest_ns);
+  EXPECT_LE(true_ns, step.latest_ns);
+}
+
+TEST(NvmlPace, SpendsHalfAPercentOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.counter_phase_ns = static_cast<double>(seed * 7 % 100) * 1e6 + 3e5;
+    gpu.run(120 * kNanosecondsPerSecond, Attention::relaxed);
+    EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.0075 * 120e9);
+    EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
+    expect_true_step_inside(gpu);
+    EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
+  }
+}
+
+TEST(NvmlPace, ReadsTheCounterShortlyAfterItsStepsOnceItKnowsThem) {
+  SimulatedGpu gpu(7);
+  gpu.run(60 * kNanosecondsPerSecond, Attention::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(60 * kNanosecondsPerSecond, Attention::relaxed);
+  std::size_t shortly_after = 0;
+  for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+    const std::int64_t since_ns = read_ns - gpu.nearest_counter_step_ns(read_ns);
+    EXPECT_LT(std::abs(since_ns), 8 * kMs);
+    if (since_ns >= 0) ++shortly_after;
+  }
+  EXPECT_GT(shortly_after * 10, gpu.counter_reads_ns.size() * 6);
+}
+
+TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
+  SimulatedGpu gpu(3);
+  gpu.counter_read_ns = 20'000;
+  gpu.run(5 * kNanosecondsPerSecond, Attention::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed);
+  EXPECT_GE(gpu.counter_reads_ns.size(), 98u);
+  EXPECT_LE(gpu.counter_reads_ns.size(), 130u);
+  expect_true_step_inside(gpu);
+}
+
+TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
+    gpu.run(500 * kMs, Attention::close);
+    EXPECT_TRUE(gpu.counter.clock().is_locked());
+    gpu.run(3 * kNanosecondsPerSecond, Attention::close);
+    expect_true_step_inside(gpu);
+    EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
+  }
+}
+
+TEST(NvmlPace, ReadsBeforeAndAfterEveryStepInCloseAttention) {
+  SimulatedGpu gpu(11);
+  gpu.run(2 * kNanosecondsPerSecond, Attention::close);
+  gpu.counter_reads_ns.clear();
+  const std::int64_t from_ns = gpu.now_ns;
+  gpu.run(2 * kNanosecondsPerSecond, Attention::close);
+  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // not densely any more
+  for (std::int64_t step_ns = gpu.nearest_counter_step_ns(from_ns + 200 * kMs); step_ns < gpu.now_ns - 200 * kMs;
+       step_ns += static_cast<std::int64_t>(gpu.period_ns)) {
+    bool before = false;
+    bool after = false;
+    for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+      before = before || (read_ns <= step_ns && read_ns > step_ns - 30 * kMs);
+      after = after || (read_ns >= step_ns && read_ns < step_ns + 30 * kMs);
+    }
+    EXPECT_TRUE(before && after) << (step_ns - from_ns) / kMs << " ms";
+  }
+}
+
+TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
+  SimulatedGpu gpu(5);
+  gpu.run(30 * kNanosecondsPerSecond, Attention::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed, 200 * kMs);
+  EXPECT_GT(gpu.counter_reads_ns.size(), 40u);
+  EXPECT_LT(gpu.counter_reads_ns.size(), 80u);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed, kMs);
+  EXPECT_LT(gpu.counter_reads_ns.size(), 160u);
+}
+
+TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {
+  SimulatedGpu gpu(9);
+  gpu.run(5 * kNanosecondsPerSecond, Attention::relaxed);
+  gpu.power_reads = 0;
+  gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed);
+  EXPECT_TRUE(gpu.power.clock().is_locked());
+  EXPECT_LT(gpu.power.clock().half_width_ns(), kMs);
+  EXPECT_GT(gpu.power_reads, 300);
+  EXPECT_LT(gpu.power_reads, 1010);
+}
+
+TEST(NvmlPace, ManagesWithoutAnyPowerField) {
+  SimulatedGpu gpu(13);
+  gpu.has_power = false;
+  gpu.run(60 * kNanosecondsPerSecond, Attention::relaxed);
+  EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.0075 * 60e9);
+  EXPECT_GT(gpu.counter_reads_ns.size(), 40u);
+}
+
+TEST(NvmlPace, TriesOnceASecondAfterAFailure) {
+  CounterPace pace;
+  pace.note_failure(kStart_ns);
+  EXPECT_EQ(pace.next_ns(Attention::close, {}), kStart_ns + kNanosecondsPerSecond);
+  PowerPace power;
+  power.note_failure(kStart_ns);
+  EXPECT_EQ(power.next_ns(Attention::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors::nvml

@@ -97,6 +97,13 @@ Abilities find_abilities(const NvmlDevice& device) {
   return abilities;
 }
 
+// By what this GPU does or does not have, not by what we may read of it.
+bool lacks_counter(const Abilities& abilities) {
+  const bool closed =
+      !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
+  return abilities.metrics.front() != Metric::energy && !closed;
+}
+
 bool tells_energy_of_gpu(const std::vector<Metric>& metrics) {
   return std::any_of(metrics.begin(), metrics.end(), [](Metric metric) {
     return metric == Metric::energy || (is_power(metric) && metric != Metric::memory_power);
@@ -117,7 +124,7 @@ class Prober {
  private:
   void note_lost(const Devices& devices);
   void note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities);
-  bool open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
+  void open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
   void judge(const Devices& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
@@ -146,7 +153,7 @@ void Prober::note_lost(const Devices& devices) {
 }
 
 void Prober::note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities) {
-  if (abilities.metrics.front() != Metric::energy) {
+  if (lacks_counter(abilities)) {
     status_.diagnostics.add(
         {"no_energy_counter", 1,
          fmt::format(
@@ -168,7 +175,7 @@ void Prober::note_oddities(const NvmlDevice& device, const std::string& label, c
   }
 }
 
-bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
+void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
   const std::string label = label_of(device, listed);
   Abilities abilities = find_abilities(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
@@ -176,12 +183,13 @@ bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
   }
   if (tells_energy_of_gpu(abilities.metrics)) {
     note_oddities(device, label, abilities);
+    opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
+                           lacks_counter(abilities) ? " by its power, without an energy counter" : "");
+    ++open_count_;
     auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
     sensors.push_back(std::move(sensor));
-    opened_ += fmt::format("{}{}", opened_.empty() ? "" : ", ", label);
-    ++open_count_;
-    return true;
+    return;
   }
   std::string why = fmt::format("{} tells neither energy nor power", label);
   std::string remedy;
@@ -198,7 +206,6 @@ bool Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     why_not_ = why;
     remedy_ = remedy;
   }
-  return false;
 }
 
 void Prober::judge(const Devices& devices, unsigned count, std::size_t visible) {

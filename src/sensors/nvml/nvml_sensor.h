@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA GPUs through NVML: one sensor for each GPU that CUDA_VISIBLE_DEVICES leaves visible, so that each has a thread of its
-// own and a GPU that is slow, or gone, does not hold up the others.
+// NVIDIA GPUs through NVML: one sensor for each GPU that CUDA_VISIBLE_DEVICES leaves visible, so that each has a thread
+// of its own and a GPU that is slow, or gone, does not hold up the others.
 //
 //   gpuN-energy         counter, mJ: what is reported            gpuN-power-instant    gauge, the last 25 ms: a check
 //   gpuN-power-average  gauge, the last second: a check          gpuN-memory-power     gauge, part of gpuN
 //   limit, clocks, temperature, utilisation, memory, throttling  shown beside them, every half second
 //
-// Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at the
-// edges of a window, which EnergyWindow puts into its uncertainty, so that short runs raise no false alarm.
+// Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at
+// the edges of a window, which EnergyWindow puts into its uncertainty, so that short runs raise no false alarm.
 // Without a counter the instant power is integrated, and a diagnostic says so.
 #pragma once
 

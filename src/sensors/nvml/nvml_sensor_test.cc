@@ -1,1 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The backend against the fake NVML of tests/fake_nvml, which follows a script.
+#include "sensors/nvml/nvml_sensor.h"
 
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "model/energy_window.h"
+#include "support/sysroots.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
+
+// The environment of one test, put back after it.
+class Nvml : public testing::Test {
+ protected:
+  ~Nvml() override {
+    for (const char* name : {"JOULEMAP_NVML", "JOULEMAP_FAKE_NVML", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+      ::unsetenv(name);
+  }
+
+  Probe probe(std::string_view script, const char* library = JOULEMAP_FAKE_NVML_LIBRARY) {
+    ::setenv("JOULEMAP_NVML", library, 1);
+    ::setenv("JOULEMAP_FAKE_NVML", directory_.write("script", script).c_str(), 1);
+    return probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}, "/usr/bin/joulemap"));
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+std::vector<std::string> names_of(const Probe& probe) {
+  std::vector<std::string> names;
+  for (const Channel& channel : probe.status.channels) names.push_back(channel.name);
+  return names;
+}
+
+bool is_reading(const Reading& reading, std::uint64_t raw) {
+  return reading.code == ReadCode::ok && reading.raw == raw;
+}
+
+TEST_F(Nvml, IsOffUnderASysrootUnlessALibraryIsNamed) {
+  const Probe machine = probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}));
+  EXPECT_EQ(machine.status.state, SensorState::absent);
+  EXPECT_NE(machine.status.reason.find("--sysroot"), std::string::npos);
+}
+
+TEST_F(Nvml, RefusesANamedLibraryToAProgramWithMoreRightsThanItsUser) {
+  EXPECT_EQ(nvml::choose_library("", false, true).path, "libnvidia-ml.so.1");
+  EXPECT_EQ(nvml::choose_library("", false, false).path, "");
+  EXPECT_EQ(nvml::choose_library("/tmp/a.so", false, false).path, "/tmp/a.so");
+  EXPECT_FALSE(nvml::choose_library("/tmp/a.so", false, true).refused);
+  const nvml::LibraryChoice refused = nvml::choose_library("/tmp/a.so", true, true);
+  EXPECT_EQ(refused.path, "libnvidia-ml.so.1");
+  EXPECT_TRUE(refused.refused);
+  EXPECT_EQ(nvml::choose_library("/tmp/a.so", true, false).path, "");
+}
+
+TEST_F(Nvml, NamesALibraryThatCannotBeLoaded) {
+  const Probe machine = probe("", "/no/such/library.so");
+  EXPECT_EQ(machine.status.state, SensorState::absent);
+  EXPECT_NE(machine.status.reason.find("/no/such/library.so"), std::string::npos);
+  EXPECT_EQ(machine.status.remedy, "unset JOULEMAP_NVML");
+}
+
+TEST_F(Nvml, SaysThatTheDriverIsNotLoaded) {
+  const Probe machine = probe("init_error 9\n");
+  EXPECT_EQ(machine.status.state, SensorState::absent);
+  EXPECT_NE(machine.status.reason.find("Driver Not Loaded"), std::string::npos);
+  EXPECT_EQ(machine.status.remedy, "sudo modprobe nvidia");
+  EXPECT_EQ(probe("init_error 4\n").status.state, SensorState::denied);
+}
+
+TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
+  const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n");
+  ASSERT_EQ(machine.status.state, SensorState::measured);
+  ASSERT_EQ(machine.sensors.size(), 1u);
+  ASSERT_EQ(machine.status.channels.size(), 12u);
+  const Channel& energy = machine.status.channels[0];
+  EXPECT_EQ(energy.name, "gpu0-energy");
+  EXPECT_EQ(energy.domain, "gpu0");
+  EXPECT_EQ(energy.device, "GPU-1");
+  EXPECT_EQ(energy.kind, ChannelKind::counter);
+  const Channel& memory = machine.status.channels[3];
+  EXPECT_EQ(memory.domain, "gpu0-memory");
+  EXPECT_EQ(memory.part_of, "gpu0");
+
+  std::vector<Reading> readings(12);
+  machine.sensors[0]->read(readings, Attention::now);
+  EXPECT_EQ(readings[0].code, ReadCode::ok);
+  EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
+  EXPECT_NEAR(static_cast<double>(readings[3].raw), 62'500, 30);
+  EXPECT_TRUE(is_reading(readings[4], 700'000));
+  EXPECT_TRUE(is_reading(readings[5], 1980));
+  EXPECT_TRUE(is_reading(readings[6], 3201));
+  EXPECT_TRUE(is_reading(readings[7], 41));
+  EXPECT_TRUE(is_reading(readings[8], 87));
+  EXPECT_TRUE(is_reading(readings[9], 12));
+  EXPECT_TRUE(is_reading(readings[10], 50'000));
+  EXPECT_TRUE(is_reading(readings[11], 4));
+}
+
+TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
+  constexpr std::string_view kThree =
+      "device GPU-a\n pci 00000000:01:00.0\ndevice GPU-b\n pci 00000000:02:00.0\ndevice GPU-c\n pci 00000000:03:00.0\n";
+  EXPECT_EQ(probe(kThree).sensors.size(), 3u);
+  ::setenv("CUDA_VISIBLE_DEVICES", "GPU-c,0", 1);
+  const Probe machine = probe(kThree);
+  ASSERT_EQ(machine.sensors.size(), 2u);
+  EXPECT_EQ(machine.sensors[1]->channels().front().domain, "gpu2");
+  EXPECT_NE(machine.status.reason.find("CUDA_VISIBLE_DEVICES hides 1 of 3"), std::string::npos);
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_EQ(probe(kThree).status.state, SensorState::absent);
+}
+
+TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
+  const Probe machine = probe("device GPU-1\n unsupported energy memory_power utilization\n");
+  ASSERT_EQ(machine.status.state, SensorState::measured);
+  EXPECT_EQ(names_of(machine).front(), "gpu0-power-instant");
+  EXPECT_TRUE(machine.status.diagnostics.contains("no_energy_counter"));
+  EXPECT_NE(machine.status.reason.find("without an energy counter"), std::string::npos);
+  EXPECT_TRUE(machine.status.unreadable.empty());
+}
+
+TEST_F(Nvml, ManagesWithTheFunctionsOfAnOldDriver) {
+  const Probe machine = probe("device GPU-1\n", JOULEMAP_OLD_FAKE_NVML_LIBRARY);
+  ASSERT_EQ(machine.status.state, SensorState::measured);
+  EXPECT_EQ(names_of(machine), (std::vector<std::string>{"gpu0-power-average"}));
+  EXPECT_EQ(machine.status.channels.front().averaged_s, 0);
+  std::vector<Reading> readings(1);
+  machine.sensors.front()->read(readings);
+  EXPECT_EQ(readings.front().code, ReadCode::ok);
+}
+
+TEST_F(Nvml, TellsDeniedLostVirtualAndSplitGpusApart) {
+  const Probe denied = probe("device GPU-1\n denied energy instant average usage memory_power\n");
+  EXPECT_EQ(denied.status.state, SensorState::denied);
+  EXPECT_NE(denied.status.reason.find("Insufficient Permissions"), std::string::npos);
+  EXPECT_EQ(denied.status.unreadable.front().reason, "denied");
+
+  const Probe lost = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
+  EXPECT_EQ(lost.status.state, SensorState::measured);  // the other one
+  EXPECT_TRUE(lost.status.diagnostics.contains("gpu_lost"));
+  EXPECT_EQ(probe("device GPU-1\n absent 15\n").status.state, SensorState::absent);
+  EXPECT_EQ(probe("device GPU-1\n absent 4\n").status.state, SensorState::denied);
+
+  const Probe guest =
+      probe("device GPU-1\n virtualization 2\n unsupported energy instant average usage memory_power\n");
+  EXPECT_EQ(guest.status.state, SensorState::absent);
+  EXPECT_NE(guest.status.reason.find("virtual GPU"), std::string::npos);
+
+  ::setenv("CUDA_VISIBLE_DEVICES", "MIG-77", 1);
+  const Probe split = probe("device GPU-1\ndevice GPU-2\n mig MIG-77\n");
+  ASSERT_EQ(split.sensors.size(), 1u);
+  EXPECT_EQ(split.status.channels.front().device, "GPU-2");
+  EXPECT_TRUE(split.status.diagnostics.contains("mig_whole_gpu"));
+  EXPECT_TRUE(split.status.diagnostics.contains("mig_mode"));
+}
+
+// Reads as a sampler does, until `end_ns`.
+template <class Use>
+void sample(Sensor& sensor, std::int64_t end_ns, Attention attention, Use&& use) {
+  std::vector<Reading> readings(sensor.channels().size());
+  std::int64_t due_ns = monotonic_ns();
+  while (due_ns < end_ns) {
+    sleep_until(due_ns);
+    sensor.read(readings, attention);
+    use(readings);
+    due_ns = sensor.next_read_ns(due_ns, attention);
+  }
+}
+
+TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
+  const Probe machine = probe("device GPU-1\n counter_spin_us 3000\n counter_phase_ms 30\n power_phase_ms 50\n");
+  ASSERT_EQ(machine.sensors.size(), 1u);
+  int counters = 0;
+  int powers = 0;
+  int temperatures = 0;
+  sample(*machine.sensors[0], monotonic_ns() + 1500 * kMs, Attention::relaxed,
+         [&](const std::vector<Reading>& readings) {
+           counters += readings[0].code == ReadCode::ok ? 1 : 0;
+           powers += readings[1].code == ReadCode::ok ? 1 : 0;
+           temperatures += readings[7].code == ReadCode::ok ? 1 : 0;
+         });
+  EXPECT_GE(counters, 2);
+  EXPECT_LE(counters, 15);  // finding the phase costs a few
+  EXPECT_GE(temperatures, 1);
+  EXPECT_LE(temperatures, 4);
+  EXPECT_GT(powers, 4 * counters);
+}
+
+TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
+  const double origin_s = seconds(monotonic_ns());
+  const Probe machine =
+      probe("origin " + std::to_string(origin_s) +
+            "\ndevice GPU-1\n power 0:100 0.35:500 repeat 0.7\n counter_spin_us 2000\n counter_phase_ms 30\n");
+  ASSERT_EQ(machine.sensors.size(), 1u);
+  Sensor& sensor = *machine.sensors[0];
+  EnergyWindow window(sensor.channels()[0]);
+  const auto observe = [&](const std::vector<Reading>& readings) { window.observe(readings[0]); };
+  std::vector<Reading> readings(sensor.channels().size());
+
+  const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
+  sample(sensor, begin_ns, Attention::close, observe);
+  sensor.read(readings, Attention::now);
+  observe(readings);
+  window.begin(begin_ns);
+  sample(sensor, begin_ns + 150 * kMs, Attention::close, observe);
+  const std::int64_t end_ns = begin_ns + 1400 * kMs;
+  sample(sensor, end_ns, Attention::relaxed, observe);
+  sensor.read(readings, Attention::now);
+  observe(readings);
+  window.end(end_ns);
+  sample(sensor, end_ns + 250 * kMs, Attention::close, observe);
+
+  EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
+  const ChannelEnergy energy = window.result();
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(*energy.joules, 300 * 1.4, energy.uncertainty_j);  // two whole waves
+  EXPECT_LT(energy.uncertainty_j, 50);
+}
+
+TEST_F(Nvml, FollowsTheStepsOfARealGpu) {
+  const Probe machine = probe_nvml(ProbeContext(SystemRoot{}));
+  if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
+  auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
+  if (sensor.channels()[0].kind != ChannelKind::counter) GTEST_SKIP() << "no energy counter";
+  const auto ignore = [](const std::vector<Reading>&) {};
+  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, Attention::close, ignore);
+  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, Attention::relaxed, ignore);
+  const double share = seconds(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns) / 10;
+  ASSERT_TRUE(sensor.counter_clock().is_locked());
+  std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
+              sensor.counter_clock().period_ns() * 1e-6,
+              static_cast<double>(sensor.counter_clock().half_width_ns()) * 1e-6,
+              static_cast<unsigned long long>(sensor.counter_clock().slips()), 100 * share);
+  EXPECT_EQ(sensor.counter_clock().slips(), 0u);
+}
+
+TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
+  const Probe machine = probe("device GPU-1\n lost_at 0.2\ndevice GPU-2\n");
+  ASSERT_EQ(machine.sensors.size(), 2u);
+  Sensor& lost = *machine.sensors[0];
+  std::vector<Reading> readings(lost.channels().size());
+  do {
+    lost.read(readings, Attention::now);
+  } while (readings[0].code == ReadCode::ok);
+  lost.read(readings, Attention::now);  // it may have gone in the middle of the last one
+  for (const Reading& reading : readings) EXPECT_EQ(reading.code, ReadCode::vanished);
+  const std::int64_t now_ns = monotonic_ns();
+  EXPECT_GT(lost.next_read_ns(now_ns, Attention::relaxed), now_ns + 900 * kMs);
+  EXPECT_GT(lost.next_read_ns(now_ns, Attention::close), now_ns + 900 * kMs);
+  lost.read(readings, Attention::relaxed);
+  EXPECT_EQ(readings[0].code, ReadCode::skipped);
+
+  machine.sensors[1]->read(readings, Attention::now);
+  EXPECT_EQ(readings[0].code, ReadCode::ok);
+}
+
+TEST_F(Nvml, CallsAnUnknownErrorAFailedReading) {
+  const Probe machine = probe("device GPU-1\n fail_at 0.1\n");
+  ASSERT_EQ(machine.sensors.size(), 1u);
+  std::vector<Reading> readings(machine.sensors[0]->channels().size());
+  do {
+    machine.sensors[0]->read(readings, Attention::now);
+  } while (readings[0].code == ReadCode::ok);
+  EXPECT_EQ(readings[0].code, ReadCode::failed);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors

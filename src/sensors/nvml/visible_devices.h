@@ -10,8 +10,8 @@
 //   "MIG-<uuid>", "MIG-GPU-<uuid>/1/0"     one instance of a GPU that is split
 //
 // CUDA's index is not NVML's. With CUDA_DEVICE_ORDER=PCI_BUS_ID it is the rank of the PCI address. By default the GPU that
-// CUDA takes for the fastest comes first and the others follow by PCI address: among GPUs of one name that is the same, so we
-// take the rank of the PCI address and say so where the names differ.
+// CUDA takes for the fastest comes first and the others follow by PCI address: among GPUs of one name that is the same, so
+// we take the rank of the PCI address and say so where the names differ.
 #pragma once
 
 #include <cstddef>

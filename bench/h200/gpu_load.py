@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""A GPU load that reads the energy counter by hand: the truth that other tools' figures are held against.
+
+    python3 gpu_load.py --seconds 20 --out hand.json
+
+Reads the counter right after one of its steps, before and after the load, so that what it says between those two moments is
+exact: no edge of it is stale. Idle for a moment at both ends, so that what a tool's window adds there is small and known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import time
+
+
+class Counter:
+    """The total energy of GPU 0, through NVML and nothing else."""
+
+    def __init__(self) -> None:
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        assert self.nvml.nvmlInit_v2() == 0
+        self.device = ctypes.c_void_p()
+        assert self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device)) == 0
+
+    def read_mj(self) -> int:
+        value = ctypes.c_ulonglong()
+        assert self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)) == 0
+        return value.value
+
+    def next_step(self) -> tuple[int, int, int]:
+        """Waits for the counter to step: (not before ns, seen at ns, millijoules)."""
+        last_ns = time.monotonic_ns()
+        last = self.read_mj()
+        while True:
+            now_ns = time.monotonic_ns()
+            value = self.read_mj()
+            if value != last:
+                return last_ns, time.monotonic_ns(), value
+            last_ns = now_ns
+
+
+def burn(seconds: float, wave_s: float) -> None:
+    """Matrix products for half of each wave, memory traffic for a quarter, nothing for the rest."""
+    import torch
+
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    b = torch.randn(64 * 1024 * 1024, device="cuda")
+    torch.cuda.synchronize()
+    end = time.monotonic() + seconds
+    while (now := time.monotonic()) < end:
+        into = now % wave_s
+        if wave_s == 0 or into < wave_s / 2:
+            for _ in range(4):
+                a @ a
+        elif into < wave_s * 3 / 4:
+            for _ in range(20):
+                b.add_(1)
+        else:
+            time.sleep(0.005)
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--wave", type=float, default=0.73, help="length of a wave of load in seconds")
+    parser.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    counter = Counter()
+    begin = counter.next_step()
+    if arguments.seconds > 0:
+        burn(arguments.seconds, arguments.wave)
+    time.sleep(0.3)
+    end = counter.next_step()
+    with open(arguments.out, "w") as file:
+        json.dump({"begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) / 1e3}, file)
+
+
+if __name__ == "__main__":
+    main()

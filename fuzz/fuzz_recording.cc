@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recordings from anywhere. The first byte says how the rest is used:
+//   0  as a file: it is read without harm, whatever it says
+//   1  as payloads with right checksums: the decoders meet what no checksum has kept away
+//   2  as changes to a good file: every sample that comes out is one that went in, and what was not touched comes out whole
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/check.h"
+#include "recording/chunk.h"
+#include "recording/record_codec.h"
+#include "recording/recording_reader.h"
+#include "recording/sample_codec.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::recording;
+
+using Key = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint64_t>;
+Key key_of(const Sample& sample) {
+  return {sample.channel, sample.reading.before_ns, sample.reading.after_ns, sample.reading.raw};
+}
+
+class Bytes {
+ public:
+  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  std::uint8_t next() {
+    if (size_ == 0) return 0;
+    --size_;
+    return *data_++;
+  }
+  std::uint32_t next_u24() { return static_cast<std::uint32_t>(next() | next() << 8 | next() << 16); }
+  std::string rest() { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+struct Collector final : RecordingVisitor {
+  std::set<Key> samples;
+  void on_samples(std::uint32_t, std::span<const Sample> some) override {
+    for (const Sample& sample : some) samples.insert(key_of(sample));
+  }
+};
+
+SourceDefinition definition() {
+  SourceDefinition definition;
+  definition.source.recording_id = "fuzz";
+  definition.channels.resize(3);
+  for (std::size_t i = 0; i < 3; ++i) definition.channels[i].name = std::string(1, static_cast<char>('a' + i));
+  return definition;
+}
+
+void read_all(const std::string& file, RecordingVisitor& visitor) {
+  MemorySource bytes(file);
+  static_cast<void>(read_recording(bytes, "fuzzed", visitor));
+}
+
+void read_payloads(Bytes bytes) {
+  std::string file = make_chunk(ChunkType::source, 0, encode_source(definition()));
+  while (!bytes.empty()) {
+    const auto type = static_cast<ChunkType>(bytes.next() % 8);
+    std::string payload;
+    for (std::size_t left = bytes.next(); left > 0 && !bytes.empty(); --left)
+      payload.push_back(static_cast<char>(bytes.next()));
+    file += make_chunk(type, static_cast<std::uint16_t>(payload.size() % 2), payload);
+  }
+  Collector collector;
+  read_all(file, collector);
+}
+
+struct Piece {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::vector<Sample> samples;  // none: a definition
+  bool touched = false;
+};
+
+std::vector<Sample> make_samples(Bytes& bytes, std::int64_t& now_ns) {
+  std::vector<Sample> samples;
+  for (int i = bytes.next() % 16; i >= 0; --i) {
+    now_ns += std::int64_t{512} * (1 + bytes.next());
+    samples.push_back({bytes.next() % 3u, {bytes.next_u24(), now_ns, now_ns + 512, ReadCode::ok}});
+  }
+  return samples;
+}
+
+void read_changed(Bytes bytes) {
+  std::string file;
+  std::vector<Piece> pieces;
+  const auto append = [&](const std::string& chunk, std::vector<Sample> samples) {
+    pieces.push_back({file.size(), file.size() + chunk.size(), std::move(samples)});
+    file += chunk;
+  };
+  std::int64_t now_ns = 0;
+  for (int i = bytes.next() % 4; i >= 0; --i) {
+    append(make_chunk(ChunkType::source, 0, encode_source(definition())), {});
+    SampleBatch batch;
+    batch.samples = make_samples(bytes, now_ns);
+    append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), batch.samples);
+  }
+  while (!bytes.empty()) {
+    const std::size_t at = bytes.next_u24() % file.size();
+    const std::uint8_t flip = bytes.next();
+    file[at] = static_cast<char>(static_cast<std::uint8_t>(file[at]) ^ flip);
+    for (Piece& piece : pieces) piece.touched = piece.touched || (flip != 0 && at >= piece.begin && at < piece.end);
+  }
+  Collector collector;
+  read_all(file, collector);
+
+  std::set<Key> written;
+  bool is_defined = false;
+  for (const Piece& piece : pieces) {
+    is_defined = is_defined || (piece.samples.empty() && !piece.touched);
+    for (const Sample& sample : piece.samples) written.insert(key_of(sample));
+  }
+  for (const Key& key : collector.samples) JOULEMAP_CHECK(written.contains(key), "a sample that nobody wrote");
+  for (const Piece& piece : pieces) {
+    for (const Sample& sample : piece.samples) {
+      const bool must_come = is_defined && !piece.touched;
+      JOULEMAP_CHECK(!must_come || collector.samples.contains(key_of(sample)), "an untouched sample was lost");
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  const int mode = bytes.next() % 3;
+  if (mode == 0) {
+    Collector collector;
+    read_all(bytes.rest(), collector);
+  } else if (mode == 1) {
+    read_payloads(bytes);
+  } else {
+    read_changed(bytes);
+  }
+  return 0;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/column.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "recording/rice.h"
+
+namespace joulemap::recording {
+namespace {
+
+using Values = std::vector<std::uint64_t>;
+
+std::string encoded(const Values& values) {
+  WireWriter out;
+  put_column(out, values);
+  return std::move(out).take();
+}
+
+Values decoded(const std::string& bytes, std::size_t count) {
+  WireReader in(bytes);
+  Values values = take_column(in, count);
+  EXPECT_TRUE(in.ok());
+  EXPECT_TRUE(in.rest().empty());
+  return values;
+}
+
+TEST(Column, GivesBackExtremeValues) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<Values> all = {
+      {}, {0}, {kMost}, {0, kMost}, {kMost, 0, kMost / 2, 1}, {kMost, kMost, kMost, kMost}};
+  for (const Values& values : all) EXPECT_EQ(decoded(encoded(values), values.size()), values);
+}
+
+TEST(Column, GivesBackRandomWalksOfAnyWidth) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    const unsigned narrow = static_cast<unsigned>(random() % 64);
+    const std::uint64_t grid = std::uint64_t{1} << random() % 24;
+    Values values;
+    std::uint64_t value = random() >> random() % 64;
+    for (std::size_t i = random() % 200; i > 0; --i) values.push_back((value += random() >> narrow) / grid * grid);
+    ASSERT_EQ(decoded(encoded(values), values.size()), values);
+  }
+}
+
+TEST(Column, StoresCountersThatMoveInQuantaByTheirQuanta) {
+  std::mt19937_64 random(1);
+  Values microjoules;
+  Values perf;
+  Values plain;
+  std::uint64_t quanta = 1'000'000;
+  for (int i = 0; i < 100; ++i) {
+    quanta += 40'000 + random() % 2048;
+    microjoules.push_back(quanta * 61035 / 1000);
+    perf.push_back(quanta << 18);
+    plain.push_back(quanta);
+  }
+  const std::size_t best = encoded(plain).size();
+  EXPECT_LE(encoded(microjoules).size(), best + 6);
+  EXPECT_LE(encoded(perf).size(), best + 6);
+  EXPECT_EQ(decoded(encoded(microjoules), 100), microjoules);
+  EXPECT_EQ(decoded(encoded(perf), 100), perf);
+}
+
+TEST(Column, TakesAboutABitForAValueThatStaysTheSame) { EXPECT_LE(encoded(Values(800, 65)).size(), 100u + 5u); }
+
+TEST(Column, CutBytesFailTheReader) {
+  const std::string bytes = encoded({5, 1000, 70'000, 1'000'000, 3, 9});
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    WireReader in(std::string_view(bytes).substr(0, length));
+    static_cast<void>(take_column(in, 6));
+    EXPECT_FALSE(in.ok()) << length;
+  }
+}
+
+TEST(Column, AGridThatWouldOverflowFailsTheReader) {
+  WireWriter out;
+  out.u8(0x80 | 60);
+  out.varint(std::numeric_limits<std::uint64_t>::max());
+  out.varint(1);
+  out.svarint(5);
+  out.svarint(0);
+  out.raw(std::string(16, '\0'));
+  WireReader in(out.bytes());
+  static_cast<void>(take_column(in, 1));
+  EXPECT_FALSE(in.ok());
+}
+
+TEST(Rice, DoesNotAllocateForMoreValuesThanThereAreBits) {
+  EXPECT_EQ(rice_decode("abc", 1'000'000'000, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is left when the writer is killed, and when the disk is full.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+
+#include "base/file_descriptor.h"
+#include "recording/recording_reader.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::int64_t kTicksPerFlush = 20;
+
+// Writes for ever, and says into the pipe how many flushes are done.
+[[noreturn]] void write_until_killed(const std::string& path, int pipe_end) {
+  Result<RecordingWriter> writer = RecordingWriter::create(path, recording_source());
+  if (!writer) ::_exit(1);
+  writer->set_channels(recorded_channels(2));
+  for (std::int64_t tick = 0;; ++tick) {
+    for (std::uint32_t channel = 0; channel < 2; ++channel) writer->add(recorded_sample(channel, tick));
+    if ((tick + 1) % kTicksPerFlush != 0) continue;
+    const std::int64_t flushes = (tick + 1) / kTicksPerFlush;
+    if (!writer->flush() || ::write(pipe_end, &flushes, sizeof flushes) != sizeof flushes) ::_exit(1);
+  }
+}
+
+TEST(RecordingCrash, WhatWasFlushedSurvivesAKillAtAnyMoment) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 20; ++round) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/run.joule";
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    FileDescriptor reading(ends[0]);
+    FileDescriptor writing(ends[1]);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) write_until_killed(path, writing.get());
+    writing.reset();
+    std::int64_t flushed = 0;
+    const auto enough = static_cast<std::int64_t>(1 + random() % 60);
+    while (flushed < enough && ::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
+    }
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    while (::read(reading.get(), &flushed, sizeof flushed) == sizeof flushed) {
+    }
+    ASSERT_GE(flushed, enough);
+
+    Recorded recorded;
+    const Result<RecordingSummary> read = read_recording(path, recorded);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_FALSE(read->ended);
+    const std::vector<Reading> readings = recorded.readings_of(1);
+    ASSERT_GE(static_cast<std::int64_t>(readings.size()), flushed * kTicksPerFlush);
+    for (std::size_t i = 0; i < readings.size(); ++i) {
+      ASSERT_TRUE(same_reading(readings[i], recorded_sample(1, static_cast<std::int64_t>(i)).reading));
+    }
+  }
+}
+
+// Files of this process may not grow beyond that while it lives: as a full disk, without one.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &original_);
+    const rlimit limited{bytes, original_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &original_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit original_{};
+};
+
+class RecordingFullDisk : public testing::Test {
+ protected:
+  RecordingFullDisk()
+      : path_(directory_.path() + "/run.joule"), writer_(*RecordingWriter::create(path_, recording_source())) {
+    writer_.set_channels(recorded_channels(2));
+  }
+  Status write_second() {
+    for (std::int64_t i = 0; i < kTicksPerFlush; ++i, ++tick_) {
+      for (std::uint32_t channel = 0; channel < 2; ++channel) writer_.add(recorded_sample(channel, tick_));
+    }
+    return writer_.flush();
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_;
+  RecordingWriter writer_;
+  std::int64_t tick_ = 0;
+};
+
+TEST_F(RecordingFullDisk, KeepsWhatWasWrittenLeavesNothingTornAndGoesOnWhenThereIsRoom) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
+  const std::uint64_t whole = writer_.bytes_written();
+  {
+    const FileSizeLimit full(whole + 30);
+    for (int i = 0; i < 2; ++i) {
+      const Status written = write_second();
+      ASSERT_FALSE(written);
+      EXPECT_NE(written.error().message.find(path_), std::string::npos);
+      EXPECT_EQ(file_bytes(path_).size(), whole);
+      EXPECT_EQ(writer_.pending(), 0u);
+    }
+  }
+  ASSERT_TRUE(write_second());
+  ASSERT_TRUE(writer_.finish({}));
+
+  Recorded recorded;
+  const Result<RecordingSummary> read = read_recording(path_, recorded);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->damaged_places, 0u);
+  EXPECT_TRUE(read->ended);
+  EXPECT_EQ(recorded.samples.size(), 4u * 2 * kTicksPerFlush);
+  ASSERT_EQ(recorded.ends.size(), 1u);
+  EXPECT_EQ(recorded.ends[0].second.lost_samples, 2u * 2 * kTicksPerFlush);
+  EXPECT_TRUE(recorded.ends[0].second.diagnostics.contains("recording_write_failed"));
+}
+
+TEST_F(RecordingFullDisk, ThatIsFullToTheEndSaysSoAndKeepsWhatWasWritten) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
+  {
+    const FileSizeLimit full(writer_.bytes_written());
+    EXPECT_FALSE(write_second());
+    EXPECT_FALSE(writer_.finish({}));
+  }
+  Recorded recorded;
+  const Result<RecordingSummary> read = read_recording(path_, recorded);
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->ended);
+  EXPECT_EQ(recorded.samples.size(), 3u * 2 * kTicksPerFlush);
+}
+
+TEST_F(RecordingFullDisk, FromTheBeginningStillDefinesItselfOnceThereIsRoom) {
+  {
+    const FileSizeLimit full(0);
+    EXPECT_FALSE(write_second());
+  }
+  ASSERT_TRUE(write_second());
+  ASSERT_TRUE(writer_.finish({}));
+  Recorded recorded;
+  ASSERT_TRUE(read_recording(path_, recorded));
+  EXPECT_EQ(recorded.samples.size(), 2u * kTicksPerFlush);
+  EXPECT_EQ(recorded.channels.size(), 2u);
+}
+
+}  // namespace
+}  // namespace joulemap::recording

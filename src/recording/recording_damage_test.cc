@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What damage costs: every cut and every flipped byte of a small file, files that are none, versions of the future.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "recording/chunk.h"
+#include "recording/record_codec.h"
+#include "recording/recording_reader.h"
+#include "recording/sample_codec.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+struct Piece {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::vector<std::uint64_t> raws;  // of its samples: each is unique in the file
+};
+
+// A definition, a second of samples, a definition, more samples, the end: as a writer makes it.
+struct SmallFile {
+  std::string bytes;
+  std::vector<Piece> pieces;
+
+  SmallFile() {
+    for (std::int64_t second = 0; second < 4; ++second) {
+      if (second < 2)
+        append(make_chunk(ChunkType::source, 0, encode_source({recording_source(), recorded_channels(2)})), {});
+      SampleBatch batch;
+      Piece piece;
+      for (std::int64_t tick = 0; tick < 5; ++tick) {
+        batch.samples.push_back(recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
+        piece.raws.push_back(batch.samples.back().reading.raw);
+      }
+      append(make_chunk(ChunkType::samples, 0, encode_samples(batch)), piece.raws);
+    }
+    append(make_chunk(ChunkType::end, 0, encode_end({})), {});
+  }
+
+  void append(const std::string& chunk, std::vector<std::uint64_t> raws) {
+    pieces.push_back({bytes.size(), bytes.size() + chunk.size(), std::move(raws)});
+    bytes += chunk;
+  }
+  // The raw values of all pieces but those that [begin, end) touches.
+  std::multiset<std::uint64_t> raws_without(std::size_t begin, std::size_t end) const {
+    std::multiset<std::uint64_t> raws;
+    for (const Piece& piece : pieces) {
+      if (piece.end <= begin || piece.begin >= end) raws.insert(piece.raws.begin(), piece.raws.end());
+    }
+    return raws;
+  }
+};
+
+struct ReadBack {
+  Result<RecordingSummary> summary;
+  std::multiset<std::uint64_t> raws;
+};
+
+ReadBack read_back(const std::string& bytes) {
+  Recorded recorded;
+  MemorySource source(bytes);
+  ReadBack back{read_recording(source, "small", recorded), {}};
+  for (const Sample& sample : recorded.samples) back.raws.insert(sample.reading.raw);
+  return back;
+}
+
+TEST(RecordingDamage, EveryFlippedByteCostsItsOwnChunkOnly) {
+  const SmallFile file;
+  for (std::size_t at = 0; at < file.bytes.size(); ++at) {
+    for (const int flip : {0x01, 0x80, 0xFF}) {
+      std::string damaged = file.bytes;
+      damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ flip);
+      const ReadBack back = read_back(damaged);
+      ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
+      ASSERT_EQ(back.raws, file.raws_without(at, at + 1)) << at;
+      ASSERT_EQ(back.summary->damaged_places, 1u) << at;
+      ASSERT_FALSE(back.summary->diagnostics.empty()) << at;
+    }
+  }
+}
+
+TEST(RecordingDamage, EveryCutCostsWhatComesAfterItOnly) {
+  const SmallFile file;
+  for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
+    const ReadBack back = read_back(file.bytes.substr(0, length));
+    ASSERT_TRUE(back.summary) << length;
+    ASSERT_EQ(back.raws, file.raws_without(length, file.bytes.size())) << length;
+    ASSERT_FALSE(back.summary->ended);
+    ASSERT_TRUE(back.summary->diagnostics.contains("recording_not_ended"));
+  }
+  for (std::size_t length = 0; length < file.pieces[0].end; ++length) {
+    const ReadBack back = read_back(file.bytes.substr(0, length));
+    ASSERT_FALSE(back.summary) << length;
+    ASSERT_EQ(back.summary.error().code, ErrorCode::malformed);
+    ASSERT_FALSE(back.summary.error().remedy.empty());
+  }
+}
+
+TEST(RecordingDamage, AByteThatWasLostOrAddedCostsItsOwnChunkOnly) {
+  const SmallFile file;
+  for (std::size_t at = 0; at < file.bytes.size(); ++at) {
+    std::string shorter = file.bytes;
+    shorter.erase(at, 1);
+    const ReadBack lost = read_back(shorter);
+    ASSERT_TRUE(lost.summary) << at;
+    ASSERT_EQ(lost.raws, file.raws_without(at, at + 1)) << at;
+    std::string longer = file.bytes;
+    longer.insert(at, 1, '\xB5');
+    const ReadBack added = read_back(longer);
+    ASSERT_TRUE(added.summary) << at;
+    for (const std::uint64_t raw : file.raws_without(at, at + 1)) ASSERT_TRUE(added.raws.contains(raw)) << at;
+  }
+}
+
+TEST(RecordingDamage, TheMissingTimeIsTold) {
+  SmallFile file;
+  file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
+  const ReadBack back = read_back(file.bytes);
+  ASSERT_TRUE(back.summary);
+  ASSERT_TRUE(back.summary->diagnostics.contains("recording_damaged"));
+  const std::string& message = back.summary->diagnostics.list().at(0).message;
+  EXPECT_NE(message.find("missing from 1.224 s to 3.024 s"), std::string::npos) << message;
+}
+
+TEST(RecordingDamage, AFileThatIsDamagedEverywhereGetsAFewMessages) {
+  SmallFile file;
+  std::string bytes = file.bytes;
+  for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
+  const ReadBack back = read_back(bytes);
+  ASSERT_TRUE(back.summary);
+  EXPECT_EQ(back.summary->damaged_places, 200u);
+  EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
+}
+
+TEST(RecordingDamage, WhatIsNoRecordingIsAnErrorWithARemedy) {
+  const TemporaryDirectory directory;
+  Recorded recorded;
+  const std::string empty = directory.write("empty.joule", "");
+  const std::string text = directory.write("text.joule", std::string(200'000, 'a'));
+  for (const std::string& path :
+       {empty, text, directory.path(), directory.path() + "/missing", std::string("/dev/zero")}) {
+    const Result<RecordingSummary> read = read_recording(path, recorded);
+    ASSERT_FALSE(read) << path;
+    EXPECT_NE(read.error().message.find(path), std::string::npos);
+    EXPECT_FALSE(read.error().remedy.empty()) << path;
+  }
+}
+
+std::string with_header(ChunkHeader header, const std::string& payload) {
+  header.plain_size = static_cast<std::uint32_t>(payload.size());
+  return with_source(header, 0, payload);
+}
+
+TEST(RecordingVersion, ANewerMinorIsReadAndItsNewPartsAreSkippedAndCounted) {
+  SmallFile file;
+  file.append(with_header({.minor = 7, .type = 200}, "something new"), {});
+  const ReadBack back = read_back(file.bytes);
+  ASSERT_TRUE(back.summary);
+  EXPECT_EQ(back.raws, file.raws_without(0, 0));
+  EXPECT_EQ(back.summary->minor, 7);
+  EXPECT_EQ(back.summary->chunks_skipped, 1u);
+  EXPECT_TRUE(back.summary->diagnostics.contains("chunks_skipped"));
+}
+
+TEST(RecordingVersion, FieldsThatANewerMinorAddsAreIgnored) {
+  SmallFile file;
+  std::string longer = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
+  longer[1] = static_cast<char>(longer[1] + 3);  // the record of the mark
+  longer.insert(longer.size() - 1, "new");
+  longer += "a new list";
+  file.append(with_header({.minor = 1, .type = 3}, longer), {});
+  Recorded recorded;
+  MemorySource source(file.bytes);
+  ASSERT_TRUE(read_recording(source, "small", recorded));
+  ASSERT_EQ(recorded.marks.size(), 1u);
+  EXPECT_EQ(recorded.marks[0].second.name, "a");
+}
+
+TEST(RecordingVersion, KindsThatOnlyANewerMinorKnowsAreLeftOutAndCounted) {
+  SmallFile file;
+  file.append(make_chunk(ChunkType::events, 0, encode_events({{Mark{7, static_cast<MarkKind>(99), 1, 2, "a"}}, {}})),
+              {});
+  std::vector<Channel> channels = recorded_channels(2);
+  channels[0].quantity = static_cast<Quantity>(99);
+  RecordingSource other = recording_source(12);
+  file.append(make_chunk(ChunkType::source, 1, encode_source({other, channels})), {});
+  SampleBatch batch;
+  batch.samples = {recorded_sample(0, 100), recorded_sample(1, 100)};
+  file.append(make_chunk(ChunkType::samples, 1, encode_samples(batch)), {});
+  Recorded recorded;
+  MemorySource source(file.bytes);
+  const Result<RecordingSummary> summary = read_recording(source, "small", recorded);
+  ASSERT_TRUE(summary);
+  EXPECT_TRUE(recorded.marks.empty());
+  EXPECT_TRUE(summary->diagnostics.contains("unknown_marks"));
+  ASSERT_EQ(recorded.channels.size(), 3u);
+  EXPECT_EQ(recorded.readings_of(2).size(), 1u);  // the one known channel of the second source
+  EXPECT_TRUE(summary->diagnostics.contains("samples_of_unknown_channel"));
+}
+
+TEST(RecordingVersion, AnUnknownPartThatMustBeUnderstoodIsAnErrorThatNamesTheVersion) {
+  SmallFile file;
+  file.append(with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
+  const ReadBack back = read_back(file.bytes);
+  ASSERT_FALSE(back.summary);
+  EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
+  EXPECT_NE(back.summary.error().message.find("1.3"), std::string::npos);
+  EXPECT_NE(back.summary.error().remedy.find("update"), std::string::npos);
+}
+
+TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
+  const std::string bytes = with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
+  const ReadBack back = read_back(bytes);
+  ASSERT_FALSE(back.summary);
+  EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
+  EXPECT_NE(back.summary.error().message.find("2.1"), std::string::npos);
+  EXPECT_NE(back.summary.error().remedy.find("update"), std::string::npos);
+}
+
+TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorAges) {
+  ChunkHeader header;
+  header.type = 2;
+  header.stored_size = header.plain_size = kLargestPayload;
+  std::string bytes = SmallFile().bytes;
+  for (int i = 0; i < 20'000; ++i) bytes += to_bytes(header);
+  header.compressed = true;
+  header.stored_size = 10;
+  bytes += with_source(header, 0, "not a frame");
+  const ReadBack back = read_back(bytes);  // would take minutes if each header had its megabytes checked
+  ASSERT_TRUE(back.summary);
+  EXPECT_EQ(back.raws, SmallFile().raws_without(0, 0));
+  EXPECT_GT(back.summary->damaged_bytes, 400'000u);
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One recording of every version of the format, forever: tests/data/recordings/v<major>.<minor>.joule and what is in
+// it, as text. They are never written again. A new version gets new files: run this test once with
+// JOULEMAP_UPDATE_GOLDENS=1.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "recording/chunk.h"
+#include "recording/recording_parts.h"
+#include "recording/recording_writer.h"
+#include "support/recording_dump.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+std::vector<Channel> golden_channels() {
+  std::vector<Channel> channels = recorded_channels(2);
+  Channel& gauge = channels.emplace_back(recorded_channel("gpu0-power"));
+  gauge.sensor = "nvml";
+  gauge.device = "GPU-5a1e";
+  gauge.domain = "gpu0";
+  gauge.domain_class = DomainClass::gpu;
+  gauge.kind = ChannelKind::gauge;
+  gauge.quantity = Quantity::power;
+  gauge.scale = 0.001;
+  gauge.wrap_range.reset();
+  gauge.refresh_s = 0.1;
+  gauge.averaged_s = 1;
+  return channels;
+}
+
+void write_recorder(const std::string& folder) {
+  const RecordingSource source = recording_source(4711);
+  RecordingWriter writer = *RecordingWriter::create(recording_part_path(folder, source), source);
+  writer.set_channels(golden_channels());
+  writer.add(EnvironmentFact{"governor", "performance"});
+  ChannelCalibration calibration;
+  calibration.channel = "gpu0-power";
+  calibration.device = "GPU-5a1e";
+  calibration.driver = "580.1";
+  calibration.refresh_s = 0.1;
+  calibration.idle_w = 55.25;
+  calibration.made_unix_ns = 1'750'000'000'000'000'000;
+  writer.add(calibration);
+  std::uint64_t quanta = 1'000'000;
+  for (std::int64_t tick = 0; tick < 60; ++tick) {
+    const std::int64_t late_ns = tick * tick * 7919 % 50'000;
+    for (std::uint32_t channel = 0; channel < 2; ++channel) {
+      Sample sample = recorded_sample(channel, tick);
+      quanta += 40'960 + static_cast<std::uint64_t>(tick * 131 % 512);
+      sample.reading.raw = channel == 0 ? quanta * 61035 / 1000 : quanta << 18;
+      sample.reading.before_ns += late_ns;
+      sample.reading.after_ns += late_ns + 1700;
+      if (tick == 33) sample.reading = {0, sample.reading.before_ns, sample.reading.after_ns, ReadCode::denied};
+      writer.add(sample);
+    }
+    Sample gauge = recorded_sample(2, tick);
+    gauge.reading.raw = 300'000 + static_cast<std::uint64_t>(tick / 10 * 1234);
+    writer.add(gauge);
+    if (tick % 20 == 19) {
+      writer.add(ClockPair{gauge.reading.after_ns, 1'760'000'000'000'000'000 + tick});
+      EXPECT_TRUE(writer.flush());
+    }
+  }
+  RecordingEnd end;
+  end.exit_code = 0;
+  end.own_cpu_s = 0.125;
+  end.missed_ticks = 1;
+  end.diagnostics.add({"sensor_denied", 2, "powercap: permission denied", "chmod"});
+  EXPECT_TRUE(writer.finish(end));
+}
+
+void write_process(const std::string& folder) {
+  RecordingSource source = recording_source(4712);
+  source.role = "process";
+  source.command.clear();
+  RecordingWriter writer = *RecordingWriter::create(recording_part_path(folder, source), source);
+  for (std::uint64_t step = 0; step < 30; ++step) {
+    const auto time_ns = static_cast<std::int64_t>(1'100'000'000 + step * 90'000'017);
+    writer.add(Mark{time_ns, MarkKind::step, step, 4712, "train"});
+    writer.add(Metric{time_ns, static_cast<std::int64_t>(step), "loss", 2.5 / static_cast<double>(step + 1)});
+  }
+  writer.add(Mark{-5, MarkKind::command_begin, 18'000'000'000'000'000'000u, 1, "\xC3\xA9poque"});
+  writer.add(Metric{7, std::nullopt, "accuracy", -0.5});
+  EXPECT_TRUE(writer.flush());  // and never ended: it was killed
+}
+
+std::string make_golden() {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.path() + "/parts";
+  const std::string path = directory.path() + "/golden.joule";
+  std::filesystem::create_directory(folder);
+  write_recorder(folder);
+  write_process(folder);
+  EXPECT_TRUE(join_parts(folder, path));
+  return file_bytes(path);
+}
+
+std::string dump(const std::string& bytes) {
+  RecordingDump dump;
+  MemorySource source(bytes);
+  const Result<RecordingSummary> summary = read_recording(source, "golden", dump);
+  EXPECT_TRUE(summary);
+  return dump.text();
+}
+
+std::string golden_path(int minor, const char* ending) {
+  return fmt::format("{}/v{}.{}.{}", JOULEMAP_RECORDINGS, int{kFormatMajor}, minor, ending);
+}
+
+TEST(RecordingGolden, EveryVersionEverWrittenReadsAsItAlwaysDid) {
+  const std::string newest = golden_path(kFormatMinor, "joule");
+  if (std::getenv("JOULEMAP_UPDATE_GOLDENS") != nullptr && !std::filesystem::exists(newest)) {
+    const std::string bytes = make_golden();
+    std::ofstream(newest, std::ios::binary) << bytes;
+    std::ofstream(golden_path(kFormatMinor, "txt"), std::ios::binary) << dump(bytes);
+  }
+  for (int minor = 0; minor <= kFormatMinor; ++minor) {
+    const std::string bytes = file_bytes(golden_path(minor, "joule"));
+    ASSERT_FALSE(bytes.empty()) << "the recording of version 1." << minor << " is missing";
+    EXPECT_EQ(dump(bytes), file_bytes(golden_path(minor, "txt")));
+  }
+}
+
+TEST(RecordingGolden, TodaysWriterWritesTheSameContent) {
+  EXPECT_EQ(dump(make_golden()), file_bytes(golden_path(kFormatMinor, "txt")));
+}
+
+}  // namespace
+}  // namespace joulemap::recording

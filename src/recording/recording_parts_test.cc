@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/recording_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/small_file.h"
+#include "recording/chunk.h"
+#include "recording/recording_writer.h"
+#include "recording/sampler_lock.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::int64_t kTicks = 40;
+
+class RecordingParts : public testing::Test {
+ protected:
+  RecordingParts() { std::filesystem::create_directory(folder_); }
+
+  std::string write_part(const RecordingSource& source, const std::string& channel, std::int64_t first_tick = 0) {
+    const std::string path = recording_part_path(folder_, source);
+    RecordingWriter writer = *RecordingWriter::create(path, source);
+    writer.set_channels(std::vector<Channel>{recorded_channel(channel)});
+    for (std::int64_t tick = first_tick; tick < first_tick + kTicks; ++tick) {
+      writer.add(recorded_sample(0, tick));
+      if (tick % 20 != 0) continue;
+      EXPECT_TRUE(writer.flush());
+    }
+    writer.add(Mark{1, MarkKind::step, 1, 1, channel});
+    EXPECT_TRUE(writer.finish({}));
+    return path;
+  }
+  void append(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::app) << bytes;
+  }
+  Result<RecordingSummary> read(const std::vector<std::string>& paths) {
+    recorded_ = {};
+    const Result<std::vector<RecordingFile>> files = open_recording(paths);
+    if (!files) return files.error();
+    return read_recording(*files, recorded_);
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.path() + "/run.joule";
+  std::string folder_ = recording_folder(path_);
+  Recorded recorded_;
+};
+
+TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsGone) {
+  write_part(recording_source(1), "package-0");
+  write_part(recording_source(2), "package-1");
+  ASSERT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));  // leaves its file behind
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_EQ(joined->parts, 2u);
+  EXPECT_FALSE(file_exists(folder_));
+  EXPECT_FALSE(file_exists(path_ + ".tmp"));
+
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_TRUE(summary->ended);
+  EXPECT_TRUE(summary->diagnostics.empty());
+  ASSERT_EQ(recorded_.channels.size(), 2u);
+  for (std::uint32_t channel = 0; channel < 2; ++channel) {
+    const std::vector<Reading> readings = recorded_.readings_of(channel);
+    ASSERT_EQ(readings.size(), static_cast<std::size_t>(kTicks));
+    for (std::size_t i = 0; i < readings.size(); ++i) {
+      EXPECT_TRUE(same_reading(readings[i], recorded_sample(0, static_cast<std::int64_t>(i)).reading));
+    }
+    EXPECT_EQ(recorded_.marks.at(channel).second.name, recorded_.channels[channel].name);
+  }
+}
+
+TEST_F(RecordingParts, ThatWereNeverJoinedAreReadByTheNameOfTheRecordingOrOfTheFolder) {
+  write_part(recording_source(1), "package-0");
+  write_part(recording_source(2), "package-1");
+  for (const std::string& name : {path_, folder_}) {
+    ASSERT_TRUE(read({name})) << name;
+    EXPECT_EQ(recorded_.sources.size(), 2u);
+    EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+  }
+}
+
+TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhatWasLost) {
+  write_part(recording_source(1), "package-0");
+  const std::string damaged = write_part(recording_source(2), "package-1");
+  std::string bytes = file_bytes(damaged);
+  bytes.resize(bytes.size() - 5);
+  std::ofstream(damaged, std::ios::binary | std::ios::trunc) << bytes;
+  append(folder_ + "/boot-a-3-1.joule", "");
+  append(folder_ + "/boot-a-4-1.joule", "this is text");
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_FALSE(file_exists(folder_));
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+  EXPECT_FALSE(summary->ended);
+  EXPECT_EQ(summary->damaged_places, 0u);  // the joined file itself is whole
+  EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
+  EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
+}
+
+TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  std::string bytes = file_bytes(part);
+  std::size_t third = 0;  // after a definition, samples and a definition: the second samples
+  for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
+  bytes[third + kChunkHeaderSize] ^= 1;
+  std::ofstream(part, std::ios::binary | std::ios::trunc) << bytes;
+  ASSERT_TRUE(join_parts(folder_, path_));
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->damaged_places, 0u);
+  ASSERT_TRUE(summary->diagnostics.contains("recording_damaged"));
+  const std::string& message = summary->diagnostics.list().at(0).message;
+  EXPECT_NE(message.find("samples are missing from 0.024 s to 1.074 s"), std::string::npos) << message;
+}
+
+TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  const std::string content = "only a newer version knows";
+  ChunkHeader header;
+  header.minor = 9;
+  header.type = 77;
+  header.plain_size = static_cast<std::uint32_t>(content.size());
+  append(part, with_source(header, 0, content));
+  ASSERT_TRUE(join_parts(folder_, path_));
+  EXPECT_NE(file_bytes(path_).find(content), std::string::npos);
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->chunks_skipped, 1u);
+  EXPECT_EQ(summary->minor, 9);
+}
+
+TEST_F(RecordingParts, OfANewerMajorVersionStopTheJoinAndAreKept) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  ChunkHeader header;
+  header.major = 2;
+  append(part, with_source(header, 0, ""));
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, ErrorCode::unsupported);
+  EXPECT_TRUE(file_exists(part));
+  EXPECT_FALSE(file_exists(path_));
+  EXPECT_FALSE(file_exists(path_ + ".tmp"));
+}
+
+TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
+  write_part(recording_source(1), "package-0");
+  const std::string second = write_part(recording_source(2), "package-1");
+  const std::string second_bytes = file_bytes(second);
+  ASSERT_TRUE(join_parts(folder_, path_));
+  std::filesystem::create_directory(folder_);
+  append(second, second_bytes);
+  ASSERT_TRUE(read({path_}));
+  EXPECT_EQ(recorded_.sources.size(), 2u);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+
+  ASSERT_TRUE(join_parts(folder_, path_));  // and joining again loses nothing
+  ASSERT_TRUE(read({path_}));
+  EXPECT_EQ(recorded_.sources.size(), 2u);
+  EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
+}
+
+TEST_F(RecordingParts, ThatAreStillWrittenStayUntilTheirProcessEnds) {
+  write_part(recording_source(1), "package-0");
+  const RecordingSource late = recording_source(2);
+  std::optional<RecordingWriter> writer = *RecordingWriter::create(recording_part_path(folder_, late), late);
+  writer->add(Mark{1, MarkKind::step, 1, 1, "late"});
+  ASSERT_TRUE(writer->flush());
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->parts_left, 1u);
+  ASSERT_TRUE(read({path_}));
+  EXPECT_EQ(recorded_.sources.size(), 2u);
+
+  ASSERT_TRUE(writer->finish({}));
+  ASSERT_TRUE(join_parts(folder_, path_));
+  EXPECT_FALSE(file_exists(folder_));
+  ASSERT_TRUE(read({path_}));
+  EXPECT_EQ(recorded_.sources.size(), 2u);
+  EXPECT_EQ(recorded_.marks.size(), 2u);
+}
+
+TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorThatSaysWhatToDo) {
+  write_part(recording_source(1), "package-0");
+  ASSERT_TRUE(join_parts(folder_, path_));
+  std::filesystem::create_directory(folder_);
+  RecordingSource other = recording_source(2);
+  other.recording_id = "ffff";
+  const std::string part = write_part(other, "package-0");
+  const Result<RecordingSummary> both = read({path_});
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().remedy.find(folder_), std::string::npos);
+  const Result<RecordingSummary> two = read({part, path_});
+  ASSERT_FALSE(two);
+  EXPECT_EQ(two.error().code, ErrorCode::usage);
+  EXPECT_FALSE(two.error().remedy.empty());
+}
+
+TEST_F(RecordingParts, WhatTwoProcessesSampledTwiceIsTakenOnce) {
+  write_part(recording_source(1), "package-0", 0);
+  write_part(recording_source(2), "package-0", kTicks / 2);
+  RecordingSource elsewhere = recording_source(3);
+  elsewhere.boot_id = "boot-b";
+  write_part(elsewhere, "package-0", 0);
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(recorded_.readings_of(0).size(), static_cast<std::size_t>(kTicks));
+  EXPECT_EQ(recorded_.readings_of(1).size(), static_cast<std::size_t>(kTicks / 2));
+  EXPECT_EQ(recorded_.readings_of(2).size(), static_cast<std::size_t>(kTicks));
+  EXPECT_TRUE(summary->diagnostics.contains("duplicate_samples"));
+}
+
+TEST_F(RecordingParts, NamesFromOutsideCannotLeaveTheFolder) {
+  RecordingSource source = recording_source(1);
+  source.boot_id = "../../etc/x y";
+  EXPECT_EQ(recording_part_path("/f", source), "/f/______etc_x_y-1-1000000000.joule");
+}
+
+TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
+  const Result<RecordingSummary> summary = read({directory_.path() + "/other.joule"});
+  ASSERT_FALSE(summary);
+  EXPECT_EQ(summary.error().code, ErrorCode::not_found);
+  EXPECT_FALSE(summary.error().remedy.empty());
+  EXPECT_FALSE(join_parts(folder_, path_));
+}
+
+TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
+  {
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a");
+    EXPECT_TRUE(*first);
+    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
+    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
+  }
+  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "recording/recording_reader.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+class RecordingRoundTrip : public testing::Test {
+ protected:
+  RecordingWriter writer(const RecordingSource& source = recording_source(), unsigned time_shift = kTimeShift) {
+    return *RecordingWriter::create(path(), source, time_shift);
+  }
+  std::string path() const { return directory_.path() + "/run.joule"; }
+  Recorded read() {
+    Recorded recorded;
+    Result<RecordingSummary> summary = read_recording(path(), recorded);
+    EXPECT_TRUE(summary) << summary.error().message;
+    if (summary) summary_ = *summary;
+    return recorded;
+  }
+
+  TemporaryDirectory directory_;
+  RecordingSummary summary_;
+};
+
+TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
+  Channel gauge = recorded_channel("gpu0");
+  gauge.sensor = "nvml";
+  gauge.part_of = "psys";
+  gauge.domain_class = DomainClass::gpu;
+  gauge.device = "GPU-1";
+  gauge.countable = false;
+  gauge.kind = ChannelKind::gauge;
+  gauge.quantity = Quantity::throttle_reasons;
+  gauge.scale = 0.001;
+  gauge.wrap_range.reset();
+  gauge.refresh_s = 0.1;
+  gauge.averaged_s = 1;
+  gauge.provenance = Provenance::estimated;
+  gauge.model = "linear";
+  gauge.relative_uncertainty = 0.25;
+  gauge.uncertainty_w = 3;
+  gauge.driver = "580.159";
+  RecordingWriter out = writer();
+  out.set_channels(std::vector<Channel>{recorded_channel("package-0"), gauge});
+  ASSERT_TRUE(out.finish({}));
+
+  const Recorded in = read();
+  ASSERT_EQ(in.channels.size(), 2u);
+  EXPECT_EQ(in.channels[0].wrap_range, 262'143'328'850u);
+  const Channel& back = in.channels[1];
+  EXPECT_EQ(std::tie(back.name, back.sensor, back.source, back.domain, back.part_of, back.device, back.model),
+            std::tie(gauge.name, gauge.sensor, gauge.source, gauge.domain, gauge.part_of, gauge.device, gauge.model));
+  EXPECT_EQ(
+      std::tie(back.domain_class, back.countable, back.kind, back.quantity, back.wrap_range, back.provenance),
+      std::tie(gauge.domain_class, gauge.countable, gauge.kind, gauge.quantity, gauge.wrap_range, gauge.provenance));
+  EXPECT_EQ(std::tie(back.scale, back.refresh_s, back.averaged_s, back.relative_uncertainty, back.uncertainty_w),
+            std::tie(gauge.scale, gauge.refresh_s, gauge.averaged_s, gauge.relative_uncertainty, gauge.uncertainty_w));
+}
+
+TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
+  RecordingWriter out = writer();
+  out.add(ClockPair{5, -7});
+  out.add(Mark{12, MarkKind::window_end, 99, 4711, "epoch \xFF\n"});
+  out.add(Metric{13, -4, "loss", 0.25});
+  out.add(Metric{14, std::nullopt, "", std::numeric_limits<double>::infinity()});
+  out.add(EnvironmentFact{"driver", "580.1"});
+  ChannelCalibration calibration;
+  calibration.channel = "gpu0";
+  calibration.refresh_s = 0.1;
+  calibration.phase_of = "other";
+  calibration.made_unix_ns = -1;
+  out.add(calibration);
+  EXPECT_EQ(out.pending(), 6u);
+  RecordingEnd end;
+  end.exit_code = -3;
+  end.own_cpu_s = 1.5;
+  end.missed_ticks = 7;
+  end.lost_samples = 8;
+  end.diagnostics.add({"denied", 3, "what", "how"});
+  ASSERT_TRUE(out.finish(end));
+
+  const Recorded in = read();
+  ASSERT_EQ(in.sources.size(), 1u);
+  EXPECT_EQ(in.sources[0].second.command, (std::vector<std::string>{"python", "train.py"}));
+  EXPECT_EQ(in.sources[0].second.started_ns, 1'000'000'000);
+  ASSERT_EQ(in.clocks.size(), 1u);
+  EXPECT_EQ(in.clocks[0].second.unix_ns, -7);
+  ASSERT_EQ(in.marks.size(), 1u);
+  EXPECT_EQ(in.marks[0].second.name, "epoch \xFF\n");
+  EXPECT_EQ(in.marks[0].second.kind, MarkKind::window_end);
+  ASSERT_EQ(in.metrics.size(), 2u);
+  EXPECT_EQ(in.metrics[0].second.step, -4);
+  EXPECT_EQ(in.metrics[1].second.step, std::nullopt);
+  EXPECT_TRUE(std::isinf(in.metrics[1].second.value));
+  ASSERT_EQ(in.facts.size(), 1u);
+  EXPECT_EQ(in.facts[0].second.value, "580.1");
+  ASSERT_EQ(in.calibrations.size(), 1u);
+  EXPECT_EQ(in.calibrations[0].second.refresh_s, 0.1);
+  EXPECT_EQ(in.calibrations[0].second.idle_w, std::nullopt);
+  ASSERT_EQ(in.ends.size(), 1u);
+  EXPECT_EQ(in.ends[0].second.exit_code, -3);
+  EXPECT_EQ(in.ends[0].second.signal, std::nullopt);
+  EXPECT_EQ(in.ends[0].second.lost_samples, 8u);
+  EXPECT_EQ(in.ends[0].second.diagnostics.list().at(0).remedy, "how");
+  EXPECT_TRUE(summary_.ended);
+  EXPECT_TRUE(summary_.diagnostics.empty());
+  EXPECT_EQ(summary_.major, 1);
+}
+
+Sample random_sample(std::mt19937_64& random, std::uint32_t channels, std::int64_t& now_ns) {
+  now_ns += static_cast<std::int64_t>(random() >> (20 + random() % 44));
+  const auto after_ns = now_ns + static_cast<std::int64_t>(random() >> (24 + random() % 40));
+  const auto code = static_cast<ReadCode>(random() % 8 == 0 ? random() % 6 : 0);
+  const std::uint64_t raw = code == ReadCode::ok ? random() >> random() % 64 : 0;
+  return {static_cast<std::uint32_t>(random() % channels), {raw, now_ns, after_ns, code}};
+}
+
+TEST_F(RecordingRoundTrip, AnySamplesComeBackExactlyWhenNanosecondsAreAskedFor) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  RecordingWriter out = writer(recording_source(), 0);
+  constexpr std::uint32_t kChannels = 5;
+  out.set_channels(recorded_channels(kChannels));
+  std::vector<Sample> written;
+  std::int64_t now_ns = 0;
+  for (int i = 0; i < 5000; ++i) {
+    written.push_back(random_sample(random, kChannels, now_ns));
+    out.add(written.back());
+    if (random() % 50 != 0) continue;
+    ASSERT_TRUE(out.flush());
+  }
+  ASSERT_TRUE(out.finish({}));
+  const Recorded in = read();
+  for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
+    const std::vector<Reading> readings = in.readings_of(channel);
+    std::size_t next = 0;
+    for (const Sample& sample : written) {
+      if (sample.channel != channel) continue;
+      ASSERT_LT(next, readings.size());
+      ASSERT_TRUE(same_reading(readings[next++], sample.reading));
+    }
+    EXPECT_EQ(next, readings.size());
+  }
+}
+
+TEST_F(RecordingRoundTrip, TheMomentOfAReadStaysBetweenItsTimes) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  RecordingWriter out = writer();
+  out.set_channels(recorded_channels(1));
+  std::vector<Sample> written;
+  std::int64_t now_ns = -5'000'000;
+  for (int i = 0; i < 1000; ++i) {
+    written.push_back(random_sample(random, 1, now_ns));
+    out.add(written.back());
+  }
+  ASSERT_TRUE(out.finish({}));
+  const std::vector<Reading> readings = read().readings_of(0);
+  ASSERT_EQ(readings.size(), written.size());
+  constexpr std::int64_t kUnit_ns = 1 << kTimeShift;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const Reading& before = written[i].reading;
+    EXPECT_LE(readings[i].before_ns, before.before_ns);
+    EXPECT_LT(before.before_ns - readings[i].before_ns, kUnit_ns);
+    EXPECT_GE(readings[i].after_ns, before.after_ns);
+    EXPECT_LT(readings[i].after_ns - before.after_ns, kUnit_ns);
+    EXPECT_EQ(readings[i].raw, before.raw);
+  }
+}
+
+TEST_F(RecordingRoundTrip, MoreThanAChunkHoldsIsSplit) {
+  RecordingWriter out = writer();
+  out.set_channels(recorded_channels(2));
+  constexpr std::int64_t kTicks = 50'000;
+  for (std::int64_t tick = 0; tick < kTicks; ++tick) {
+    for (std::uint32_t channel = 0; channel < 2; ++channel) out.add(recorded_sample(channel, tick));
+  }
+  for (std::uint64_t i = 0; i < 30; ++i) out.add(Mark{0, MarkKind::step, i, 0, std::string(300'000, 'x')});
+  ASSERT_TRUE(out.finish({}));
+  const Recorded in = read();
+  EXPECT_EQ(in.samples.size(), 2u * kTicks);
+  ASSERT_EQ(in.marks.size(), 30u);
+  EXPECT_EQ(in.marks[29].second.name.size(), kLongestText);
+}
+
+TEST_F(RecordingRoundTrip, SkippedReadingsAreNotRecorded) {
+  RecordingWriter out = writer();
+  out.set_channels(recorded_channels(1));
+  Sample sample = recorded_sample(0, 1);
+  sample.reading.code = ReadCode::skipped;
+  out.add(sample);
+  ASSERT_TRUE(out.finish({}));
+  EXPECT_TRUE(read().samples.empty());
+}
+
+TEST_F(RecordingRoundTrip, SamplesThatGoBackInTimeAreLeftOutAndCounted) {
+  RecordingWriter out = writer();
+  out.set_channels(recorded_channels(1));
+  for (const std::int64_t tick : {1, 3, 2, 4}) out.add(recorded_sample(0, tick));
+  ASSERT_TRUE(out.finish({}));
+  EXPECT_EQ(read().samples.size(), 3u);
+  EXPECT_TRUE(summary_.diagnostics.contains("samples_out_of_order"));
+}
+
+TEST_F(RecordingRoundTrip, AnExistingFileIsNotOverwritten) {
+  directory_.write("run.joule", "precious");
+  const Result<RecordingWriter> out = RecordingWriter::create(path(), recording_source());
+  ASSERT_FALSE(out);
+  EXPECT_FALSE(out.error().remedy.empty());
+  EXPECT_EQ(file_bytes(path()), "precious");
+}
+
+}  // namespace
+}  // namespace joulemap::recording

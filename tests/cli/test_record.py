@@ -1,0 +1,239 @@
+"""joulemap record and report on the simulated machine: what is recorded is what happened, whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import busy, wait_for
+from truth import Truth
+
+
+@pytest.fixture
+def machine(binaries: Path, memory_directory: Path):
+    """Runs a shell-like command line on a simulated machine; JOULEMAP in it is the program."""
+
+    class Machine:
+        root = memory_directory / "machine"
+        joulemap = str(binaries / "joulemap")
+        runs = 0
+
+        def command(self, *words: object, flags: tuple = ()) -> list[str]:
+            simulator = [binaries / "joulemap-simulated-machine", "--root", self.root, *flags, "--"]
+            return [str(word) for word in [*simulator, *words]]
+
+        def record(self, file: Path, *command: object, flags: tuple = (), record_flags: tuple = (), **options):
+            self.runs += 1
+            self.root = memory_directory / f"machine-{self.runs}"
+            words = [self.joulemap, "record", "--sysroot", self.root, *record_flags, "-o", file, "--", *command]
+            return subprocess.run(
+                self.command(*words, flags=flags), capture_output=True, text=True, timeout=120, **options
+            )
+
+        def truth(self) -> Truth:
+            return Truth(str(self.root / "truth.csv"))
+
+    return Machine()
+
+
+@pytest.fixture
+def report(joulemap):
+    def run(*files: object) -> dict:
+        outcome = joulemap("report", "--json", *files)
+        assert outcome.code == 0, outcome.err
+        return outcome.json
+
+    return run
+
+
+def domain(report: dict, name: str) -> dict:
+    return next(entry for entry in report["domains"] if entry["name"] == name)
+
+
+def codes(report: dict) -> set[str]:
+    return {entry["code"] for entry in report["diagnostics"]}
+
+
+def test_a_recording_tells_the_energy_of_the_command(machine, report, tmp_path):
+    file = tmp_path / "run.joule"
+    process = machine.record(file, *busy(1.5))
+    assert process.returncode == 0, process.stderr
+    assert "measured" in process.stderr and str(file) in process.stderr
+    told = report(file)
+    start_ns = told["start_monotonic_ns"]
+    end_ns = start_ns + round(told["elapsed_s"] * 1e9)
+    for name in ("package-0", "dram-0"):
+        true_j = machine.truth().joules(name, start_ns, end_ns)
+        assert domain(told, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
+    assert told["complete"] and told["exit_code"] == 0
+    assert told["attributed_j"] + told["idle_j"] + told["unattributed_j"] == pytest.approx(told["measured_j"], rel=1e-3)
+    assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"])
+    assert not (tmp_path / "run.joule.d").exists()
+
+
+def test_power_over_time_adds_up_to_the_energy(machine, report, tmp_path):
+    machine.record(tmp_path / "run.joule", *busy(1.0))
+    told = report(tmp_path / "run.joule")
+    for series in told["power"]["domains"]:
+        joules = sum(watts * told["power"]["slice_s"] for watts in series["watts"] if watts is not None)
+        assert joules == pytest.approx(domain(told, series["name"])["measured_j"], rel=0.05)
+
+
+def test_the_text_of_a_report_has_energy_power_and_time(machine, joulemap, tmp_path):
+    machine.record(tmp_path / "run.joule", *busy(0.5))
+    text = joulemap("report", tmp_path / "run.joule").out
+    assert "package-0" in text and "Power over" in text and "s elapsed" in text and "total measured" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)])
+def test_the_exit_code_is_the_commands(machine, report, tmp_path, script, code):
+    process = machine.record(tmp_path / "run.joule", "sh", "-c", script)
+    assert process.returncode == code
+    told = report(tmp_path / "run.joule")
+    assert told["exit_code"] == code and told["complete"]
+
+
+def test_a_command_that_cannot_be_started_leaves_nothing_behind(joulemap, tmp_path):
+    file = tmp_path / "run.joule"
+    file.write_text("an older recording")
+    assert joulemap("record", "-o", file, "--", "/no/such/command").code == 127
+    assert joulemap("record", "-o", file, "--", str(tmp_path)).code == 126
+    assert [path.name for path in tmp_path.iterdir()] == ["run.joule"]
+    assert file.read_text() == "an older recording"
+
+
+def test_an_older_recording_is_kept(machine, report, tmp_path):
+    file = tmp_path / "run.joule"
+    machine.record(file, "sh", "-c", "exit 1")
+    machine.record(file, "sh", "-c", "exit 2")
+    assert report(file)["exit_code"] == 2
+    assert report(tmp_path / "run.joule.old")["exit_code"] == 1
+
+
+def test_wrong_usage_is_told_before_anything_runs(joulemap, tmp_path):
+    marker = tmp_path / "ran"
+    touch = ["touch", str(marker)]
+    assert joulemap("record").code == 2
+    assert joulemap("record", "--period", "0", "--", *touch).code == 2
+    assert joulemap("record", "--no-such-option", "--", *touch).code == 2
+    assert joulemap("record", "-o", tmp_path, "--", *touch).code == 2
+    assert joulemap("record", "-o", tmp_path / "missing" / "run.joule", "--", *touch).code == 1
+    assert not marker.exists()
+
+
+def test_the_recorder_killed_at_any_moment_loses_less_than_a_second(machine, report, tmp_path):
+    file = tmp_path / "run.joule"
+    record = [machine.joulemap, "record", "--sysroot", machine.root, "-o", file, "--", "sleep", "60"]
+    simulator = subprocess.Popen(machine.command(*record), start_new_session=True)
+    try:
+        parts = tmp_path / "run.joule.d"
+        wait_for(lambda: list(parts.glob("*.joule")))
+        part = next(parts.glob("*.joule"))
+        size = part.stat().st_size
+        wait_for(lambda: part.stat().st_size > size + 2000)
+        recorder = int(part.name.split("-")[-2])
+        killed_ns = time.monotonic_ns()
+        os.kill(recorder, signal.SIGKILL)
+        simulator.wait(timeout=60)
+    finally:
+        os.killpg(simulator.pid, signal.SIGKILL)
+    told = report(file)  # there is no such file: its parts are found
+    assert not told["complete"] and "cut_off" in codes(told)
+    last_ns = told["start_monotonic_ns"] + told["elapsed_s"] * 1e9
+    assert killed_ns - last_ns < 1.1e9
+    assert domain(told, "package-0")["measured_j"] > 0
+    assert report(parts)["elapsed_s"] == told["elapsed_s"]
+
+
+def test_a_full_disk_costs_what_does_not_fit_and_the_command_runs_on(machine, report, tmp_path):
+    """The file may not grow over 6 kB: what was written before is read, and the report says what is missing."""
+    file = tmp_path / "run.joule"
+    marker = tmp_path / "ran"
+
+    script = f"sleep 6; touch {marker}"
+    record = [machine.joulemap, "record", "--sysroot", machine.root, "--period", "5", "-o", file, "--", "sh", "-c", script]
+    # The limit is for the recorder alone: the simulator writes its truth.
+    limited = [sys.executable, "-c", LIMITED, *map(str, record)]
+    process = subprocess.run(machine.command(*limited), capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    assert marker.exists()
+    assert "write" in process.stderr or "File too large" in process.stderr
+    told = report(file)
+    assert domain(told, "package-0")["measured_j"] > 0
+    assert not told["complete"] and codes(told)
+
+
+LIMITED = """
+import os, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_permissions_pulled_while_it_runs_cost_nothing_that_was_read(machine, report, tmp_path):
+    """The folder of the recording is closed while the command runs: the parts stay where they are and are read."""
+    file = tmp_path / "run.joule"
+    closed = f"sleep 1; chmod 000 {machine.root}/sys/class/powercap/intel-rapl:0/energy_uj; chmod 500 {tmp_path}; sleep 0.5"
+    try:
+        process = machine.record(file, "sh", "-c", closed)
+    finally:
+        tmp_path.chmod(0o700)
+    assert process.returncode == 0
+    assert domain(report(file), "package-0")["measured_j"] > 0
+
+
+def test_other_files_are_refused_with_a_reason(joulemap, tmp_path):
+    empty = tmp_path / "empty.joule"
+    empty.write_bytes(b"")
+    text = tmp_path / "text.joule"
+    text.write_text("This is no recording.\n" * 100)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in (tmp_path / "missing.joule", empty, text, folder):
+        outcome = joulemap("report", path)
+        assert outcome.code == 1, path
+        assert str(path) in outcome.err and "->" in outcome.err, outcome.err
+        assert not outcome.out
+    assert joulemap("report").code == 2
+
+
+def test_recordings_of_different_runs_are_not_added_up(machine, joulemap, tmp_path):
+    machine.record(tmp_path / "a.joule", "true")
+    machine.record(tmp_path / "b.joule", "true")
+    outcome = joulemap("report", tmp_path / "a.joule", tmp_path / "b.joule")
+    assert outcome.code == 2
+    assert "different" in outcome.err
+    assert joulemap("report", tmp_path / "a.joule", tmp_path / "a.joule").code == 0
+
+
+def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, joulemap, report, tmp_path):
+    machine.record(tmp_path / "run.joule", *busy(2.0))
+    recorded_w = domain(report(tmp_path / "run.joule"), "package-0")["mean_w"]
+    outcome = joulemap("--replay", tmp_path / "run.joule", "stat", "--json", "--", "sleep", "1")
+    assert outcome.code == 0, outcome.err
+    replayed = next(entry for entry in outcome.json["runs"][0]["domains"] if entry["name"] == "package-0")
+    assert replayed["provenance"] == "measured"
+    assert replayed["mean_w"] == pytest.approx(recorded_w, rel=0.1)
+    assert joulemap("--replay", tmp_path / "missing", "stat", "--", "true").code == 1
+
+
+def test_a_period_can_be_chosen(machine, report, tmp_path):
+    machine.record(tmp_path / "slow.joule", *busy(1.0))
+    machine.record(tmp_path / "quick.joule", *busy(1.0), record_flags=("--period", "5"))
+    assert report(tmp_path / "quick.joule")["samples"] > 2 * report(tmp_path / "slow.joule")["samples"]
+
+
+def test_json_of_record_is_its_last_line(machine, tmp_path):
+    process = machine.record(tmp_path / "run.joule", "echo", "out", record_flags=("--json",))
+    told = json.loads(process.stdout.splitlines()[-1])
+    assert told["schema"] == "joulemap.record/1" and told["file"] == str(tmp_path / "run.joule")
+    assert told["file_bytes"] == (tmp_path / "run.joule").stat().st_size
+    assert told["overhead"]["sensors"][0]["late_us"]["max"] >= 0

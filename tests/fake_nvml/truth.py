@@ -1,0 +1,55 @@
+"""A GPU that is not there: writes the script that the fake NVML follows, and knows what energy it pretends to use.
+
+Times are seconds of CLOCK_MONOTONIC, which is what time.monotonic() and start_monotonic_ns of `joulemap stat` show.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class FakeGpu:
+    """Power in steps: from each second (since the script's origin) on so many watts; repeated if repeat_s is given."""
+
+    uuid: str = "GPU-11111111-2222-3333-4444-555555555555"
+    name: str = "Fake H200"
+    power: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 100.0)])
+    repeat_s: float | None = None
+    statements: list[str] = field(default_factory=list)  # any others of tests/fake_nvml/script.h
+
+    def script(self) -> str:
+        points = " ".join(f"{second}:{watts}" for second, watts in self.power)
+        repeat = f" repeat {self.repeat_s}" if self.repeat_s else ""
+        lines = [f"device {self.uuid}", f"name {self.name}", f"power {points}{repeat}", *self.statements]
+        return "\n".join(lines) + "\n"
+
+    def _joules_of_points(self, until: float) -> float:
+        ends = [second for second, _ in self.power[1:]] + [until]
+        pairs = zip(self.power, ends, strict=True)
+        return sum(max(min(end, until) - begin, 0.0) * watts for (begin, watts), end in pairs)
+
+    def joules_until(self, second: float) -> float:
+        """Since the origin."""
+        if self.repeat_s is None:
+            return self._joules_of_points(second) if second >= 0 else second * self.power[0][1]
+        rounds = second // self.repeat_s
+        return rounds * self._joules_of_points(self.repeat_s) + self._joules_of_points(second - rounds * self.repeat_s)
+
+
+class FakeNvml:
+    """A script on disk and the environment that makes joulemap follow it."""
+
+    def __init__(self, directory: Path, library: Path, *gpus: FakeGpu) -> None:
+        self.gpus = gpus
+        self.origin = time.monotonic()
+        script = directory / "fake-nvml-script"
+        script.write_text(f"origin {self.origin!r}\n" + "".join(gpu.script() for gpu in gpus))
+        self.environment = {"JOULEMAP_NVML": str(library), "JOULEMAP_FAKE_NVML": str(script)}
+
+    def joules(self, begin: float, end: float, gpu: int = 0) -> float:
+        """What a GPU used between two moments of CLOCK_MONOTONIC."""
+        curve = self.gpus[gpu]
+        return curve.joules_until(end - self.origin) - curve.joules_until(begin - self.origin)

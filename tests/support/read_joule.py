@@ -1,0 +1,184 @@
+"""Reads a .joule file as docs/recording-format.md describes it, without a line of Joulemap: proof that the page is enough.
+
+    python read_joule.py run.joule
+
+Prints what is in it, a line for each thing. Steps over damage, but keeps no account of it.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+
+import zstandard
+
+MAGIC = b"\xb5J\r\n"
+
+
+class Fields:
+    """Varints, numbers and texts, one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def u8(self) -> int:
+        return self.take(1)[0]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def svarint(self) -> int:
+        code = self.varint()
+        return code >> 1 if code % 2 == 0 else -(code >> 1) - 1
+
+    def f64(self) -> str:
+        return repr(struct.unpack("<d", self.take(8))[0]).removesuffix(".0")
+
+    def text(self) -> str:
+        return self.take(self.varint()).decode()
+
+    def optional(self, read):
+        return read() if self.u8() else "-"
+
+    def record(self) -> Fields:
+        return Fields(self.take(self.varint()))
+
+    def records(self) -> list[Fields]:
+        return [self.record() for _ in range(self.varint())]
+
+    def column(self, count: int) -> list[int]:
+        if count == 0:
+            return []
+        head = self.u8()
+        k, steps, grid = head & 63, head & 64, head & 128
+        multiplier, divisor = (self.varint(), self.varint()) if grid else (1, 1)
+        expected, slope = self.svarint(), self.svarint()
+        values, bit = [], self.at * 8
+
+        def bits(width: int) -> int:
+            nonlocal bit
+            bit += width
+            return sum((self.data[i // 8] >> i % 8 & 1) << (i - bit + width) for i in range(bit - width, bit))
+
+        for _ in range(count):
+            ones = 0
+            while ones < 16 and bits(1):
+                ones += 1
+            code = bits(bits(6) + 1) if ones == 16 else ones << k | bits(k)
+            value = expected + (code >> 1 if code % 2 == 0 else -(code >> 1) - 1)
+            expected = (value if steps else expected) + slope
+            values.append(value % 2**64 * multiplier // divisor)
+        self.at = (bit + 7) // 8
+        return values
+
+
+def signed(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def read_samples(f: Fields, source: int, first_channel: int):
+    shift, base = f.u8(), f.svarint()
+    clocks = f.varint()
+    for monotonic, ahead in zip(f.column(clocks), f.column(clocks)):
+        now = (base << shift) + monotonic
+        yield f"clock {source} {signed(now)} {signed(now + ahead)}"
+    previous: list[int] = []
+    for _ in range(f.varint()):
+        channel, count, at = first_channel + f.varint(), f.varint(), 0
+        codes = [0] * count
+        for _ in range(f.varint()):
+            at += f.varint()
+            codes[at] = f.u8()
+        origin = previous if f.u8() else [base] * count
+        before = [a + b for a, b in zip(f.column(count), origin)]
+        previous = [a + b for a, b in zip(f.column(count), before)]
+        raws = iter(f.column(codes.count(0)))
+        for begin, end, code in zip(before, previous, codes):
+            raw = 0 if code else next(raws)
+            yield f"sample {channel} {signed(begin << shift)} {signed(end << shift)} {code} {raw}"
+
+
+def read_source(f: Fields, source: int, first_channel: int) -> list[str]:
+    r = f.record()
+    head = [r.text(), r.text(), r.text(), r.svarint(), r.svarint(), r.text()]
+    command = ",".join(r.text() for _ in range(r.varint()))
+    lines = [f"source {source} {' '.join(map(str, head))} {r.text()} {command}"]
+    for number, c in enumerate(f.records(), first_channel):
+        fields = [c.text() for _ in range(5)] + [c.u8(), c.text(), c.u8(), c.u8(), c.u8(), c.f64(), c.optional(c.varint)]
+        fields += [c.f64(), c.f64(), c.u8(), c.text(), c.f64(), c.f64()]
+        lines.append(f"channel {number} {source} " + " ".join(map(str, fields)))
+    return lines
+
+
+def read_events(f: Fields, source: int):
+    for r in f.records():
+        yield f"mark {source} {r.svarint()} {r.u8()} {r.varint()} {r.varint()} {r.text()}"
+    for r in f.records():
+        yield f"metric {source} {r.svarint()} {r.optional(r.svarint)} {r.text()} {r.f64()}"
+
+
+def read_facts(f: Fields, source: int):
+    for r in f.records():
+        yield f"fact {source} {r.text()} {r.text()}"
+    for r in f.records():
+        fields = [r.text(), r.text(), r.text(), *(r.optional(r.f64) for _ in range(3)), r.text()]
+        fields += [r.optional(r.f64) for _ in range(3)] + [r.svarint()]
+        yield f"calibration {source} " + " ".join(map(str, fields))
+
+
+def read_end(f: Fields, source: int):
+    r = f.record()
+    yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
+    for d in f.records():
+        yield f"diagnostic {d.text()} {d.varint()} {d.text()} {d.text()}"
+
+
+def chunks(data: bytes):
+    """Type, source number and payload of every whole chunk."""
+    at = 0
+    while (at := data.find(MAGIC, at)) >= 0:
+        header = data[at : at + 24]
+        if len(header) < 24 or zlib.crc32(header[:20]) != struct.unpack_from("<I", header, 20)[0]:
+            at += 1
+            continue
+        assert header[4] == 1, f"version {header[4]}.{header[5]}"
+        stored_size, plain_size = int.from_bytes(header[10:13], "little"), int.from_bytes(header[13:16], "little")
+        stored = data[at + 24 : at + 24 + stored_size]
+        if zlib.crc32(stored) != struct.unpack_from("<I", header, 16)[0]:
+            at += 4
+            continue
+        compressed = header[7] & 2
+        payload = zstandard.ZstdDecompressor().decompress(stored, max_output_size=plain_size) if compressed else stored
+        yield header[6], struct.unpack_from("<H", header, 8)[0], payload
+        at += 24 + stored_size
+
+
+def dump(data: bytes) -> list[str]:
+    lines: list[str] = []
+    first_channels: dict[int, int] = {}
+    readers = {3: read_events, 4: read_facts, 5: read_end}
+    for kind, source, payload in chunks(data):
+        if kind == 1 and source not in first_channels:
+            first_channels[source] = sum(line.startswith("channel ") for line in lines)
+            lines += read_source(Fields(payload), source, first_channels[source])
+        elif kind == 2:
+            lines += read_samples(Fields(payload), source, first_channels[source])
+        elif kind in readers:
+            lines += readers[kind](Fields(payload), source)
+    return lines
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as file:
+        print("\n".join(dump(file.read())))

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recording as text, a line for each thing in it, in the order of the file. tests/support/read_joule.py, which shares
+// no code with us, writes the same lines.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <string>
+
+#include "recording/recording_reader.h"
+
+namespace joulemap {
+
+class RecordingDump final : public recording::RecordingVisitor {
+ public:
+  const std::string& text() const { return text_; }
+
+  void on_source(std::uint32_t source, const RecordingSource& it) override {
+    line("source {} {} {} {} {} {} {} {} {}", source, it.recording_id, it.host, it.boot_id, it.pid, it.started_ns,
+         it.role, it.version, fmt::join(it.command, ","));
+  }
+  void on_channels(std::uint32_t source, std::uint32_t first, std::span<const Channel> channels) override {
+    for (const Channel& it : channels) {
+      line("channel {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", first++, source, it.name, it.sensor,
+           it.source, it.domain, it.part_of, int(it.domain_class), it.device, int(it.countable), int(it.kind),
+           int(it.quantity), it.scale, known(it.wrap_range), it.refresh_s, it.averaged_s, int(it.provenance), it.model,
+           it.relative_uncertainty, it.uncertainty_w);
+    }
+  }
+  void on_samples(std::uint32_t, std::span<const Sample> samples) override {
+    for (const Sample& it : samples) {
+      line("sample {} {} {} {} {}", it.channel, it.reading.before_ns, it.reading.after_ns, int(it.reading.code),
+           it.reading.raw);
+    }
+  }
+  void on_clock(std::uint32_t source, const ClockPair& it) override {
+    line("clock {} {} {}", source, it.monotonic_ns, it.unix_ns);
+  }
+  void on_mark(std::uint32_t source, const Mark& it) override {
+    line("mark {} {} {} {} {} {}", source, it.time_ns, int(it.kind), it.id, it.thread, it.name);
+  }
+  void on_metric(std::uint32_t source, const Metric& it) override {
+    line("metric {} {} {} {} {}", source, it.time_ns, known(it.step), it.name, it.value);
+  }
+  void on_fact(std::uint32_t source, const EnvironmentFact& it) override {
+    line("fact {} {} {}", source, it.name, it.value);
+  }
+  void on_calibration(std::uint32_t source, const ChannelCalibration& it) override {
+    line("calibration {} {} {} {} {} {} {} {} {} {} {} {}", source, it.channel, it.device, it.driver,
+         known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_of, known(it.read_wall_s),
+         known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
+  }
+  void on_end(std::uint32_t source, const RecordingEnd& it) override {
+    line("end {} {} {} {} {} {}", source, known(it.exit_code), known(it.signal), it.own_cpu_s, it.missed_ticks,
+         it.lost_samples);
+    for (const Diagnostic& d : it.diagnostics.list())
+      line("diagnostic {} {} {} {}", d.code, d.count, d.message, d.remedy);
+  }
+
+ private:
+  template <class T>
+  static std::string known(const std::optional<T>& value) {
+    return value ? fmt::format("{}", *value) : "-";
+  }
+  template <class... Fields>
+  void line(fmt::format_string<Fields...> format, Fields&&... fields) {
+    text_ += fmt::format(format, std::forward<Fields>(fields)...) + "\n";
+  }
+
+  std::string text_;
+};
+
+}  // namespace joulemap
