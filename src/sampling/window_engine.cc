@@ -27,7 +27,8 @@ constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kWatchCloselyAtStart_ns = 30 * kNanosecondsPerMillisecond;
 
 // A window may begin at any moment, and its edge is known as well as the readings around it are close. Every 5 ms costs
-// about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only needed where nothing is measured.
+// about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only needed where nothing is
+// measured.
 constexpr std::int64_t kReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimatePeriod_ns = 20 * kNanosecondsPerMillisecond;
 
