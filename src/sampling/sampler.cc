@@ -51,9 +51,12 @@ void Sampler::start() {
 
 // A device that hangs must not hang us: its thread and all it uses are given up, not freed. Its samples so far can be drained.
 void Sampler::stop() {
+  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+    if (thread) thread->ask_to_stop();
+  }
   const std::int64_t deadline_ns = monotonic_ns() + kStopWithin_ns;
   for (std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread && !thread->stop(deadline_ns)) {
+    if (thread && !thread->wait_for_stop(deadline_ns)) {
       ++hanging_;
       static_cast<void>(thread.release());
     }

@@ -53,10 +53,13 @@ void SensorThread::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-bool SensorThread::stop(std::int64_t deadline_ns) {
-  if (!thread_.joinable()) return true;
+void SensorThread::ask_to_stop() {
   stopping_.store(true);
   wake();
+}
+
+bool SensorThread::wait_for_stop(std::int64_t deadline_ns) {
+  if (!thread_.joinable()) return true;
   while (finished_.load(std::memory_order_acquire) == 0) {
     if (monotonic_ns() >= deadline_ns) {
       thread_.detach();

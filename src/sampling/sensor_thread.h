@@ -29,9 +29,10 @@ class SensorThread {
   SampleRing& ring() { return ring_; }
 
   void start();
-  // Ends the thread. False when it hangs in a read beyond deadline_ns: then it is left alone, and this object must never be
+  void ask_to_stop();
+  // False when the thread hangs in a read beyond deadline_ns: then it is left alone, and this object must never be
   // destroyed, because the thread may come back.
-  bool stop(std::int64_t deadline_ns);
+  bool wait_for_stop(std::int64_t deadline_ns);
 
   void pay(sensors::Attention attention);
   // Asks for a reading of all channels; answered() is true once it lies in the ring.
