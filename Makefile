@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test demo dist bench format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test demo dist wheel bench format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,11 +27,13 @@ demo: build $(VENV)/.examples-installed ## where the joules of a real training g
 	@$(BUILD)/bin/joulemap doctor
 	@$(BUILD)/bin/joulemap stat -r 3 -- $(PYTHON) examples/train_digits.py
 
-dist: ## a folder that runs on other distributions: build/dist/
+dist: ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
 	@cmake --build --preset dist
 	@tools/make_dist.sh
+
+wheel: dist ## the Python wheel, build/dist/joulemap-*.whl
 
 bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
 	@tools/install_packages.sh bench

@@ -1,23 +1,50 @@
 #!/usr/bin/env bash
-# Puts what `make dist` built into a folder and an archive that run where none of our libraries are installed, and proves it:
-# no library beyond glibc and libgcc, no symbol of a glibc newer than 2.34.
+# Puts what `make dist` built into a folder, an archive and a Python wheel that run where none of our libraries are installed,
+# and proves it of every binary: no library beyond glibc and libgcc, no symbol of a glibc newer than 2.34, and of the
+# libraries, which are loaded into other programs, no symbol but our own interface.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 newest_glibc=2.34
+objects=build/dist-objects
 version=$(sed -n 's/^project(joulemap VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 name=joulemap-$version-linux-$(uname -m)
 folder=build/dist/$name
+
+fail() { echo "make_dist: $*" >&2; exit 1; }
+
+# check FILE [NAME THAT MAY BE NEEDED]
+check() {
+  local file=$1 also=${2:-libc}
+  local needed newest
+  needed=$(objdump -p "$file" | awk '/NEEDED/ { print $2 }' | grep -vE "^(libc|libm|libgcc_s|libpthread|ld-linux.*|$also)\.so" || true)
+  [[ -z $needed ]] || fail "$file needs libraries that may be missing elsewhere: $needed"
+  newest=$(objdump -T "$file" | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 || true)
+  [[ -n $newest ]] || newest=GLIBC_2.2.5  # it calls nothing of it
+  [[ $(printf '%s\n%s\n' "GLIBC_$newest_glibc" "$newest" | sort -V | tail -1) == "GLIBC_$newest_glibc" ]] ||
+    fail "$file needs $newest, newer than $newest_glibc"
+  echo "make_dist: $file needs $newest"
+}
+
+# check_exports FILE PATTERN: nothing else can be seen from outside.
+check_exports() {
+  local others
+  others=$(nm -D --defined-only "$1" | awk '{ print $3 }' | grep -vE "^($2)$" || true)
+  [[ -z $others ]] || fail "$1 shows names that may clash: $(head -3 <<<"$others" | tr '\n' ' ')"
+}
+
 rm -rf "$folder"
-mkdir -p "$folder/bin"
-strip -o "$folder/bin/joulemap" build/dist-objects/bin/joulemap
+mkdir -p "$folder/bin" "$folder/lib" "$folder/include"
+strip -o "$folder/bin/joulemap" $objects/bin/joulemap
+strip --strip-unneeded -o "$folder/lib/libjoulemap.so" $objects/lib/libjoulemap.so
+cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 
-needed=$(objdump -p "$folder/bin/joulemap" | awk '/NEEDED/ { print $2 }' | grep -vE '^(libc|libm|libgcc_s|libpthread|ld-linux.*)\.so' || true)
-[[ -z $needed ]] || { echo "make_dist: needs libraries that may be missing elsewhere: $needed" >&2; exit 1; }
-newest=$(objdump -T "$folder/bin/joulemap" | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1)
-if [[ $(printf '%s\n%s\n' "GLIBC_$newest_glibc" "$newest" | sort -V | tail -1) != "GLIBC_$newest_glibc" ]]; then
-  echo "make_dist: needs $newest, newer than $newest_glibc" >&2
-  exit 1
-fi
+check "$folder/bin/joulemap"
+check "$folder/lib/libjoulemap.so"
+check $objects/python/joulemap/_hot.abi3.so libjoulemap
+check_exports "$folder/lib/libjoulemap.so" 'jm_.*'
+check_exports $objects/python/joulemap/_hot.abi3.so 'PyInit__hot'
+
 tar -C build/dist -czf "build/dist/$name.tar.gz" "$name"
-echo "make_dist: $folder ($newest), build/dist/$name.tar.gz"
+echo "make_dist: $folder, build/dist/$name.tar.gz"
+python3 tools/make_wheel.py --build $objects --out build/dist

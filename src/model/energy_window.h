@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "model/channel_energy.h"
+#include "model/edge_rules.h"
 #include "model/energy_accumulator.h"
 
 namespace joulemap {
@@ -39,7 +40,7 @@ class EnergyWindow {
 
   const Channel& channel() const { return channel_; }
   // How often the counter is renewed, once that was seen.
-  std::optional<std::int64_t> refresh_ns() const;
+  std::optional<std::int64_t> refresh_ns() const { return refresh_.ns(); }
 
   std::uint64_t steps() const { return accumulator_.tally().steps; }
   // Energy so far, as read: for interval lines.
@@ -51,21 +52,12 @@ class EnergyWindow {
   ChannelEnergy result() const;
 
  private:
-  // The energy at an edge and the half width (95 %) of its error.
-  struct Edge {
-    double joules = 0;
-    double half_width_j = 0;
-  };
-
-  bool has_steps() const;  // it is a counter whose steps mean something
-  double typical_step_j() const;
-  Edge edge_as_read(double joules) const;
-  Edge edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
-  Edge begin_edge() const;
-  Edge end_edge() const;
+  EdgeEnergy edge_as_read(double joules) const;
+  EdgeEnergy edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
+  EdgeEnergy begin_edge() const;
+  EdgeEnergy end_edge() const;
   std::optional<EnergyStep> step_before(const EnergyStep& step, double joules) const;
   double refresh_s() const;
-  void learn_refresh(const EnergyStep& previous, const EnergyStep& step) noexcept;
   void judge_missing_time(ChannelEnergy& energy) const;
   void measure_within_one_step(ChannelEnergy& energy) const;
   void measure_between_edges(ChannelEnergy& energy) const;
@@ -82,9 +74,7 @@ class EnergyWindow {
   std::optional<EnergyStep> step_after_begin_;
   std::optional<EnergyStep> last_step_before_end_;
   std::optional<EnergyStep> step_after_end_;
-  // Intervals between steps whose moments are known well; those that skipped a step are left out.
-  std::int64_t refresh_sum_ns_ = 0;
-  std::int64_t refresh_count_ = 0;
+  RefreshEstimate refresh_;
 };
 
 }  // namespace joulemap

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a window costs the program it is in: nanoseconds for begin and end, from C++, on one thread and on several. Prints
+// one line for each as JSON; run.py holds them against the bars.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <joulemap/joulemap.hpp>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int kCalls = 20'000;
+constexpr int kRounds = 100;
+
+// The best round, in nanoseconds a call: what else runs on the machine can only add to it.
+template <class Call>
+double cost_ns(Call call) {
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) call();
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    rounds.push_back(took.count() / kCalls);
+  }
+  return *std::min_element(rounds.begin(), rounds.end());
+}
+
+void print(const char* what, double ns) { std::printf("{\"what\": \"%s\", \"ns\": %.1f}\n", what, ns); }
+
+void window() {
+  joulemap::Window window("window");
+  window.end();
+}
+
+double cost_beside_ns(unsigned others) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < others; ++i) {
+    threads.emplace_back([&done] {
+      while (!done) window();
+    });
+  }
+  const double ns = cost_ns(window);
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  return ns;
+}
+
+}  // namespace
+
+int main() {
+  if (jm_start(nullptr) != JM_OK) {
+    std::fprintf(stderr, "begin_end: %s\n", jm_last_error());
+    return 1;
+  }
+  print("begin, end and free", cost_ns(window));
+  print("begin, end and free, while another thread does the same", cost_beside_ns(1));
+  print("region push and pop, not recorded", cost_ns([] { const joulemap::Region region("region"); }));
+  print("step, not recorded", cost_ns([] { jm_step(nullptr); }));
+  return 0;
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a window costs the program it is in, from C++ and from Python, and what the background thread costs meanwhile.
+
+    bench/windows/run.py [BUILD]        # on a simulated machine; exits 1 when a bar is missed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import timeit
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BARS_NS = {"C++: begin, end and free": 500, "Python: begin and end": 1500, "Python: with measure": 1500}
+CALLS = 5_000
+
+
+def best_ns(call) -> float:
+    """Of many short rounds: what else runs on the machine can only add to it."""
+    return min(timeit.repeat(call, number=CALLS, repeat=60)) / CALLS * 1e9
+
+
+def measure_python() -> None:
+    """In the process that runs on the simulated machine."""
+    import time
+
+    import joulemap as jm
+
+    jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")
+
+    def with_statement() -> None:
+        with jm.measure("window"):
+            pass
+
+    def begin_and_end() -> None:
+        jm.end(jm.begin("window"))
+
+    def region() -> None:
+        with jm.region("region"):
+            pass
+
+    idle = time.process_time()
+    time.sleep(2)
+    background = (time.process_time() - idle) / 2
+    rows = {
+        "Python: with measure": best_ns(with_statement),
+        "Python: begin and end": best_ns(begin_and_end),
+        "Python: with region, not recorded": best_ns(region),
+        "Python: step, not recorded": best_ns(jm.step),
+    }
+    print(json.dumps({"rows": rows, "background_share": background}))
+
+
+def run_on_simulated_machine(build: Path, command: list[str]) -> str:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        machine = [str(build / "bin" / "joulemap-simulated-machine"), "--root", f"{folder}/machine", "--"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(build / "python"),
+            "JOULEMAP_SYSROOT": f"{folder}/machine",
+            "JOULEMAP_SENSORS": "powercap",
+        }
+        return subprocess.run([*machine, *command], env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--inside"]:
+        measure_python()
+        return 0
+    build = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"
+    lines = run_on_simulated_machine(build, [str(build / "bin" / "bench_windows")]).splitlines()
+    rows = {f"C++: {row['what']}": row["ns"] for row in map(json.loads, lines)}
+    python = json.loads(run_on_simulated_machine(build, [sys.executable, __file__, "--inside"]))
+    rows.update(python["rows"])
+    missed = 0
+    for name, ns in rows.items():
+        bar_ns = BARS_NS.get(name)
+        missed += bar_ns is not None and ns > bar_ns
+        print(f"{name:62} {ns:8.0f} ns" + (f"   (bar {bar_ns} ns)" if bar_ns else ""))
+    print(f"{'the background thread and the sampler, of one CPU':62} {100 * python['background_share']:8.2f} %")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

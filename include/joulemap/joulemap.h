@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C interface of Joulemap: the energy of parts of a program, measured while it runs. C99; link with -ljoulemap.
+ *
+ *   jm_window window = jm_begin("epoch");
+ *   train();
+ *   jm_end(window);
+ *   jm_energy energy = {sizeof energy};
+ *   if (jm_window_wait(window, &energy) == JM_OK && energy.provenance != JM_UNKNOWN) printf("%.3f J\n", energy.joules);
+ *   jm_window_free(window);
+ *
+ * Any thread may call anything; windows nest and overlap as they like. The first jm_begin starts the sensors and one
+ * background thread unless jm_start did. Functions return JM_OK or another jm_status; jm_last_error() then says more.
+ * Energy is that of the whole machine while the window was open. A structure's first member is its size, set by the
+ * caller: later versions only add members at the end.
+ *
+ * After a fork the child measures anew: the parent's windows are unknown there. Names are UTF-8 and are copied.
+ */
+#ifndef JOULEMAP_H
+#define JOULEMAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define JM_API __attribute__((visibility("default")))
+
+typedef enum jm_status {
+  JM_OK = 0,
+  JM_FAILED = 1,    /* the system refused */
+  JM_USAGE = 2,     /* asked for something that has no meaning: the text says what */
+  JM_NOT_FOUND = 3, /* no such window: it was freed, or measuring was stopped or the process forked since */
+  JM_FULL = 4       /* a million windows are alive; free some */
+} jm_status;
+
+typedef enum jm_provenance {
+  JM_UNKNOWN = 0,  /* there is no energy; the reason says why, and the numbers are NaN */
+  JM_MEASURED = 1, /* read from hardware */
+  JM_ESTIMATED = 2 /* computed by a model from CPU time */
+} jm_provenance;
+
+/* "0.1.0". */
+JM_API const char* jm_version(void);
+/* What went wrong in this thread's last call that did not return JM_OK (or a window), and what would help. */
+JM_API const char* jm_last_error(void);
+
+typedef struct jm_options {
+  size_t size;
+  const char* sensors; /* "powercap,estimate"; NULL for all, or what JOULEMAP_SENSORS says */
+  const char* sysroot; /* reads its sys and proc: a fake machine; NULL for this one, or what JOULEMAP_SYSROOT says */
+  double period_s;     /* between two reads of a sensor; 0 for the usual 5 ms */
+} jm_options;
+
+/* Opens the sensors now instead of at the first window. NULL for the usual options. JM_USAGE when already started. */
+JM_API int jm_start(const jm_options* options);
+/* Stops the threads. Windows that have ended can still be asked for, until the next start. */
+JM_API int jm_stop(void);
+
+/* A window of time; 0 is none. */
+typedef uint64_t jm_window;
+
+/* Opens a window. Costs about a tenth of a microsecond; no lock, no system call. 0 when it cannot. */
+JM_API jm_window jm_begin(const char* name);
+/* Closes it. Costs as little. JM_NOT_FOUND when it is unknown or was closed before. */
+JM_API int jm_end(jm_window window);
+/* Forgets it. A window that is kept costs a few hundred bytes for each sensor channel. */
+JM_API void jm_window_free(jm_window window);
+
+typedef struct jm_energy {
+  size_t size;
+  double elapsed_s;
+  double joules;        /* measured_j where something was measured, else estimated_j */
+  double uncertainty_j; /* half width of its 95 % interval */
+  double mean_w;
+  int32_t provenance; /* of joules: a jm_provenance */
+  int32_t settled;    /* 1: no later call will tell more */
+  double measured_j;  /* of the counted domains that were measured, or NaN */
+  double estimated_j; /* of those that were estimated, or NaN */
+  int64_t begin_ns;   /* CLOCK_MONOTONIC */
+  int64_t end_ns;     /* now, of a window that is still open */
+  size_t domains;     /* see jm_window_domain */
+  size_t diagnostics; /* see jm_window_diagnostic */
+  char reason[128];   /* why there are no joules; else empty */
+} jm_energy;
+
+/* Waits until the sensors were renewed after the window's end, at most 0.3 s. JM_USAGE when it is still open. */
+JM_API int jm_window_wait(jm_window window, jm_energy* energy);
+/* What is known now, without waiting; of an open window, what it used so far. */
+JM_API int jm_window_peek(jm_window window, jm_energy* energy);
+
+typedef struct jm_domain {
+  size_t size;
+  double joules;
+  double uncertainty_j;
+  double mean_w;
+  int32_t provenance;
+  int32_t counted;  /* 1: part of the sum; 0: another domain contains it, or it is not known what it covers */
+  char name[64];    /* "package-0", "dram-0", "gpu0" */
+  char part_of[64]; /* the domain that contains it, or empty */
+  char sensor[32];
+  char reason[64]; /* why there are no joules; else empty */
+} jm_domain;
+
+/* A row of what this thread's last jm_window_wait or jm_window_peek told; index < energy.domains. */
+JM_API int jm_window_domain(size_t index, jm_domain* domain);
+
+typedef struct jm_diagnostic {
+  size_t size;
+  uint64_t count;
+  char code[48];     /* for programs: "counter_reset" */
+  char message[512]; /* for people */
+  char remedy[512];  /* what to do about it, or empty */
+} jm_diagnostic;
+
+/* What was wrong with the data behind it; index < energy.diagnostics. */
+JM_API int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic);
+
+/* Marks for a recording. They go into it when the process runs under `joulemap record`; else they cost a few nanoseconds
+ * and do nothing. A region belongs to the thread that opens it; regions of a thread nest. */
+JM_API int jm_is_recording(void);
+JM_API int jm_region_push(const char* name);
+JM_API int jm_region_pop(void);
+/* A step or an epoch begins; number NULL: one more than the last. */
+JM_API int jm_step(const int64_t* number);
+JM_API int jm_epoch(const int64_t* number);
+/* A number the program reports: loss, accuracy, samples. It belongs to the present step. */
+JM_API int jm_log(const char* name, double value);
+
+/* What can be measured here, what not and why: the text of `joulemap doctor --json`. Free it with jm_text_free. */
+JM_API int jm_doctor_json(const jm_options* options, char** text);
+JM_API void jm_text_free(char* text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joulemap: the energy of parts of a program, measured while it runs.
+
+    import joulemap as jm
+
+    with jm.measure("epoch") as m:
+        train()
+    print(m)           # epoch: 12.3 J ± 0.2 J in 1.02 s (package-0 10.1 J, dram-0 2.2 J), measured
+    print(m.joules)    # waits for the sensors' next refresh; None where nothing can be known, and m.reason says why
+
+Importing it starts nothing and loads next to nothing: sensors are opened by the first window, or by start().
+"""
+
+from __future__ import annotations
+
+from ._marks import epoch, is_recording, log, region, step
+from ._measure import Measurement, begin, end, measure
+
+__all__ = [
+    "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "begin", "doctor", "end", "epoch", "is_recording",
+    "log", "measure", "region", "start", "step", "stop", "version",
+]  # fmt: skip
+
+# What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
+_LATER = {
+    "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "doctor": "_library",
+    "start": "_library", "stop": "_library", "version": "_library",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return __getattr__("version")()  # type: ignore[operator]
+    if name not in _LATER:
+        raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._energy import Diagnostic, Domain, Energy
+    from ._library import JoulemapError, doctor, start, stop, version

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// joulemap._hot: the calls that stand inside measured code, on Python's stable ABI, so that one build serves 3.9 and all
+// that follow. Everything that may take its time goes through ctypes instead (_library.py). The GIL is held throughout: no
+// call here waits, but for the very first begin(), which opens the sensors.
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
+#include <structmember.h>
+
+#include "joulemap/joulemap.h"
+
+namespace {
+
+// An object of Python that stands for a name, and perhaps a window: what Window and Region share.
+struct Named {
+  PyObject_HEAD PyObject* name;
+  unsigned long long id;
+  char ended;
+};
+
+Named* named(PyObject* self) { return reinterpret_cast<Named*>(self); }
+
+PyObject* new_named(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* name = nullptr;
+  if (kwargs == nullptr && PyTuple_Size(args) == 1) {
+    name = PyTuple_GetItem(args, 0);  // the usual case, without a parser
+  } else {
+    static const char* keywords[] = {"name", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(keywords), &name)) return nullptr;
+  }
+  if (!PyUnicode_Check(name)) {
+    PyErr_SetString(PyExc_TypeError, "a name must be a str");
+    return nullptr;
+  }
+  const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+  PyObject* const self = allocate(type, 0);
+  if (self == nullptr) return nullptr;
+  Py_INCREF(name);
+  named(self)->name = name;
+  return self;
+}
+
+// Calls use(name as UTF-8), or use(nullptr) when nobody would read it. False when Python has raised.
+template <class Use>
+bool with_name(PyObject* name, Use use) {
+  if (jm_is_recording() == 0) {
+    use(nullptr);
+    return true;
+  }
+  PyObject* const bytes = PyUnicode_AsUTF8String(name);
+  if (bytes == nullptr) return false;
+  use(PyBytes_AsString(bytes));
+  Py_DECREF(bytes);
+  return true;
+}
+
+PyObject* raise_last_error() {
+  PyErr_SetString(PyExc_RuntimeError, jm_last_error());
+  return nullptr;
+}
+
+bool begin(Named* window) {
+  if (window->id != 0) jm_window_free(window->id);
+  window->id = 0;
+  window->ended = 0;
+  if (!with_name(window->name, [window](const char* name) { window->id = jm_begin(name); })) return false;
+  if (window->id == 0) raise_last_error();
+  return window->id != 0;
+}
+
+// Ending twice, or in a child of the process that began it, changes nothing.
+void end(Named* window) {
+  if (window->ended != 0) return;
+  jm_end(window->id);
+  window->ended = 1;
+}
+
+PyObject* window_begin(PyObject* self, PyObject*) {
+  if (!begin(named(self))) return nullptr;
+  Py_INCREF(self);
+  return self;
+}
+
+PyObject* window_end(PyObject* self, PyObject*) {
+  end(named(self));
+  Py_RETURN_NONE;
+}
+
+PyObject* window_exit(PyObject* self, PyObject*) {
+  end(named(self));
+  Py_RETURN_NONE;  // an exception inside goes on
+}
+
+PyObject* window_release(PyObject* self, PyObject*) {
+  jm_window_free(named(self)->id);
+  named(self)->id = 0;
+  Py_RETURN_NONE;
+}
+
+void dealloc_named(PyObject* self) {
+  if (named(self)->id != 0) jm_window_free(named(self)->id);
+  Py_XDECREF(named(self)->name);
+  PyTypeObject* const type = Py_TYPE(self);
+  const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
+  release(self);
+  Py_DECREF(type);
+}
+
+PyObject* region_enter(PyObject* self, PyObject*) {
+  if (!with_name(named(self)->name, [](const char* name) { jm_region_push(name); })) return nullptr;
+  Py_INCREF(self);
+  return self;
+}
+
+PyObject* region_exit(PyObject*, PyObject*) {
+  jm_region_pop();
+  Py_RETURN_NONE;
+}
+
+PyObject* count(PyObject* number, int (*mark)(const int64_t*)) {
+  if (number == Py_None) {
+    mark(nullptr);
+    Py_RETURN_NONE;
+  }
+  const int64_t value = PyLong_AsLongLong(number);
+  if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  mark(&value);
+  Py_RETURN_NONE;
+}
+
+PyObject* step(PyObject*, PyObject* number) { return count(number, &jm_step); }
+PyObject* epoch(PyObject*, PyObject* number) { return count(number, &jm_epoch); }
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jm_is_recording()); }
+
+PyObject* log_value(PyObject*, PyObject* args) {
+  PyObject* name = nullptr;
+  double value = 0;
+  if (!PyArg_ParseTuple(args, "Od", &name, &value)) return nullptr;
+  if (!with_name(name, [value](const char* text) { jm_log(text, value); })) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef kWindowMethods[] = {{"begin", window_begin, METH_NOARGS, "Opens it, anew if it was open before."},
+                                {"end", window_end, METH_NOARGS, "Closes it; once it is closed, nothing happens."},
+                                {"release", window_release, METH_NOARGS, "Lets go of what is kept of it."},
+                                {"__enter__", window_begin, METH_NOARGS, nullptr},
+                                {"__exit__", window_exit, METH_VARARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyMemberDef kWindowMembers[] = {{"name", T_OBJECT_EX, offsetof(Named, name), READONLY, nullptr},
+                                {"id", T_ULONGLONG, offsetof(Named, id), READONLY, nullptr},
+                                {"ended", T_BOOL, offsetof(Named, ended), READONLY, nullptr},
+                                {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot kWindowSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named)},
+                              {Py_tp_methods, kWindowMethods},
+                              {Py_tp_members, kWindowMembers},
+                              {0, nullptr}};
+PyType_Spec kWindowSpec = {"joulemap._hot.Window", sizeof(Named), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                           kWindowSlots};
+
+PyMethodDef kRegionMethods[] = {{"__enter__", region_enter, METH_NOARGS, nullptr},
+                                {"__exit__", region_exit, METH_VARARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyType_Slot kRegionSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named)},
+                              {Py_tp_methods, kRegionMethods},
+                              {0, nullptr}};
+PyType_Spec kRegionSpec = {"joulemap.region", sizeof(Named), 0, Py_TPFLAGS_DEFAULT, kRegionSlots};
+
+PyMethodDef kFunctions[] = {{"step", step, METH_O, "step(number or None)"},
+                            {"epoch", epoch, METH_O, "epoch(number or None)"},
+                            {"log_value", log_value, METH_VARARGS, "log_value(name, value)"},
+                            {"is_recording", is_recording, METH_NOARGS, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_hot", nullptr, -1, kFunctions, nullptr, nullptr, nullptr, nullptr};
+
+bool add_type(PyObject* module, const char* name, PyType_Spec* spec) {
+  PyObject* const type = PyType_FromSpec(spec);
+  if (type != nullptr && PyModule_AddObject(module, name, type) == 0) return true;
+  Py_XDECREF(type);
+  return false;
+}
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__hot(void) {
+  PyObject* const module = PyModule_Create(&kModule);
+  if (module == nullptr) return nullptr;
+  if (add_type(module, "Window", &kWindowSpec) && add_type(module, "Region", &kRegionSpec)) return module;
+  Py_DECREF(module);
+  return nullptr;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libjoulemap.so, through ctypes: everything that need not be quick. The structures are those of joulemap.h."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from typing import Any, Optional
+
+from . import _hot
+from ._energy import Diagnostic, Domain, Energy
+
+_library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap.so"))
+
+_OK, _NOT_FOUND = 0, 3
+_PROVENANCE = {0: None, 1: "measured", 2: "estimated"}
+
+
+class JoulemapError(RuntimeError):
+    """Something that was asked for could not be done; the text says what would help."""
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("sensors", ctypes.c_char_p),
+        ("sysroot", ctypes.c_char_p),
+        ("period_s", ctypes.c_double),
+    ]
+
+
+class _EnergyStructure(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("elapsed_s", ctypes.c_double),
+        ("joules", ctypes.c_double),
+        ("uncertainty_j", ctypes.c_double),
+        ("mean_w", ctypes.c_double),
+        ("provenance", ctypes.c_int32),
+        ("settled", ctypes.c_int32),
+        ("measured_j", ctypes.c_double),
+        ("estimated_j", ctypes.c_double),
+        ("begin_ns", ctypes.c_int64),
+        ("end_ns", ctypes.c_int64),
+        ("domains", ctypes.c_size_t),
+        ("diagnostics", ctypes.c_size_t),
+        ("reason", ctypes.c_char * 128),
+    ]
+
+
+class _DomainStructure(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("joules", ctypes.c_double),
+        ("uncertainty_j", ctypes.c_double),
+        ("mean_w", ctypes.c_double),
+        ("provenance", ctypes.c_int32),
+        ("counted", ctypes.c_int32),
+        ("name", ctypes.c_char * 64),
+        ("part_of", ctypes.c_char * 64),
+        ("sensor", ctypes.c_char * 32),
+        ("reason", ctypes.c_char * 64),
+    ]
+
+
+class _DiagnosticStructure(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("count", ctypes.c_uint64),
+        ("code", ctypes.c_char * 48),
+        ("message", ctypes.c_char * 512),
+        ("remedy", ctypes.c_char * 512),
+    ]
+
+
+_library.jm_version.restype = ctypes.c_char_p
+_library.jm_last_error.restype = ctypes.c_char_p
+_library.jm_window_wait.argtypes = [ctypes.c_uint64, ctypes.POINTER(_EnergyStructure)]
+_library.jm_window_peek.argtypes = [ctypes.c_uint64, ctypes.POINTER(_EnergyStructure)]
+_library.jm_window_domain.argtypes = [ctypes.c_size_t, ctypes.POINTER(_DomainStructure)]
+_library.jm_window_diagnostic.argtypes = [ctypes.c_size_t, ctypes.POINTER(_DiagnosticStructure)]
+_library.jm_start.argtypes = [ctypes.POINTER(_Options)]
+_library.jm_doctor_json.argtypes = [ctypes.POINTER(_Options), ctypes.POINTER(ctypes.c_void_p)]
+_library.jm_text_free.argtypes = [ctypes.c_void_p]
+_library.jm_text_free.restype = None
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _last_error() -> str:
+    return _text(_library.jm_last_error())
+
+
+def _check(code: int) -> None:
+    if code != _OK:
+        raise JoulemapError(_last_error())
+
+
+def _known(value: float) -> Optional[float]:
+    return None if math.isnan(value) else value
+
+
+def _sized(structure: Any) -> Any:
+    made = structure()
+    made.size = ctypes.sizeof(made)
+    return made
+
+
+def _domain(index: int) -> Domain:
+    told = _sized(_DomainStructure)
+    _check(_library.jm_window_domain(index, told))
+    return Domain(
+        name=_text(told.name),
+        joules=_known(told.joules),
+        uncertainty_j=_known(told.uncertainty_j),
+        watts=_known(told.mean_w),
+        provenance=_PROVENANCE[told.provenance],
+        counted=bool(told.counted),
+        part_of=_text(told.part_of),
+        sensor=_text(told.sensor),
+        reason=_text(told.reason),
+    )
+
+
+def _diagnostic(index: int) -> Diagnostic:
+    told = _sized(_DiagnosticStructure)
+    _check(_library.jm_window_diagnostic(index, told))
+    return Diagnostic(_text(told.code), told.count, _text(told.message), _text(told.remedy))
+
+
+def ask(window: _hot.Window, wait: bool) -> Energy:
+    """What a window used. One that cannot be asked any more (a parent's, after a fork) has no energy, and a reason."""
+    told = _sized(_EnergyStructure)
+    code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, told)
+    if code == _NOT_FOUND:
+        lost = "measuring was stopped, or the process forked, since it began"
+        return Energy(None, None, None, None, None, lost, settled=True)
+    _check(code)
+    return Energy(
+        joules=_known(told.joules),
+        uncertainty_j=_known(told.uncertainty_j),
+        seconds=told.elapsed_s,
+        watts=_known(told.mean_w),
+        provenance=_PROVENANCE[told.provenance],
+        reason=_text(told.reason),
+        measured_j=_known(told.measured_j),
+        estimated_j=_known(told.estimated_j),
+        settled=bool(told.settled),
+        begin_ns=told.begin_ns,
+        end_ns=told.end_ns,
+        domains=[_domain(index) for index in range(told.domains)],
+        diagnostics=[_diagnostic(index) for index in range(told.diagnostics)],
+    )
+
+
+def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _Options:
+    options = _sized(_Options)
+    options.sensors = None if sensors is None else sensors.encode()
+    options.sysroot = None if sysroot is None else os.fsencode(sysroot)  # type: ignore[arg-type]
+    options.period_s = period_s
+    return options
+
+
+def start(sensors: Optional[str] = None, sysroot: object = None, period_s: float = 0) -> None:
+    """Opens the sensors now instead of at the first window: all, or "powercap,estimate"; those of another root."""
+    _check(_library.jm_start(_options(sensors, sysroot, period_s)))
+
+
+def stop() -> None:
+    """Stops measuring. What has ended can still be asked; the next window starts it again."""
+    _check(_library.jm_stop())
+
+
+def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
+    """What can be measured here, what not, why, and what would help: `joulemap doctor --json`."""
+    import json
+
+    text = ctypes.c_void_p()
+    _check(_library.jm_doctor_json(_options(sensors, sysroot), ctypes.byref(text)))
+    try:
+        return json.loads(ctypes.string_at(text))  # type: ignore[arg-type]
+    finally:
+        _library.jm_text_free(text)
+
+
+def version() -> str:
+    """Of the library."""
+    return _text(_library.jm_version())

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of include/joulemap/joulemap.h: each checks what it was given, calls one thing, and turns a Result into a
+// code and a text. No exception leaves them: what the standard library throws (no memory, no more threads) is a code, too.
+#include "joulemap/joulemap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "capi/process_state.h"
+#include "report/doctor_json.h"
+#include "sampling/doctor.h"
+
+using joulemap::Diagnostic;
+using joulemap::DomainEnergy;
+using joulemap::Error;
+using joulemap::ErrorCode;
+using joulemap::MarkKind;
+using joulemap::Provenance;
+using joulemap::Result;
+using joulemap::Status;
+using joulemap::capi::MarkLog;
+using joulemap::capi::ProcessState;
+using joulemap::sampling::Patience;
+using joulemap::sampling::WindowEngine;
+using joulemap::sampling::WindowOptions;
+using joulemap::sampling::WindowResult;
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+// What jm_window_domain and jm_window_diagnostic tell of.
+std::optional<WindowResult>& last_result() {
+  thread_local std::optional<WindowResult> result;
+  return result;
+}
+
+int fail(jm_status status, std::string_view text) {
+  last_error() = text;
+  return status;
+}
+
+int fail(const Error& error) {
+  const jm_status status = error.code == ErrorCode::usage       ? JM_USAGE
+                           : error.code == ErrorCode::not_found ? JM_NOT_FOUND
+                                                                : JM_FAILED;
+  return fail(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
+}
+
+// Everything that may allocate or start a thread goes through here.
+template <class Call>
+int guarded(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return fail(JM_FAILED, error.what());
+  }
+}
+
+int code_of(const Status& status) { return status ? JM_OK : fail(status.error()); }
+
+template <std::size_t N>
+void copy_text(char (&to)[N], std::string_view from) {
+  const std::size_t length = std::min(from.size(), N - 1);
+  std::memcpy(to, from.data(), length);
+  to[length] = '\0';
+}
+
+// As much of it as the caller's version of the structure has.
+template <class T>
+int hand_out(T& ours, T* theirs) {
+  const std::size_t size = theirs->size;
+  if (size < sizeof(std::size_t)) return fail(JM_USAGE, "set the member `size` to sizeof of the structure");
+  ours.size = std::min(size, sizeof ours);
+  std::memcpy(theirs, &ours, ours.size);
+  return JM_OK;
+}
+
+int32_t provenance_of(const std::optional<Provenance>& provenance) {
+  if (!provenance) return JM_UNKNOWN;
+  return *provenance == Provenance::measured ? JM_MEASURED : JM_ESTIMATED;
+}
+
+// Of the counted domains of one provenance. Their edges lie at the same moments, so their errors are not independent.
+double summed_uncertainty_j(const WindowResult& result, Provenance provenance) {
+  double sum_j = 0;
+  for (const DomainEnergy& row : result.energy.rows) {
+    if (row.counted && row.joules && row.provenance == provenance) sum_j += row.uncertainty_j.value_or(0);
+  }
+  return sum_j;
+}
+
+std::string reason_for_no_energy(const WindowResult& result) {
+  std::string text;
+  for (const DomainEnergy& row : result.energy.rows) {
+    if (!row.joules) text += (text.empty() ? "" : ", ") + row.name + " " + row.reason;
+  }
+  return text.empty() ? "no sensor can be used here; joulemap doctor says why" : text;
+}
+
+jm_energy energy_of(const WindowResult& result) {
+  const joulemap::EnergyTotals& totals = result.energy.totals;
+  jm_energy energy{};
+  energy.elapsed_s = result.elapsed_s();
+  energy.measured_j = totals.measured_j.value_or(kUnknown);
+  energy.estimated_j = totals.estimated_j.value_or(kUnknown);
+  energy.joules = energy.uncertainty_j = energy.mean_w = kUnknown;
+  energy.settled = result.settled ? 1 : 0;
+  energy.begin_ns = result.begin_ns;
+  energy.end_ns = result.end_ns;
+  energy.domains = result.energy.rows.size();
+  energy.diagnostics = result.energy.diagnostics.list().size();
+  const std::optional<double> joules = totals.measured_j ? totals.measured_j : totals.estimated_j;
+  if (!joules) {
+    copy_text(energy.reason, reason_for_no_energy(result));
+    return energy;
+  }
+  const Provenance provenance = totals.measured_j ? Provenance::measured : Provenance::estimated;
+  energy.joules = *joules;
+  energy.uncertainty_j = summed_uncertainty_j(result, provenance);
+  if (energy.elapsed_s > 0) energy.mean_w = *joules / energy.elapsed_s;
+  energy.provenance = provenance_of(provenance);
+  return energy;
+}
+
+int ask(jm_window window, Patience patience, jm_energy* energy) {
+  if (energy == nullptr) return fail(JM_USAGE, "energy is NULL");
+  ProcessState* const state = ProcessState::existing();
+  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->engine();
+  if (!engine) return fail(JM_NOT_FOUND, "this process has not begun a window");
+  Result<WindowResult> result = engine->result(window, patience);
+  if (!result) return fail(result.error());
+  last_result() = std::move(*result);
+  jm_energy told = energy_of(*last_result());
+  return hand_out(told, energy);
+}
+
+Result<WindowOptions> options_from(const jm_options* options) {
+  WindowOptions wanted;
+  const auto given = [](const char* text, const char* variable) {
+    const char* const usual = std::getenv(variable);
+    return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
+  };
+  const bool whole = options != nullptr && options->size >= sizeof(jm_options);
+  if (options != nullptr && !whole) return Error{ErrorCode::usage, "set options.size to sizeof(jm_options)", ""};
+  wanted.root.prefix = given(whole ? options->sysroot : nullptr, "JOULEMAP_SYSROOT");
+  wanted.sensors = given(whole ? options->sensors : nullptr, "JOULEMAP_SENSORS");
+  if (!whole || options->period_s == 0) return wanted;
+  if (!(options->period_s >= 1e-4 && options->period_s <= 60))
+    return Error{ErrorCode::usage, "period_s must lie between 0.0001 and 60", ""};
+  wanted.period_ns = std::llround(options->period_s * 1e9);
+  return wanted;
+}
+
+std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view() : text; }
+
+std::optional<std::int64_t> number_of(const int64_t* number) {
+  return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* jm_version(void) { return JOULEMAP_VERSION; }
+
+const char* jm_last_error(void) { return last_error().c_str(); }
+
+int jm_start(const jm_options* options) {
+  return guarded([&] {
+    const Result<WindowOptions> wanted = options_from(options);
+    return wanted ? code_of(ProcessState::get().start(*wanted)) : fail(wanted.error());
+  });
+}
+
+int jm_stop(void) {
+  if (ProcessState* const state = ProcessState::existing()) state->stop();
+  return JM_OK;
+}
+
+jm_window jm_begin(const char* name) {
+  ProcessState* state = ProcessState::existing();
+  if (state == nullptr || !state->is_started()) {
+    if (guarded([] { return code_of(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
+    state = &ProcessState::get();
+  }
+  const jm_window window = state->windows().begin();
+  if (window == 0) {
+    fail(JM_FULL, "a million windows are alive; free those that are no longer needed");
+  } else if (MarkLog* const marks = state->marks()) {
+    marks->mark(MarkKind::window_begin, window, text_or_empty(name));
+  }
+  return window;
+}
+
+int jm_end(jm_window window) {
+  ProcessState* const state = ProcessState::existing();
+  if (state == nullptr || !state->windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
+  if (MarkLog* const marks = state->marks()) marks->mark(MarkKind::window_end, window, "");
+  return JM_OK;
+}
+
+void jm_window_free(jm_window window) {
+  if (ProcessState* const state = ProcessState::existing()) state->windows().release(window);
+}
+
+int jm_window_wait(jm_window window, jm_energy* energy) {
+  return guarded([&] { return ask(window, Patience::wait, energy); });
+}
+
+int jm_window_peek(jm_window window, jm_energy* energy) {
+  return guarded([&] { return ask(window, Patience::none, energy); });
+}
+
+int jm_window_domain(size_t index, jm_domain* domain) {
+  const std::optional<WindowResult>& result = last_result();
+  if (domain == nullptr || !result || index >= result->energy.rows.size())
+    return fail(JM_USAGE, "there is no such domain in what this thread was last told");
+  const DomainEnergy& row = result->energy.rows[index];
+  jm_domain told{};
+  told.joules = row.joules.value_or(kUnknown);
+  told.uncertainty_j = row.uncertainty_j.value_or(kUnknown);
+  told.mean_w = row.mean_w.value_or(kUnknown);
+  told.provenance = provenance_of(row.provenance);
+  told.counted = row.counted ? 1 : 0;
+  copy_text(told.name, row.name);
+  copy_text(told.part_of, row.part_of);
+  copy_text(told.sensor, row.sensor);
+  copy_text(told.reason, row.reason);
+  return hand_out(told, domain);
+}
+
+int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
+  const std::optional<WindowResult>& result = last_result();
+  if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
+    return fail(JM_USAGE, "there is no such diagnostic in what this thread was last told");
+  const Diagnostic& known = result->energy.diagnostics.list()[index];
+  jm_diagnostic told{};
+  told.count = known.count;
+  copy_text(told.code, known.code);
+  copy_text(told.message, known.message);
+  copy_text(told.remedy, known.remedy);
+  return hand_out(told, diagnostic);
+}
+
+int jm_is_recording(void) { return ProcessState::get().marks() != nullptr ? 1 : 0; }
+
+int jm_region_push(const char* name) {
+  if (MarkLog* const marks = ProcessState::get().marks()) marks->push_region(text_or_empty(name));
+  return JM_OK;
+}
+
+int jm_region_pop(void) {
+  MarkLog* const marks = ProcessState::get().marks();
+  return marks == nullptr || marks->pop_region() ? JM_OK : fail(JM_USAGE, "no region is open on this thread");
+}
+
+int jm_step(const int64_t* number) {
+  if (MarkLog* const marks = ProcessState::get().marks()) marks->step(number_of(number));
+  return JM_OK;
+}
+
+int jm_epoch(const int64_t* number) {
+  if (MarkLog* const marks = ProcessState::get().marks()) marks->epoch(number_of(number));
+  return JM_OK;
+}
+
+int jm_log(const char* name, double value) {
+  if (MarkLog* const marks = ProcessState::get().marks()) marks->metric(text_or_empty(name), value);
+  return JM_OK;
+}
+
+int jm_doctor_json(const jm_options* options, char** text) {
+  if (text == nullptr) return fail(JM_USAGE, "text is NULL");
+  return guarded([&] {
+    const Result<WindowOptions> wanted = options_from(options);
+    if (!wanted) return fail(wanted.error());
+    const auto examined = joulemap::sampling::examine(wanted->root, wanted->sensors, "joulemap");
+    if (!examined) return fail(examined.error());
+    *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
+    return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");
+  });
+}
+
+void jm_text_free(char* text) { std::free(text); }
+
+}  // extern "C"

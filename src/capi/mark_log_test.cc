@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/mark_log.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace joulemap::capi {
+namespace {
+
+struct Written {
+  std::vector<Mark> marks;
+  std::vector<Metric> metrics;
+  Diagnostics diagnostics;
+  bool fails = false;
+  int finished = 0;
+};
+
+class TestSink final : public MarkSink {
+ public:
+  explicit TestSink(Written& written) : written_(written) {}
+  void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
+  void add(Metric metric) override { written_.metrics.push_back(std::move(metric)); }
+  Status flush() override {
+    if (written_.fails) return Error{ErrorCode::io, "the disk is full", ""};
+    return Done{};
+  }
+  Status finish(Diagnostics diagnostics) override {
+    written_.diagnostics = std::move(diagnostics);
+    ++written_.finished;
+    return Done{};
+  }
+
+ private:
+  Written& written_;
+};
+
+TEST(MarkLog, WritesEverythingInOrderWhenItIsFinished) {
+  Written written;
+  MarkLog log(std::make_unique<TestSink>(written));
+  log.mark(MarkKind::window_begin, 7, "epoch");
+  log.mark(MarkKind::window_end, 7, "");
+  log.finish();
+  ASSERT_EQ(written.marks.size(), 2u);
+  EXPECT_EQ(written.marks[0].name, "epoch");
+  EXPECT_EQ(written.marks[0].id, written.marks[1].id);
+  EXPECT_LE(written.marks[0].time_ns, written.marks[1].time_ns);
+  log.finish();
+  EXPECT_EQ(written.finished, 1);
+}
+
+TEST(MarkLog, TiesTheBeginAndTheEndOfNestedRegionsTogether) {
+  Written written;
+  MarkLog log(std::make_unique<TestSink>(written));
+  log.push_region("outer");
+  log.push_region("inner");
+  EXPECT_TRUE(log.pop_region());
+  EXPECT_TRUE(log.pop_region());
+  EXPECT_FALSE(log.pop_region());
+  log.finish();
+  ASSERT_EQ(written.marks.size(), 4u);
+  EXPECT_EQ(written.marks[1].id, written.marks[2].id);
+  EXPECT_EQ(written.marks[0].id, written.marks[3].id);
+  EXPECT_EQ(written.marks[3].name, "outer");
+}
+
+TEST(MarkLog, RegionsOfAnotherThreadAreItsOwn) {
+  Written written;
+  MarkLog log(std::make_unique<TestSink>(written));
+  log.push_region("here");
+  std::thread([&] { EXPECT_FALSE(log.pop_region()); }).join();
+  EXPECT_TRUE(log.pop_region());
+}
+
+TEST(MarkLog, CountsStepsUnlessTheyAreNumbered) {
+  Written written;
+  MarkLog log(std::make_unique<TestSink>(written));
+  log.metric("loss", 2.0);
+  log.step({});
+  log.step({});
+  log.step(10);
+  log.step({});
+  log.metric("loss", 1.0);
+  log.finish();
+  std::vector<std::uint64_t> numbers;
+  for (const Mark& mark : written.marks) numbers.push_back(mark.id);
+  EXPECT_EQ(numbers, (std::vector<std::uint64_t>{0, 1, 10, 11}));
+  EXPECT_FALSE(written.metrics[0].step);
+  EXPECT_EQ(written.metrics[1].step, 11);
+}
+
+TEST(MarkLog, SaysInTheRecordingThatItCouldNotBeWritten) {
+  Written written;
+  written.fails = true;
+  MarkLog log(std::make_unique<TestSink>(written));
+  log.step({});
+  log.finish();
+  EXPECT_TRUE(written.diagnostics.contains("write_failed"));
+}
+
+}  // namespace
+}  // namespace joulemap::capi

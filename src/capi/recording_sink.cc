@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/recording_sink.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/clock.h"
+#include "recording/part_folder.h"
+#include "recording/recording_parts.h"
+#include "recording/recording_writer.h"
+
+namespace joulemap::capi {
+namespace {
+
+class RecordingSink final : public MarkSink {
+ public:
+  explicit RecordingSink(recording::RecordingWriter writer) : writer_(std::move(writer)) {}
+
+  void add(Mark mark) override { writer_.add(std::move(mark)); }
+  void add(Metric metric) override { writer_.add(std::move(metric)); }
+
+  // Nothing is written while the program says nothing.
+  Status flush() override {
+    if (writer_.pending() == 0) return Done{};
+    writer_.add(ClockPair{monotonic_ns(), unix_ns()});
+    return writer_.flush();
+  }
+
+  Status finish(Diagnostics diagnostics) override {
+    RecordingEnd end;
+    end.diagnostics = std::move(diagnostics);
+    return writer_.finish(std::move(end));
+  }
+
+ private:
+  recording::RecordingWriter writer_;
+};
+
+std::string environment(std::string_view name) {
+  const char* const value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+std::unique_ptr<MarkLog> open_mark_log() {
+  const std::string folder = environment(recording::kFolderVariable);
+  const std::string id = environment(recording::kIdVariable);
+  if (folder.empty() || id.empty()) return nullptr;
+  const RecordingSource source = recording::describe_this_process(id, "process");
+  Result<recording::RecordingWriter> writer =
+      recording::RecordingWriter::create(recording::recording_part_path(folder, source), source);
+  if (!writer) {
+    fmt::print(stderr, "joulemap: steps, epochs and regions of process {} are not recorded: {}\n", source.pid,
+               writer.error().message);
+    return nullptr;
+  }
+  return std::make_unique<MarkLog>(std::make_unique<RecordingSink>(std::move(*writer)));
+}
+
+}  // namespace joulemap::capi

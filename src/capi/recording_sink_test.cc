@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/recording_sink.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "recording/recording_reader.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::capi {
+namespace {
+
+constexpr const char* kId = "0123456789abcdef0123456789abcdef";
+
+// The environment of a process that `joulemap record` has started, for one test.
+class RecordedProcess {
+ public:
+  explicit RecordedProcess(const std::string& folder) {
+    ::setenv("JOULEMAP_RECORDING", folder.c_str(), 1);
+    ::setenv("JOULEMAP_RECORDING_ID", kId, 1);
+  }
+  ~RecordedProcess() {
+    ::unsetenv("JOULEMAP_RECORDING");
+    ::unsetenv("JOULEMAP_RECORDING_ID");
+  }
+};
+
+struct Seen : recording::RecordingVisitor {
+  void on_source(std::uint32_t, const RecordingSource& source) override { sources.push_back(source); }
+  void on_mark(std::uint32_t, const Mark& mark) override { marks.push_back(mark); }
+  void on_metric(std::uint32_t, const Metric& metric) override { metrics.push_back(metric); }
+  std::vector<RecordingSource> sources;
+  std::vector<Mark> marks;
+  std::vector<Metric> metrics;
+};
+
+TEST(RecordingSink, AProcessThatIsNotRecordedHasNoLog) { EXPECT_EQ(open_mark_log(), nullptr); }
+
+TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
+  const TemporaryDirectory folder;
+  const RecordedProcess recorded(folder.path());
+  {
+    const std::unique_ptr<MarkLog> log = open_mark_log();
+    ASSERT_NE(log, nullptr);
+    log->step(3);
+    log->push_region("forward");
+    log->pop_region();
+    log->metric("loss", 0.25);
+  }
+  std::vector<std::string> parts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts.push_back(entry.path());
+  ASSERT_EQ(parts.size(), 1u);
+  Seen seen;
+  const Result<recording::RecordingSummary> read = recording::read_recording(parts[0], seen);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->ended);
+  ASSERT_EQ(seen.sources.size(), 1u);
+  EXPECT_EQ(seen.sources[0].recording_id, kId);
+  EXPECT_EQ(seen.sources[0].role, "process");
+  ASSERT_EQ(seen.marks.size(), 3u);
+  EXPECT_EQ(seen.marks[0].id, 3u);
+  EXPECT_EQ(seen.marks[1].name, "forward");
+  EXPECT_EQ(seen.marks[1].id, seen.marks[2].id);
+  ASSERT_EQ(seen.metrics.size(), 1u);
+  EXPECT_EQ(seen.metrics[0].step, 3);
+  EXPECT_DOUBLE_EQ(seen.metrics[0].value, 0.25);
+}
+
+TEST(RecordingSink, AFolderThatIsGoneDoesNotStopTheProgram) {
+  const RecordedProcess recorded("/no/such/folder");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(open_mark_log(), nullptr);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("not recorded"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::capi

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/energy_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kMicrosecond_ns = 1000;
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+
+Channel package() {
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  channel.wrap_range = 262'143'328'850;
+  return channel;
+}
+
+Channel power_gauge() {
+  Channel channel = package();
+  channel.kind = ChannelKind::gauge;
+  channel.quantity = Quantity::power;
+  channel.wrap_range.reset();
+  return channel;
+}
+
+Reading good(std::int64_t time_ns, double value) {
+  return {static_cast<std::uint64_t>(std::llround(value * 1e6)), time_ns, time_ns, ReadCode::ok};
+}
+
+// 20 W until `busy_from_ns`, 100 W from then on; renewed every `refresh_ns`.
+struct Machine {
+  std::int64_t refresh_ns = kMillisecond_ns;
+  std::int64_t phase_ns = 0;
+  std::int64_t busy_from_ns = 0;
+  std::int64_t frozen_from_ns = INT64_MAX;
+
+  double energy_j(std::int64_t time_ns) const {
+    const auto busy_ns = static_cast<double>(std::max<std::int64_t>(time_ns - busy_from_ns, 0));
+    return (20.0 * static_cast<double>(time_ns) + 80.0 * busy_ns) * 1e-9;
+  }
+  Reading at(std::int64_t time_ns) const {
+    const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
+    const std::int64_t renewed_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
+    return good(time_ns, energy_j(renewed_ns));
+  }
+};
+
+void watch(EnergyTimeline& timeline, const Machine& machine, std::int64_t from_ns, std::int64_t to_ns,
+           std::int64_t period_ns) {
+  for (std::int64_t now_ns = from_ns; now_ns < to_ns; now_ns += period_ns) timeline.observe(machine.at(now_ns));
+}
+
+ChannelEnergy between(const EnergyTimeline& timeline, std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto begin = timeline.edge_at(begin_ns);
+  const auto end = timeline.edge_at(end_ns);
+  EXPECT_TRUE(begin && end);
+  return energy_between(timeline, *begin, *end, {});
+}
+
+TEST(EnergyTimeline, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
+    const std::int64_t end_ns = 3 * kSecond_ns - 100 * kMillisecond_ns - i * 7 * kMillisecond_ns;
+    const ChannelEnergy energy = between(timeline, begin_ns, end_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 0.1);
+    EXPECT_GT(energy.uncertainty_j, 0.0);
+  }
+}
+
+// Property: the interval holds where it is hardest to hold: the work, and its power, begin at the edge of the window.
+TEST(EnergyTimeline, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
+  for (const std::int64_t refresh_ms : {1, 10, 100}) {
+    for (const std::int64_t period_us : {100, 1'000, 5'000, 50'000}) {
+      for (const std::int64_t length_ms : {1, 10, 100, 1'000}) {
+        SCOPED_TRACE(testing::Message() << refresh_ms << " ms, read every " << period_us << " us, window of "
+                                        << length_ms << " ms, seed 11");
+        std::mt19937_64 random(11);
+        int within = 0;
+        constexpr int kTrials = 100;
+        for (int trial = 0; trial < kTrials; ++trial) {
+          const auto offset_ns = static_cast<std::int64_t>(random() % 100'000'000);
+          const std::int64_t begin_ns = 2 * kSecond_ns + offset_ns;
+          const std::int64_t end_ns = begin_ns + length_ms * kMillisecond_ns;
+          const std::int64_t refresh_ns = refresh_ms * kMillisecond_ns;
+          const Machine machine{
+              .refresh_ns = refresh_ns,
+              .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
+              .busy_from_ns = begin_ns};
+          EnergyTimeline timeline(package());
+          watch(timeline, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
+          const ChannelEnergy energy = between(timeline, begin_ns, end_ns);
+          ASSERT_TRUE(energy.joules);
+          EXPECT_GT(*energy.joules, 0.0);
+          const double truth_j = machine.energy_j(end_ns) - machine.energy_j(begin_ns);
+          within += std::abs(*energy.joules - truth_j) <= energy.uncertainty_j ? 1 : 0;
+        }
+        EXPECT_GE(within, kTrials * 94 / 100);
+      }
+    }
+  }
+}
+
+TEST(EnergyTimeline, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
+  for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
+    const std::int64_t begin_ns = 2 * kSecond_ns - 20 * kMillisecond_ns + offset_us * kMicrosecond_ns;
+    const ChannelEnergy energy = between(timeline, begin_ns, begin_ns + 200 * kMicrosecond_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, 0.02, 0.005);
+    EXPECT_GT(energy.uncertainty_j, 0.02);  // it says that one step decides it
+  }
+}
+
+TEST(EnergyTimeline, SettlesAnEdgeWithTheFirstPointAfterIt) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const std::int64_t edge_ns = 2 * kSecond_ns;
+  EXPECT_FALSE(timeline.edge_at(edge_ns)->settled);
+  EXPECT_EQ(timeline.points_after(edge_ns), 0u);
+  const double carried_j = timeline.edge_at(edge_ns)->energy.joules;
+  watch(timeline, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
+  EXPECT_TRUE(timeline.edge_at(edge_ns)->settled);
+  EXPECT_NEAR(timeline.edge_at(edge_ns)->energy.joules, carried_j, 0.1);
+}
+
+TEST(EnergyTimeline, AnEdgeKeptFromThePastServesAWindowOfHours) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
+  const TimelineEdge begin = *timeline.edge_at(begin_ns);
+  const std::int64_t end_ns = 4000 * kSecond_ns;
+  watch(timeline, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
+  EXPECT_FALSE(timeline.edge_at(begin_ns));  // the past does not reach back so far
+  const ChannelEnergy energy = energy_between(timeline, begin, *timeline.edge_at(end_ns), {});
+  EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
+}
+
+TEST(EnergyTimeline, SaysWhyThereIsNoEnergyYet) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy = between(timeline, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.reason, "no-step");
+}
+
+TEST(EnergyTimeline, TellsNoEnergyOfACounterThatStandsStill) {
+  const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
+  EnergyTimeline timeline(package());
+  watch(timeline, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy within = between(timeline, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
+  EXPECT_FALSE(within.joules);
+  EXPECT_EQ(within.reason, "frozen");
+
+  const ChannelEnergy across = between(timeline, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
+  EXPECT_NEAR(*across.joules, 50.0, 0.5);  // what was good is kept
+  EXPECT_NEAR(across.frozen_s, 2.0, 0.01);
+  EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
+}
+
+TEST(EnergyTimeline, ATornRiseThatIsTakenBackLeavesNoPoint) {
+  EnergyTimeline timeline(package());
+  timeline.observe(good(1 * kMillisecond_ns, 100.0));
+  timeline.observe(good(2 * kMillisecond_ns, 100.1));
+  timeline.observe(good(3 * kMillisecond_ns, 105.0));  // torn, and plausible
+  timeline.observe(good(4 * kMillisecond_ns, 100.3));
+  timeline.observe(good(5 * kMillisecond_ns, 100.4));
+  const ChannelEnergy energy = between(timeline, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
+  EXPECT_NEAR(*energy.joules, 0.2, 0.1);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+}
+
+TEST(EnergyTimeline, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
+  EnergyTimeline timeline(power_gauge());
+  for (std::int64_t i = 0; i <= 100; ++i) timeline.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
+  const ChannelEnergy energy = between(timeline, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
+  EXPECT_NEAR(*energy.joules, 100.0, 0.5);
+  EXPECT_GT(energy.uncertainty_j, 0.5);
+  EXPECT_LT(energy.uncertainty_j, 3.0);
+}
+
+TEST(EnergyTimeline, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  timeline.observe({0, 1, 1, ReadCode::garbage});
+  watch(timeline, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const EnergyTally at_begin = timeline.tally();
+  timeline.observe({0, 2 * kSecond_ns, 2 * kSecond_ns, ReadCode::torn});
+  watch(timeline, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy =
+      energy_between(timeline, *timeline.edge_at(2 * kSecond_ns), *timeline.edge_at(2 * kSecond_ns + 1), at_begin);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::garbage)], 0u);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+}
+
+TEST(EnergyTimeline, AnEdgeBeforeTheFirstReadingIsMissingTime) {
+  const Machine machine;
+  EnergyTimeline timeline(package());
+  EXPECT_FALSE(timeline.edge_at(kSecond_ns));
+  watch(timeline, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy = between(timeline, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);
+  EXPECT_NEAR(energy.missing_s, 1.0, 0.01);
+  EXPECT_GT(*energy.joules + energy.uncertainty_j, 195.0);
+}
+
+}  // namespace
+}  // namespace joulemap

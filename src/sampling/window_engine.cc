@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/window_engine.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "model/channel_faults.h"
+
+namespace joulemap::sampling {
+namespace {
+
+using sensors::Attention;
+
+constexpr std::int64_t kLookPeriod_ns = 20 * kNanosecondsPerMillisecond;
+// While somebody waits: about the refresh of RAPL.
+constexpr std::int64_t kCloseLookPeriod_ns = kNanosecondsPerMillisecond / 2;
+constexpr std::int64_t kWaitAtMost_ns = 300 * kNanosecondsPerMillisecond;
+// A sensor that hangs must hang neither the start nor a wait.
+constexpr std::int64_t kFirstReadAtMost_ns = 500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kReadAtMost_ns = 50 * kNanosecondsPerMillisecond;
+// A window that ended so long ago is finished, whatever the sensors do.
+constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
+constexpr std::int64_t kWatchCloselyAtStart_ns = 30 * kNanosecondsPerMillisecond;
+
+// A window may begin at any moment, and its edge is known as well as the readings around it are close. Every 5 ms costs
+// about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only needed where nothing is
+// measured.
+constexpr std::int64_t kReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kEstimatePeriod_ns = 20 * kNanosecondsPerMillisecond;
+
+bool is_estimate(const sensors::Sensor& sensor) {
+  return !sensor.channels().empty() && sensor.channels().front().provenance == Provenance::estimated;
+}
+
+void request_periods(OpenSensors& opened) {
+  const bool any_measured = std::any_of(opened.sensors.begin(), opened.sensors.end(),
+                                        [](const auto& sensor) { return !is_estimate(*sensor); });
+  for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
+    if (!is_estimate(*sensor)) {
+      sensor->request_period(kReadPeriod_ns);
+    } else if (!any_measured || opened.estimates_asked_for) {
+      sensor->request_period(kEstimatePeriod_ns);
+    }
+  }
+}
+
+// Whether waiting longer would tell more about the energy at `time_ns`.
+bool has_settled(const EnergyTimeline& timeline, std::int64_t time_ns) {
+  if (timeline.points_after(time_ns) > 0) return true;
+  const EnergyTally& tally = timeline.tally();
+  if (tally.good > 0 && tally.last_code != ReadCode::ok) return true;
+  // Read long enough after it without a step: it stands still.
+  const std::int64_t refresh_ns = std::max(timeline.refresh_ns(), 2 * kNanosecondsPerMillisecond);
+  return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, const WindowOptions& options) {
+  Result<OpenSensors> opened =
+      open_sensors({.root = options.root, .sensors = options.sensors, .program = "", .period_ns = options.period_ns});
+  if (!opened) return std::move(opened).error();
+  if (!options.period_ns) request_periods(*opened);
+  return start(table, std::move(*opened));
+}
+
+std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensors sensors) {
+  std::unique_ptr<WindowEngine> engine(new WindowEngine(table, std::move(sensors)));
+  engine->sampler_.pay(Attention::close);
+  engine->sampler_.start();
+  engine->sampler_.read_now(kFirstReadAtMost_ns);
+  engine->watch_closely_until_ns_ = monotonic_ns() + kWatchCloselyAtStart_ns;
+  // A new thread inherits our mask: signals are for the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  engine->thread_ = std::thread([self = engine.get()] { self->run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return engine;
+}
+
+WindowEngine::WindowEngine(WindowTable& table, OpenSensors sensors)
+    : table_(table),
+      statuses_(std::move(sensors.statuses)),
+      check_estimates_(sensors.estimates_asked_for),
+      sampler_(std::move(sensors.sensors)) {
+  for (const Channel& channel : sampler_.channels()) {
+    timeline_of_.push_back(tells_energy(channel) ? std::optional(timelines_.size()) : std::nullopt);
+    if (tells_energy(channel)) timelines_.emplace_back(channel);
+  }
+}
+
+WindowEngine::~WindowEngine() { stop(); }
+
+void WindowEngine::stop() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  wake();
+  thread_.join();
+  sampler_.stop();
+  const std::lock_guard lock(lock_);
+  look();
+}
+
+void WindowEngine::wake() {
+  wakes_.fetch_add(1, std::memory_order_release);
+  wake_all(wakes_);
+}
+
+void WindowEngine::run() {
+  pthread_setname_np(pthread_self(), "joulemap");
+  while (!stopping_.load()) {
+    const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
+    pay_attention();
+    {
+      const std::lock_guard lock(lock_);
+      look();
+    }
+    looks_.fetch_add(1, std::memory_order_release);
+    wake_all(looks_);
+    const std::int64_t period_ns = waiting_.load() > 0 ? kCloseLookPeriod_ns : kLookPeriod_ns;
+    wait_for_change(wakes_, wakes, monotonic_ns() + period_ns);
+  }
+}
+
+// Gauges and estimates have no steps to wait for: who waits gets a fresh reading of them.
+void WindowEngine::pay_attention() {
+  const bool somebody_waits = waiting_.load() > 0;
+  const bool at_start = monotonic_ns() < watch_closely_until_ns_;
+  sampler_.pay(somebody_waits || at_start ? Attention::close : Attention::relaxed);
+  if (somebody_waits && read_for_waiting_.exchange(false)) sampler_.read_now(kReadAtMost_ns);
+}
+
+void WindowEngine::look() {
+  adopt_windows();
+  feed_timelines();
+  std::erase_if(unfinished_, [this](WindowId window) {
+    const auto found = records_.find(window);
+    if (found == records_.end()) return true;
+    keep_edges(window, found->second);
+    return found->second.begins_missing == 0 && found->second.ends_missing == 0;
+  });
+}
+
+void WindowEngine::adopt_windows() {
+  std::shared_ptr<const std::vector<EnergyTally>> tallies;
+  const auto begun = [&](WindowId window, std::int64_t begin_ns) {
+    if (!tallies) {
+      std::vector<EnergyTally> now;
+      for (const EnergyTimeline& timeline : timelines_) now.push_back(timeline.tally());
+      tallies = std::make_shared<const std::vector<EnergyTally>>(std::move(now));
+    }
+    Record& record = records_[window];
+    record.begin_ns = begin_ns;
+    record.begin_edges.resize(timelines_.size());
+    record.end_edges.resize(timelines_.size());
+    record.begins_missing = record.ends_missing = timelines_.size();
+    record.at_begin = tallies;
+    unfinished_.push_back(window);
+  };
+  table_.sweep(begun, [this](WindowId window) { records_.erase(window); });
+}
+
+void WindowEngine::feed_timelines() {
+  sampler_.drain([this](const Sample& sample) {
+    if (const auto index = timeline_of_[sample.channel]) timelines_[*index].observe(sample.reading);
+  });
+}
+
+// One point after an edge settles it; with two the first cannot be taken back any more.
+void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional<TimelineEdge>>& edges,
+                                 std::size_t& missing, bool give_up) {
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (edges[i] || (!give_up && timelines_[i].points_after(time_ns) < 2)) continue;
+    edges[i] = timelines_[i].edge_at(time_ns);
+    if (edges[i]) --missing;
+  }
+}
+
+void WindowEngine::keep_edges(WindowId window, Record& record) {
+  if (record.begins_missing > 0) keep_edges_at(record.begin_ns, record.begin_edges, record.begins_missing, false);
+  if (record.end_ns == 0) record.end_ns = table_.end_ns(window);
+  if (record.end_ns == 0) return;
+  const bool give_up = monotonic_ns() > record.end_ns + kGiveUpAfter_ns;
+  if (give_up) keep_edges_at(record.begin_ns, record.begin_edges, record.begins_missing, true);
+  keep_edges_at(record.end_ns, record.end_edges, record.ends_missing, give_up);
+  if (give_up) record.begins_missing = record.ends_missing = 0;
+  if (record.begins_missing == 0 && record.ends_missing == 0) table_.complete(window);
+}
+
+bool WindowEngine::is_settled(const Record& record) const {
+  for (std::size_t i = 0; i < timelines_.size(); ++i) {
+    if (!record.end_edges[i] && !has_settled(timelines_[i], record.end_ns)) return false;
+  }
+  return true;
+}
+
+Result<WindowResult> WindowEngine::result(WindowId window, Patience patience) {
+  const std::int64_t deadline_ns = monotonic_ns() + kWaitAtMost_ns;
+  bool waiting = false;
+  Result<WindowResult> answer = Error{ErrorCode::not_found, "this window is not alive", "it was freed, or never begun"};
+  while (true) {
+    const std::uint32_t looks = looks_.load(std::memory_order_acquire);
+    {
+      const std::lock_guard lock(lock_);
+      auto found = records_.find(window);
+      // A window that is finished is not worth another look at all the others.
+      if (found == records_.end() || found->second.begins_missing + found->second.ends_missing > 0) {
+        look();
+        found = records_.find(window);
+      }
+      if (found == records_.end() || !table_.is_alive(window)) break;
+      Record& record = found->second;
+      if (record.end_ns == 0) record.end_ns = table_.end_ns(window);
+      if (patience == Patience::wait && record.end_ns == 0) {
+        answer = Error{ErrorCode::usage, "this window has not ended", "end it before waiting for its energy"};
+        break;
+      }
+      const bool enough = patience == Patience::none || is_settled(record) || monotonic_ns() >= deadline_ns;
+      if (enough || stopping_.load()) {
+        answer = measure(window, record);
+        break;
+      }
+    }
+    if (!waiting) {
+      waiting = true;
+      read_for_waiting_.store(true);
+      waiting_.fetch_add(1);
+      wake();
+    }
+    wait_for_change(looks_, looks, deadline_ns);
+  }
+  if (waiting) waiting_.fetch_sub(1);
+  return answer;
+}
+
+WindowResult WindowEngine::measure(WindowId window, const Record& record) const {
+  WindowResult result{.window = window, .begin_ns = record.begin_ns, .end_ns = record.end_ns, .energy = {}};
+  result.settled = record.end_ns != 0 && is_settled(record);
+  if (result.end_ns == 0) result.end_ns = monotonic_ns();
+  std::vector<ChannelEnergy> energies;
+  for (std::size_t i = 0; i < timelines_.size(); ++i) {
+    const EnergyTimeline& timeline = timelines_[i];
+    const auto begin = record.begin_edges[i] ? record.begin_edges[i] : timeline.edge_at(record.begin_ns);
+    const auto end = record.end_edges[i] ? record.end_edges[i] : timeline.edge_at(result.end_ns);
+    if (begin && end) {
+      energies.push_back(energy_between(timeline, *begin, *end, (*record.at_begin)[i]));
+    } else {
+      const ReadCode code = timeline.tally().last_code;
+      energies.push_back({.channel = timeline.channel(),
+                          .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
+    }
+  }
+  for (const SensorStatus& status : statuses_) {
+    for (const UnreadableChannel& unreadable : status.unreadable) {
+      energies.push_back({.channel = unreadable.channel, .reason = unreadable.reason});
+    }
+  }
+  result.energy = make_domain_table(energies, result.elapsed_s(), check_estimates_);
+  for (const ChannelEnergy& energy : energies) result.energy.diagnostics.add_all(describe_faults(energy));
+  return result;
+}
+
+}  // namespace joulemap::sampling

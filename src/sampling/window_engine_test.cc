@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/window_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "support/sysroots.h"
+
+namespace joulemap::sampling {
+namespace {
+
+// A package that draws 100 W all the time and whose counter is renewed every millisecond: what a window holds follows from
+// its two moments alone, however busy this machine is.
+class SteadySensor final : public sensors::Sensor {
+ public:
+  explicit SteadySensor(std::atomic<ReadCode>& code) : code_(code), channels_(1) {
+    channels_[0].name = channels_[0].domain = "package-0";
+    channels_[0].domain_class = DomainClass::cpu;
+    channels_[0].scale = 1e-6;
+  }
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t renewed_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
+    readings[0] = {static_cast<std::uint64_t>(renewed_ns / 10), now_ns, now_ns,
+                   code_};  // 100 W: 0.1 uJ in a nanosecond
+  }
+
+ private:
+  std::atomic<ReadCode>& code_;
+  std::vector<Channel> channels_;
+};
+
+constexpr double kWatts = 100;
+
+struct Bench {
+  std::atomic<ReadCode> code{ReadCode::ok};
+  WindowTable table{1};
+  std::unique_ptr<WindowEngine> engine;
+
+  Bench() {
+    OpenSensors opened;
+    opened.sensors.push_back(std::make_unique<SteadySensor>(code));
+    engine = WindowEngine::start(table, std::move(opened));
+  }
+  WindowResult wait_for(WindowId window) {
+    Result<WindowResult> result = engine->result(window, Patience::wait);
+    EXPECT_TRUE(result) << result.error().message;
+    return std::move(*result);
+  }
+};
+
+void spin_for(std::int64_t duration_ns) {
+  const std::int64_t end_ns = monotonic_ns() + duration_ns;
+  while (monotonic_ns() < end_ns) {
+  }
+}
+
+void expect_truth(const WindowResult& result) {
+  ASSERT_EQ(result.energy.rows.size(), 1u);
+  const DomainEnergy& row = result.energy.rows[0];
+  ASSERT_TRUE(row.joules) << row.reason;
+  EXPECT_GT(*row.joules, 0.0);
+  EXPECT_LE(std::abs(*row.joules - kWatts * result.elapsed_s()), *row.uncertainty_j);
+}
+
+TEST(WindowEngine, TellsTheEnergyOfAWindow) {
+  Bench bench;
+  const WindowId window = bench.table.begin();
+  spin_for(50 * kNanosecondsPerMillisecond);
+  bench.table.end(window);
+  const WindowResult result = bench.wait_for(window);
+  expect_truth(result);
+  EXPECT_TRUE(result.settled);
+  EXPECT_DOUBLE_EQ(*result.energy.totals.measured_j, *result.energy.rows[0].joules);
+}
+
+TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
+  Bench bench;
+  for (int i = 0; i < 20; ++i) {
+    const WindowId window = bench.table.begin();
+    spin_for(200 * kNanosecondsPerMicrosecond);
+    bench.table.end(window);
+    expect_truth(bench.wait_for(window));
+  }
+}
+
+TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
+  Bench bench;
+  std::vector<WindowId> windows;
+  windows.reserve(100);
+  for (int i = 0; i < 100; ++i) windows.push_back(bench.table.begin());
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = t; i < 100; i += 4) {
+        spin_for(kNanosecondsPerMillisecond / 2);
+        bench.table.end(windows[static_cast<std::size_t>(i)]);
+        expect_truth(bench.wait_for(windows[static_cast<std::size_t>(i)]));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
+  Bench bench;
+  const WindowId outer = bench.table.begin();
+  const WindowId inner = bench.table.begin();
+  spin_for(3 * kNanosecondsPerMillisecond);
+  bench.table.end(inner);
+  bench.table.end(outer);
+  const double inner_j = *bench.wait_for(inner).energy.totals.measured_j;
+  EXPECT_LE(inner_j, *bench.wait_for(outer).energy.totals.measured_j + 1e-9);
+}
+
+TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
+  Bench bench;
+  const WindowId window = bench.table.begin();
+  spin_for(60 * kNanosecondsPerMillisecond);
+  const Result<WindowResult> result = bench.engine->result(window, Patience::none);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->settled);
+  expect_truth(*result);
+  EXPECT_FALSE(bench.engine->result(window, Patience::wait));  // it has not ended
+}
+
+TEST(WindowEngine, AResultIsTheSameWheneverItIsAskedFor) {
+  Bench bench;
+  const WindowId window = bench.table.begin();
+  spin_for(5 * kNanosecondsPerMillisecond);
+  bench.table.end(window);
+  const double first_j = *bench.wait_for(window).energy.totals.measured_j;
+  bench.engine->stop();
+  EXPECT_NEAR(first_j, *bench.wait_for(window).energy.totals.measured_j, 0.02);
+}
+
+TEST(WindowEngine, AReleasedWindowIsNotAlive) {
+  Bench bench;
+  const WindowId window = bench.table.begin();
+  bench.table.end(window);
+  bench.wait_for(window);
+  bench.table.release(window);
+  const Result<WindowResult> result = bench.engine->result(window, Patience::none);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::not_found);
+}
+
+TEST(WindowEngine, KeepsWhatWasGoodBeforeASensorFailed) {
+  Bench bench;
+  const WindowId window = bench.table.begin();
+  spin_for(40 * kNanosecondsPerMillisecond);
+  bench.code = ReadCode::vanished;
+  spin_for(20 * kNanosecondsPerMillisecond);
+  bench.table.end(window);
+  const WindowResult result = bench.wait_for(window);
+  ASSERT_TRUE(result.energy.rows[0].joules);
+  EXPECT_LT(*result.energy.rows[0].joules, kWatts * result.elapsed_s());
+  EXPECT_TRUE(result.energy.diagnostics.contains("sensor_vanished"));
+}
+
+TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
+  WindowTable table(1);
+  const std::unique_ptr<WindowEngine> engine = WindowEngine::start(table, OpenSensors{});
+  const WindowId window = table.begin();
+  spin_for(kNanosecondsPerMillisecond);
+  table.end(window);
+  const Result<WindowResult> result = engine->result(window, Patience::wait);
+  ASSERT_TRUE(result);
+  EXPECT_GE(result->elapsed_s(), 0.001);
+  EXPECT_TRUE(result->energy.rows.empty());
+  EXPECT_FALSE(result->energy.totals.measured_j);
+}
+
+TEST(WindowEngine, ACounterThatStandsStillGivesAReasonAndNotAZero) {
+  WindowTable table(1);
+  auto engine =
+      WindowEngine::start(table, {.root = {sysroot("frozen-counter")}, .sensors = "powercap", .period_ns = {}});
+  ASSERT_TRUE(engine) << engine.error().message;
+  const WindowId window = table.begin();
+  spin_for(kNanosecondsPerMillisecond);
+  table.end(window);
+  const Result<WindowResult> result = (*engine)->result(window, Patience::wait);
+  ASSERT_TRUE(result);
+  ASSERT_FALSE(result->energy.rows.empty());
+  for (const DomainEnergy& row : result->energy.rows) {
+    EXPECT_FALSE(row.joules);
+    EXPECT_FALSE(row.reason.empty());
+  }
+}
+
+TEST(WindowEngine, AnUnknownSensorIsAnError) {
+  WindowTable table(1);
+  EXPECT_FALSE(WindowEngine::start(table, {.root = {}, .sensors = "none-such", .period_ns = {}}));
+}
+
+}  // namespace
+}  // namespace joulemap::sampling

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/window_table.h"
+
+#include <new>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace joulemap::sampling {
+namespace {
+
+// WindowId: epoch (16 bits), generation (28), index (20).
+constexpr int kIndexBits = 20;
+constexpr int kGenerationBits = 28;
+constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
+constexpr std::uint64_t kGenerationMask = (std::uint64_t{1} << kGenerationBits) - 1;
+static_assert(WindowTable::kMostWindows == kIndexMask + 1);
+
+}  // namespace
+
+WindowTable::WindowTable(std::uint16_t epoch) : epoch_(epoch) { JOULEMAP_CHECK(epoch != 0, "epochs begin at 1"); }
+
+WindowTable::~WindowTable() {
+  for (std::atomic<Block*>& block : blocks_) delete block.load();
+}
+
+WindowId WindowTable::id_of(std::uint32_t index, std::uint64_t word) const {
+  return epoch_ << (kGenerationBits + kIndexBits) | ((word >> 8) & kGenerationMask) << kIndexBits | index;
+}
+
+WindowTable::Slot* WindowTable::find(WindowId window, std::uint64_t* word) const noexcept {
+  const auto index = static_cast<std::uint32_t>(window & kIndexMask);
+  if (index >= slots_.load(std::memory_order_acquire)) return nullptr;
+  Slot& found = slot(index);
+  *word = found.word.load(std::memory_order_acquire);
+  const State state = state_of(*word);
+  if (state == State::free || state == State::released || id_of(index, *word) != window) return nullptr;
+  return &found;
+}
+
+bool WindowTable::change(std::uint32_t index, std::uint64_t& word, State to) noexcept {
+  const std::uint64_t next = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(to);
+  return slot(index).word.compare_exchange_strong(word, next, std::memory_order_acq_rel);
+}
+
+void WindowTable::recycle(std::uint32_t index, std::uint64_t word) noexcept {
+  const std::uint64_t generation = ((word >> 8) + 1) & kGenerationMask;
+  slot(index).word.store(generation << 8 | static_cast<std::uint64_t>(State::free), std::memory_order_release);
+  give_free(index);
+}
+
+std::uint32_t WindowTable::take_free() noexcept {
+  std::uint64_t top = free_.load(std::memory_order_acquire);
+  while (const auto taken = static_cast<std::uint32_t>(top)) {
+    const std::uint64_t next = slot(taken - 1).next_free.load(std::memory_order_relaxed);
+    const std::uint64_t tag = (top >> 32) + 1;
+    if (free_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return taken;
+  }
+  return 0;
+}
+
+void WindowTable::give_free(std::uint32_t index) noexcept {
+  std::uint64_t top = free_.load(std::memory_order_relaxed);
+  do {
+    slot(index).next_free.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
+  } while (!free_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
+}
+
+bool WindowTable::grow() noexcept {
+  const std::lock_guard lock(growing_);
+  if (static_cast<std::uint32_t>(free_.load()) != 0) return true;  // somebody was faster
+  const std::uint32_t first = slots_.load();
+  if (first == kMostWindows) return false;
+  auto* block = new (std::nothrow) Block;
+  if (block == nullptr) return false;
+  blocks_[first / kSlotsInABlock].store(block, std::memory_order_release);
+  slots_.store(first + kSlotsInABlock, std::memory_order_release);
+  for (std::uint32_t index = first + kSlotsInABlock; index-- > first;) give_free(index);
+  return true;
+}
+
+WindowId WindowTable::begin() noexcept {
+  std::uint32_t taken = take_free();
+  while (taken == 0) {
+    if (!grow()) return 0;
+    taken = take_free();
+  }
+  const std::uint32_t index = taken - 1;
+  Slot& fresh = slot(index);
+  const std::uint64_t word = fresh.word.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(State::fresh);
+  fresh.end_ns.store(0, std::memory_order_relaxed);
+  // The last thing before the program goes on: the window holds as little of our own work as possible.
+  fresh.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  fresh.word.store(word, std::memory_order_release);
+  return id_of(index, word);
+}
+
+bool WindowTable::end(WindowId window) noexcept {
+  const std::int64_t now_ns = monotonic_ns();
+  std::uint64_t word = 0;
+  Slot* const found = find(window, &word);
+  std::int64_t open = 0;
+  return found != nullptr && found->end_ns.compare_exchange_strong(open, now_ns, std::memory_order_acq_rel);
+}
+
+bool WindowTable::release(WindowId window) noexcept {
+  std::uint64_t word = 0;
+  while (find(window, &word) != nullptr) {
+    const auto index = static_cast<std::uint32_t>(window & kIndexMask);
+    if (state_of(word) != State::fresh) {
+      if (change(index, word, State::released)) return true;
+    } else if (change(index, word, State::free)) {
+      recycle(index, word);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool WindowTable::is_alive(WindowId window) const noexcept {
+  std::uint64_t word = 0;
+  return find(window, &word) != nullptr;
+}
+
+std::int64_t WindowTable::end_ns(WindowId window) const noexcept {
+  std::uint64_t word = 0;
+  const Slot* const found = find(window, &word);
+  return found == nullptr ? 0 : found->end_ns.load(std::memory_order_acquire);
+}
+
+void WindowTable::complete(WindowId window) noexcept {
+  std::uint64_t word = 0;
+  if (find(window, &word) != nullptr) change(static_cast<std::uint32_t>(window & kIndexMask), word, State::complete);
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/window_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace joulemap::sampling {
+namespace {
+
+struct Sweep {
+  std::vector<WindowId> begun;
+  std::vector<WindowId> gone;
+};
+
+Sweep sweep(WindowTable& table) {
+  Sweep seen;
+  table.sweep([&](WindowId window, std::int64_t) { seen.begun.push_back(window); },
+              [&](WindowId window) { seen.gone.push_back(window); });
+  return seen;
+}
+
+TEST(WindowTable, AWindowEndsOnce) {
+  WindowTable table(1);
+  const WindowId window = table.begin();
+  EXPECT_NE(window, 0u);
+  EXPECT_EQ(table.end_ns(window), 0);
+  EXPECT_TRUE(table.end(window));
+  EXPECT_GT(table.end_ns(window), 0);
+  EXPECT_FALSE(table.end(window));
+}
+
+TEST(WindowTable, AReleasedWindowIsUnknownFromThenOn) {
+  WindowTable table(1);
+  const WindowId window = table.begin();
+  EXPECT_TRUE(table.release(window));
+  EXPECT_FALSE(table.release(window));
+  EXPECT_FALSE(table.end(window));
+  const WindowId next = table.begin();  // in the same slot
+  EXPECT_NE(next, window);
+  EXPECT_FALSE(table.end(window));
+  EXPECT_TRUE(table.end(next));
+}
+
+TEST(WindowTable, ASweepTellsWhatBeganAndWhatIsGone) {
+  WindowTable table(1);
+  const WindowId kept = table.begin();
+  const WindowId unseen = table.begin();
+  table.release(unseen);
+  EXPECT_EQ(sweep(table).begun, std::vector{kept});
+  EXPECT_TRUE(sweep(table).begun.empty());
+  table.complete(kept);
+  table.release(kept);
+  EXPECT_FALSE(table.is_alive(kept));
+  EXPECT_EQ(sweep(table).gone, std::vector{kept});
+  EXPECT_TRUE(sweep(table).gone.empty());
+}
+
+TEST(WindowTable, WindowsOfAnotherEpochAreUnknown) {
+  WindowTable parent(1);
+  WindowTable child(2);
+  const WindowId window = parent.begin();
+  child.begin();
+  EXPECT_FALSE(child.is_alive(window));
+}
+
+TEST(WindowTable, GrowsToManyWindowsAtTheSameTime) {
+  WindowTable table(1);
+  std::set<WindowId> windows;
+  for (int i = 0; i < 5000; ++i) windows.insert(table.begin());
+  EXPECT_EQ(windows.size(), 5000u);
+  for (const WindowId window : windows) EXPECT_TRUE(table.end(window));
+}
+
+TEST(WindowTable, ThreadsNeverGetTheSameWindow) {
+  WindowTable table(1);
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 20'000;
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  std::atomic<int> wrong{0};
+  std::atomic<bool> done{false};
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        const WindowId outer = table.begin();
+        const WindowId inner = table.begin();
+        const bool good = outer != inner && table.end(inner) && table.end(outer) && !table.end(inner) &&
+                          table.release(outer) && table.release(inner);
+        if (!good) ++wrong;
+      }
+    });
+  }
+  std::thread engine([&] {
+    while (!done) sweep(table);
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  engine.join();
+  sweep(table);
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace joulemap::sampling

@@ -1,0 +1,92 @@
+"""Runs Python programs that use the package: each in a process of its own, on a simulated machine or on this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from truth import Truth
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# What every program begins with.
+PRELUDE = """
+import json, os, sys, time
+import joulemap as jm
+
+def busy(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+def tell(energy):
+    domains = {domain.name: [domain.joules, domain.uncertainty_j, domain.reason] for domain in energy.domains}
+    return {"joules": energy.joules, "uncertainty_j": energy.uncertainty_j, "seconds": energy.seconds,
+            "reason": energy.reason, "provenance": energy.provenance, "begin_ns": energy.begin_ns,
+            "end_ns": energy.end_ns, "domains": domains, "codes": [entry.code for entry in energy.diagnostics]}
+
+"""
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """A library with a sanitizer inside cannot be loaded into a Python without: the unit tests cover it there."""
+    if not any(name in os.environ.get("JOULEMAP_BUILD", "") for name in ("asan", "tsan")):
+        return
+    for item in items:
+        if Path(__file__).parent in Path(item.fspath).parents:
+            item.add_marker(pytest.mark.skip(reason="the library has a sanitizer inside, Python has not"))
+
+
+@pytest.fixture
+def environment(binaries: Path) -> dict:
+    return {**os.environ, "PYTHONPATH": str(binaries.parent / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture
+def python(environment: dict):
+    """Runs a program and gives what it printed last, read as JSON."""
+
+    def run(program: str, *before: object, **more: str):
+        command = [*map(str, before), sys.executable, "-c", PRELUDE + program]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**environment, **more})
+        assert process.returncode == 0, process.stderr + process.stdout
+        assert process.stderr == ""
+        return json.loads(process.stdout.rstrip("\n").split("\n")[-1])
+
+    return run
+
+
+class Simulation:
+    """What a program told, and what was true."""
+
+    def __init__(self, told, truth: Truth) -> None:
+        self.told = told
+        self.truth = truth
+
+    def true_joules(self, window: dict, domain: str) -> float:
+        return self.truth.joules(domain, window["begin_ns"], window["end_ns"])
+
+    def holds(self, window: dict) -> bool:
+        """Whether the interval of every domain holds the truth."""
+        return all(
+            joules is not None and joules > 0 and abs(joules - self.true_joules(window, name)) <= uncertainty_j
+            for name, (joules, uncertainty_j, _) in window["domains"].items()
+        )
+
+
+@pytest.fixture
+def simulate(binaries: Path, memory_directory: Path, python):
+    """Runs a program on a simulated machine with the given flags; it measures that machine's counters."""
+
+    def run(program: str, *flags: object) -> Simulation:
+        root = memory_directory / "machine"
+        machine = [binaries / "joulemap-simulated-machine", "--root", root, *flags, "--"]
+        start = 'jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")\n'
+        told = python(start + program, *machine)
+        return Simulation(told, Truth(str(root / "truth.csv")))
+
+    return run

@@ -1,0 +1,187 @@
+"""Windows of a Python program on the simulated machine, against the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_a_window_of_a_second_is_the_truth(simulate):
+    simulation = simulate("""
+with jm.measure("second") as m:
+    busy(1.0)
+print(json.dumps(tell(m.wait())))
+""")
+    window = simulation.told
+    assert window["seconds"] == pytest.approx(1.0, rel=0.1)
+    assert window["provenance"] == "measured"
+    for name in ("package-0", "core-0", "dram-0"):
+        assert window["domains"][name][0] == pytest.approx(simulation.true_joules(window, name), rel=0.02)
+    # The cores are part of the package, and counted once.
+    assert window["joules"] == pytest.approx(window["domains"]["package-0"][0] + window["domains"]["dram-0"][0])
+    assert 0 < window["uncertainty_j"] < 0.05 * window["joules"]
+
+
+def test_a_hundred_overlapping_windows_hold_the_truth(simulate):
+    simulation = simulate("""
+windows = []
+for i in range(100):
+    windows.append(jm.begin(f"w{i}"))
+    busy(0.002)
+for window in windows:
+    jm.end(window)
+    busy(0.001)
+print(json.dumps([tell(window.wait()) for window in windows]))
+""")
+    assert len(simulation.told) == 100
+    assert sum(simulation.holds(window) for window in simulation.told) >= 94
+
+
+def test_windows_shorter_than_a_refresh_are_neither_zero_nor_bare(simulate):
+    simulation = simulate("""
+told = []
+for i in range(30):
+    with jm.measure("short") as m:
+        busy(0.0002)
+    told.append(tell(m.wait()))
+print(json.dumps(told))
+""")
+    for window in simulation.told:
+        assert window["joules"] is None or window["joules"] > 0
+        assert window["joules"] is not None or window["reason"]
+    known = [window for window in simulation.told if window["joules"] is not None]
+    assert len(known) >= 25
+    assert all(window["uncertainty_j"] > 0.3 * window["joules"] for window in known)  # it says how little is known
+    assert sum(simulation.holds(window) for window in known) >= 0.9 * len(known)
+
+
+def test_nested_energies_are_ordered(simulate):
+    simulation = simulate("""
+with jm.measure("outer") as outer:
+    with jm.measure("middle") as middle:
+        with jm.measure("inner") as inner:
+            busy(0.05)
+        busy(0.02)
+    busy(0.02)
+print(json.dumps([m.joules for m in (inner, middle, outer)]))
+""")
+    inner, middle, outer = simulation.told
+    assert 0 < inner < middle < outer
+
+
+def test_windows_of_threads_and_tasks_are_their_own(simulate):
+    simulation = simulate("""
+import asyncio, threading
+told = []
+def work():
+    with jm.measure("thread") as m:
+        time.sleep(0.1)
+    told.append(tell(m.wait()))
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+async def task(seconds):
+    with jm.measure("task") as m:
+        await asyncio.sleep(seconds)
+    return m
+async def main():
+    return await asyncio.gather(*(task(0.05 * i) for i in range(1, 5)))
+tasks = [tell(m.wait()) for m in asyncio.run(main())]
+print(json.dumps([told, tasks]))
+""")
+    threads, tasks = simulation.told
+    assert len(threads) == 8
+    assert sum(simulation.holds(window) for window in threads + tasks) >= 11
+    assert [window["joules"] for window in tasks] == sorted(window["joules"] for window in tasks)
+
+
+def test_an_exception_ends_the_window_and_goes_on(python):
+    told = python("""
+try:
+    with jm.measure("failing") as m:
+        busy(0.01)
+        raise ValueError("mine")
+except ValueError as error:
+    print(json.dumps([str(error), m.ended, tell(m.wait())]))
+""")
+    assert told[:2] == ["mine", True]
+    assert told[2]["seconds"] >= 0.01
+
+
+def test_a_child_of_a_fork_measures_anew_and_exits_cleanly(simulate):
+    simulation = simulate("""
+with jm.measure("before") as before:
+    busy(0.02)
+crossing = jm.begin("crossing")
+inner, outer = os.pipe()
+pid = os.fork()
+if pid == 0:
+    jm.end(crossing)
+    with jm.measure("child") as m:
+        busy(0.1)
+    os.write(outer, json.dumps([tell(m.wait()), tell(crossing.wait())]).encode())
+    sys.exit(3)
+child, lost = json.loads(os.read(inner, 100000))
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+jm.end(crossing)
+print(json.dumps([child, lost, status, tell(before.wait()), tell(crossing.wait())]))
+""")
+    child, lost, status, before, crossing = simulation.told
+    assert status == 3
+    for window in (child, before, crossing):
+        assert simulation.holds(window)
+    assert lost["joules"] is None and "fork" in lost["reason"]
+
+
+def test_a_process_that_never_stops_measuring_ends_all_the_same(python):
+    # At the end of the interpreter, by os._exit and with a window open.
+    assert python('window = jm.begin("open")\nprint("1")') == 1
+    assert python('window = jm.begin("open")\nprint("2", flush=True)\nos._exit(0)') == 2
+
+
+def test_a_peek_tells_what_an_open_window_used_so_far(simulate):
+    simulation = simulate("""
+with jm.measure("open") as m:
+    busy(0.1)
+    first = m.peek()
+    busy(0.1)
+    second = m.peek()
+    try:
+        m.joules
+    except jm.JoulemapError as error:
+        refused = str(error)
+print(json.dumps([first.joules, second.joules, m.joules, first.settled, refused]))
+""")
+    first, second, whole, settled, refused = simulation.told
+    assert 0 < first < second < whole * 1.1
+    assert not settled
+    assert "has not ended" in refused
+
+
+@pytest.mark.parametrize(("fault", "code"), [("--vanish-at", "sensor_vanished"), ("--garbage-at", "garbage_reading")])
+def test_what_goes_wrong_in_a_window_is_told_with_it(simulate, fault, code):
+    simulation = simulate(
+        """
+with jm.measure("broken") as m:
+    busy(1.0)
+print(json.dumps(tell(m.wait())))
+""",
+        fault,
+        0.6,
+    )
+    assert code in simulation.told["codes"]
+    assert simulation.told["joules"] > 0  # what was good is kept
+    assert simulation.told["joules"] + simulation.told["uncertainty_j"] > simulation.true_joules(
+        simulation.told, "package-0"
+    )
+
+
+def test_without_sensors_the_time_is_right_and_the_energy_has_a_reason(python, tmp_path):
+    told = python(f"""
+jm.start(sysroot={str(tmp_path)!r}, sensors="powercap")
+with jm.measure("blind") as m:
+    time.sleep(0.05)
+print(json.dumps([tell(m.wait()), repr(m)]))
+""")
+    assert told[0]["joules"] is None and "doctor" in told[0]["reason"]
+    assert told[0]["seconds"] == pytest.approx(0.05, abs=0.05)
+    assert "energy unknown" in told[1]

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Makes the Python wheel out of a build: the package, its two libraries and the program. Standard library only, no network.
+
+    tools/make_wheel.py --build build/dist-objects --out build/dist
+
+The same input gives the same bytes. make_dist.sh has checked that the binaries keep what the tag promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TAG = "cp39-abi3-manylinux_2_34_x86_64"
+SOURCES = ("*.py", "*.pyi", "py.typed")
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file knows
+
+METADATA = """\
+Metadata-Version: 2.1
+Name: joulemap
+Version: {version}
+Summary: Maps every joule of a deep-learning run to the code that spent it
+License: Apache-2.0
+Requires-Python: >=3.9
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: C++
+Classifier: Programming Language :: Python :: 3
+Classifier: Typing :: Typed
+Description-Content-Type: text/markdown
+
+{readme}"""
+
+WHEEL = """\
+Wheel-Version: 1.0
+Generator: joulemap make_wheel
+Root-Is-Purelib: false
+Tag: {tag}
+"""
+
+ENTRY_POINTS = """\
+[console_scripts]
+joulemap = joulemap._program:main
+"""
+
+
+def project_version() -> str:
+    found = re.search(r"^project\(joulemap VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert found, "CMakeLists.txt names no version"
+    return found[1]
+
+
+def stripped(binary: Path) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / binary.name
+        shutil.copy(binary.resolve(), copy)
+        subprocess.run(["strip", "--strip-unneeded", str(copy)], check=True)
+        return copy.read_bytes()
+
+
+def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
+    """Every file of the wheel but RECORD: its bytes, and whether it can be executed."""
+    files: dict[str, tuple[bytes, bool]] = {}
+    package = ROOT / "python" / "joulemap"
+    for pattern in SOURCES:
+        for source in sorted(package.glob(pattern)):
+            files[f"joulemap/{source.name}"] = (source.read_bytes(), False)
+    for header in sorted((ROOT / "include" / "joulemap").iterdir()):
+        files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
+    files["joulemap/libjoulemap.so"] = (stripped(build / "lib" / "libjoulemap.so"), True)
+    files["joulemap/_hot.abi3.so"] = (stripped(build / "python" / "joulemap" / "_hot.abi3.so"), True)
+    files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap"), True)
+
+    info = f"joulemap-{version}.dist-info"
+    readme = (ROOT / "README.md").read_text()
+    files[f"{info}/METADATA"] = (METADATA.format(version=version, readme=readme).encode(), False)
+    files[f"{info}/WHEEL"] = (WHEEL.format(tag=TAG).encode(), False)
+    files[f"{info}/entry_points.txt"] = (ENTRY_POINTS.encode(), False)
+    files[f"{info}/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
+    return files
+
+
+def record_of(files: dict[str, tuple[bytes, bool]], own_name: str) -> bytes:
+    lines = []
+    for name, (data, _) in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={digest},{len(data)}\n")
+    return "".join([*lines, f"{own_name},,\n"]).encode()
+
+
+def write_wheel(path: Path, files: dict[str, tuple[bytes, bool]]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+        for name, (data, executable) in files.items():
+            entry = zipfile.ZipInfo(name, LONG_AGO)
+            entry.external_attr = (0o100755 if executable else 0o100644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(entry, data)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "dist-objects", help="the build to take it from")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "dist", help="the folder to put it into")
+    options = parser.parse_args()
+    version = project_version()
+    files = content(options.build, version)
+    own_name = f"joulemap-{version}.dist-info/RECORD"
+    files[own_name] = (record_of(files, own_name), False)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / f"joulemap-{version}-{TAG}.whl"
+    write_wheel(path, files)
+    print(f"make_wheel: {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
