@@ -8,8 +8,23 @@
 
 namespace joulemap {
 
+namespace {
+
+// To see two steps of a slow counter takes long, and reading it densely meanwhile may be dear: until then its sensor's word is
+// taken. What is seen corrects it.
+constexpr double kSlowRefresh_s = 0.05;
+
+std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
+  if (!has_steps(channel) || channel.refresh_s < kSlowRefresh_s) return std::nullopt;
+  return static_cast<std::int64_t>(channel.refresh_s * static_cast<double>(kNanosecondsPerSecond));
+}
+
+}  // namespace
+
 EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns)
-    : channel_(channel), accumulator_(channel), refresh_(known_refresh_ns) {}
+    : channel_(channel),
+      accumulator_(channel),
+      refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)) {}
 
 void EnergyWindow::observe(const Reading& reading) noexcept {
   const std::uint64_t steps_before = accumulator_.tally().steps;

@@ -9,8 +9,9 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kPause_ns =
-    kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
+constexpr std::int64_t kPause_ns = kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
+// Between two reads near an edge while the steps are not known: a read spins, and a few hundredths of a second will do.
+constexpr std::int64_t kSeekingPause_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while steps are sought
 constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;          // after a failure
 constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
@@ -20,6 +21,12 @@ constexpr std::int64_t kClosePowerPeriod_ns = kNanosecondsPerMillisecond;
 constexpr std::int64_t kSeekPowerFor_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
 constexpr std::int64_t kWellKnown_ns = kNanosecondsPerMillisecond;
+
+// On an H200 (driver 580) a read that begins within 15 ms after a step takes 15 to 30 ms, one a third of the period after it
+// 3 ms: every fifth of the period, and longest after a step, the firmware is busy with the sensors itself.
+constexpr double kQuietPhase = 0.35;
+// While the steps are not known well, one read of so many is spent on them; the others are for the energy.
+constexpr unsigned kReadsPerVisit = 2;
 
 // Both values come from the same firmware: their periods are taken to be the same, this well. That is worth nothing before
 // the other one is known as well.
@@ -39,6 +46,8 @@ void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::
   const std::int64_t wall_ns = after_ns - before_ns;
   mean_cpu_ns_ = has_read_ ? blend(mean_cpu_ns_, cpu_ns) : cpu_ns;
   mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, std::min(wall_ns, 2 * mean_wall_ns_)) : wall_ns;
+  short_wall_ns_ = has_read_ ? std::min(wall_ns, short_wall_ns_ + short_wall_ns_ / 64) : wall_ns;
+  ++reads_;
   long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
   const bool phase_unknown = clock_.knows_period() && !clock_.is_locked();
   seeking_reads_ = attention == Attention::relaxed && phase_unknown ? (seeking_reads_ + 1) % kMostReadsToSeekAStep : 0;
@@ -73,13 +82,17 @@ std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_
 }
 
 // A read that takes this long cannot tell a step's moment better than to about half of it.
-std::int64_t CounterPace::well_known_ns() const { return std::max(kWellKnown_ns, mean_wall_ns_ * 13 / 20); }
+std::int64_t CounterPace::well_known_ns() const { return std::max(kWellKnown_ns, short_wall_ns_ / 2); }
+
+std::int64_t CounterPace::quiet_ns(const StepInterval& step) const {
+  return step.latest_ns + static_cast<std::int64_t>(kQuietPhase * clock_.period_ns());
+}
 
 // A read around the middle of what is not known of a step halves that, whatever it gives.
 std::int64_t CounterPace::inside_ns(const StepInterval& step) const { return step.middle_ns() - mean_wall_ns_ / 2; }
 
 std::int64_t CounterPace::next_close_ns() const noexcept {
-  if (!clock_.is_locked()) return last_after_ns_ + kPause_ns;
+  if (!clock_.is_locked()) return last_after_ns_ + kSeekingPause_ns;
   const std::int64_t soonest_ns = last_after_ns_ + kShortestPeriod_ns;
   // The first step that the last read did not surely see: read before it, inside it while it is not well known, after it.
   const StepInterval step = clock_.next_step_after(last_before_ns_);
@@ -101,14 +114,14 @@ std::int64_t CounterPace::next_relaxed_ns(std::int64_t affordable_ns) const noex
     return std::max(soonest_ns,
                     seeking_reads_ > 0 ? last_before_ns_ + period_ns / kReadsPerSoughtPeriod : affordable_ns);
   }
+  // A visit to a step is a pair: only a second read within the same period says whether the first one saw it.
   const StepInterval open = clock_.next_step_after(last_before_ns_);
-  if (last_after_ns_ > open.earliest_ns)
-    return std::max(open.latest_ns, soonest_ns);  // it was inside: now the other half
+  if (last_after_ns_ > open.earliest_ns) return std::max(quiet_ns(open), soonest_ns);
   StepInterval step = clock_.next_step_after(std::max(affordable_ns, soonest_ns));
   // Before the phase is lost altogether, an early visit is cheaper than finding it again.
   if (step.width_ns() > period_ns / 2) step = clock_.next_step_after(soonest_ns + mean_wall_ns_);
-  if (step.half_width_ns() <= well_known_ns()) return std::max(step.latest_ns, soonest_ns);
-  return std::max(inside_ns(step), soonest_ns);
+  const bool visit = step.half_width_ns() > well_known_ns() && reads_ % kReadsPerVisit == 0;
+  return std::max(visit ? inside_ns(step) : quiet_ns(step), soonest_ns);
 }
 
 void PowerPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {

@@ -7,8 +7,8 @@
 // 100 ms. So the powers are polled, and the counter is read seldom, but at the right moments: a value read just after a step
 // says what the energy was at that step, whose moment the StepClock knows better than any read could tell.
 //
-//   relaxed   the counter just after a step, as often as kCounterShare of a core allows, and now and then inside what is not
-//             known of a step, so that it is known better
+//   relaxed   the counter between two steps, where a read is cheapest, as often as kCounterShare of a core allows; and now and
+//             then inside what is not known of a step, so that it is known better
 //   close     the counter just before and just after every step; densely until the steps are known
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace joulemap::sensors::nvml {
 
 // The CPU time that reads of the counter may cost, as a share of one core.
-inline constexpr double kCounterShare = 0.005;
+inline constexpr double kCounterShare = 0.003;
 
 class CounterPace {
  public:
@@ -43,6 +43,7 @@ class CounterPace {
   std::int64_t next_close_ns() const noexcept;
   std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
   std::int64_t well_known_ns() const;
+  std::int64_t quiet_ns(const StepInterval& step) const;  // when a read after that step is cheapest
   std::int64_t inside_ns(const StepInterval& step) const;
 
   StepClock clock_{StepClock::EqualValues::mean_no_step};
@@ -50,7 +51,9 @@ class CounterPace {
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
   std::int64_t mean_wall_ns_ = 0;  // of usual reads: one that takes ten times as long hardly moves it
-  std::int64_t long_wall_ns_ = 0;  // most reads take less
+  std::int64_t long_wall_ns_ = 0;   // most reads take less
+  std::int64_t short_wall_ns_ = 0;  // hardly one does
+  unsigned reads_ = 0;
   std::int64_t affordable_ns_ = 0;
   bool has_read_ = false;
   bool has_failed_ = false;

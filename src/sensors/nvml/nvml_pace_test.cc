@@ -81,31 +81,31 @@ void expect_true_step_inside(const SimulatedGpu& gpu) {
   EXPECT_LE(true_ns, step.latest_ns);
 }
 
-TEST(NvmlPace, SpendsHalfAPercentOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
+TEST(NvmlPace, SpendsLittleOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
     gpu.counter_phase_ns = static_cast<double>(seed * 7 % 100) * 1e6 + 3e5;
     gpu.run(120 * kNanosecondsPerSecond, Attention::relaxed);
-    EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.0075 * 120e9);
+    EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.005 * 120e9);
     EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
     expect_true_step_inside(gpu);
     EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
   }
 }
 
-TEST(NvmlPace, ReadsTheCounterShortlyAfterItsStepsOnceItKnowsThem) {
+TEST(NvmlPace, ReadsTheCounterWhereItIsCheapOnceItKnowsItsSteps) {
   SimulatedGpu gpu(7);
   gpu.run(60 * kNanosecondsPerSecond, Attention::relaxed);
   gpu.counter_reads_ns.clear();
   gpu.run(60 * kNanosecondsPerSecond, Attention::relaxed);
-  std::size_t shortly_after = 0;
+  std::size_t quiet = 0;
   for (const std::int64_t read_ns : gpu.counter_reads_ns) {
     const std::int64_t since_ns = read_ns - gpu.nearest_counter_step_ns(read_ns);
-    EXPECT_LT(std::abs(since_ns), 8 * kMs);
-    if (since_ns >= 0) ++shortly_after;
+    EXPECT_FALSE(since_ns > 3 * kMs && since_ns < 25 * kMs) << "there it takes longest";
+    if (since_ns >= 25 * kMs) ++quiet;
   }
-  EXPECT_GT(shortly_after * 10, gpu.counter_reads_ns.size() * 6);
+  EXPECT_GT(quiet * 10, gpu.counter_reads_ns.size() * 4);
 }
 
 TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
@@ -156,11 +156,11 @@ TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
   gpu.run(30 * kNanosecondsPerSecond, Attention::relaxed);
   gpu.counter_reads_ns.clear();
   gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed, 200 * kMs);
-  EXPECT_GT(gpu.counter_reads_ns.size(), 40u);
+  EXPECT_GT(gpu.counter_reads_ns.size(), 35u);
   EXPECT_LT(gpu.counter_reads_ns.size(), 80u);
   gpu.counter_reads_ns.clear();
   gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed, kMs);
-  EXPECT_LT(gpu.counter_reads_ns.size(), 160u);
+  EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // a visit to a step is a pair
 }
 
 TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {

@@ -10,7 +10,7 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kSlowPeriod_ns = 500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kSlowPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPause_ns = 50 * kNanosecondsPerMicrosecond;
 constexpr std::size_t kMostPowers = 4;
