@@ -5,8 +5,8 @@
     make dist
     python3 bench/h200/sampling.py --joulemap build/dist/joulemap-*/bin/joulemap --wheel build/dist/*.whl --markdown OUT.md
 
-Needs a GPU with an energy counter, and torch for the load. Peers (Zeus, codecarbon, pyJoules) are measured beside where they can
-be imported. Nothing of the card is changed. Exits 1 when a bar is missed.
+Needs a GPU with an energy counter, and torch for the load. Peers (Zeus, codecarbon, pyJoules) are measured beside where they
+can be imported. Nothing of the card is changed. Exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Bench:
 
 def calibration(bench: Bench) -> None:
     told = bench.last_json("calibrate", "--seconds", 5, "--json")
-    bench.say("## Calibration (idle)\n\n| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
+    bench.say("## Calibration (idle)\n")
+    bench.say("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
     for entry in told["calibration"]:
         if not entry["refresh_s"] or not entry["idle_w"]:
             continue
@@ -90,8 +91,8 @@ def nvml_cost(overhead: dict) -> dict:
 
 def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
     bench.say(f"\n## `stat` around a {seconds:.0f} s GPU load against the counter read by hand\n")
-    bench.say("The hand reads right after a step, before and after the load; the rest of the command's time is idle (last column).\n")
-    bench.say("| round | stat | +- | by hand | difference | within 0.5 % | stat's time beyond the hand's |\n|---|---|---|---|---|---|---|")
+    bench.say("The hand reads right after a step, before and after the load; what `stat` covers beyond that is idle.\n")
+    bench.say("| round | stat | +- | by hand | difference | within 0.5 % | beyond the hand |\n|---|---|---|---|---|---|---|")
     for number in range(1, rounds + 1):
         hand_file = bench.folder / f"hand{number}.json"
         load = [sys.executable, HERE / "gpu_load.py", "--seconds", seconds, "--out", hand_file]
@@ -104,8 +105,9 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         difference = gpu["joules"] / expected_j - 1
         good = abs(difference) <= AGREEMENT
         bench.say(
-            f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {hand['joules']:.1f} J | {100 * difference:+.2f} % | "
-            f"{bench.bar('stat agrees with the hand', good)} | {outside_s:.2f} s at about 110 W |"
+            f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {hand['joules']:.1f} J | "
+            f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', good)} | "
+            f"{outside_s:.2f} s at about 110 W |"
         )
 
 
@@ -134,12 +136,15 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     cost = nvml_cost(told["overhead"])
     share = cost["cpu_s"] / told["elapsed_s"]
     late = cost["late_us"]
-    bench.say(f"\n## Recording, {name}: {told['elapsed_s']:.1f} s, {report['samples']} samples, {report['file_bytes']} bytes\n")
+    size = f"{report['samples']} samples, {report['file_bytes']} bytes"
+    bench.say(f"\n## Recording, {name}: {told['elapsed_s']:.1f} s, {size}\n")
     bench.say("| what | measured | bar | met |\n|---|---|---|---|")
-    bench.say(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {bench.bar(name + ': cost', share < MOST_OF_A_CORE)} |")
+    cheap = bench.bar(name + ": cost", share < MOST_OF_A_CORE)
+    bench.say(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
     whole = told["overhead"]["share"]
     bench.say(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
-    bench.say(f"| reads begun late by | p50 {late['p50']:.0f}, p90 {late['p90']:.0f}, p99 {late['p99']:.0f}, max {late['max']:.0f} us | - | - |")
+    delays = ", ".join(f"{name} {late[name]:.0f}" for name in ("p50", "p90", "p99", "max"))
+    bench.say(f"| reads begun late by | {delays} us | - | - |")
     per_sample = report["file_bytes"] / report["samples"]
     good = bench.bar(name + ": bytes a sample", per_sample <= 4) if bytes_bar else "(short: the fixed parts dominate)"
     bench.say(f"| bytes a sample | {per_sample:.2f} | 4 | {good} |")
@@ -152,7 +157,8 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     ahead = round((middle_ns - steps["last_step_monotonic_ns"]) / period_ns)
     error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - middle_ns
     known = bench.bar(name + ": steps", steps["half_width_s"] <= STEP_KNOWN_TO_S)
-    bench.say(f"| counter steps known to | +-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips) | 2 ms | {known} |")
+    width = f"+-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips)"
+    bench.say(f"| counter steps known to | {width} | 2 ms | {known} |")
     bench.say(
         f"| the same steps read densely afterwards ({seen}, themselves known to +-{(high_ns - low_ns) / 2e6:.2f} ms) | "
         f"{error_ns / 1e6:+.2f} ms away | - | - |"
@@ -169,9 +175,8 @@ def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
         own_ns = None
         for tool in ("joulemap", "zeus", "pyjoules", "codecarbon"):
             environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "HOME": folder}
-            process = subprocess.run(
-                [sys.executable, str(HERE / "window_cost.py"), tool], env=environment, capture_output=True, text=True, timeout=120
-            )
+            command = [sys.executable, str(HERE / "window_cost.py"), tool]
+            process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
             if process.returncode != 0:
                 reason = (process.stderr.strip().split("\n") or ["?"])[-1]
                 bench.say(f"| {tool} | could not be run: {reason[:90]} | - |")

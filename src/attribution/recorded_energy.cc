@@ -19,8 +19,13 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
   for (const Channel& channel : channels) {
     Follower follower{channel, {}, {}};
     if (tells_energy(channel)) {
-      follower.meter.emplace(
-          Meter{EnergyWindow(channel), PowerCurve(span.begin_ns, span.end_ns, slices_), false, false, 0, {}, StepClock(StepClock::EqualValues::mean_no_step)});
+      follower.meter.emplace(Meter{EnergyWindow(channel),
+                                   PowerCurve(span.begin_ns, span.end_ns, slices_),
+                                   false,
+                                   false,
+                                   0,
+                                   {},
+                                   StepClock(StepClock::EqualValues::mean_no_step)});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }

@@ -19,9 +19,12 @@ SurveyedSource& RecordingSurvey::at(std::uint32_t source) {
   return sources_[source];
 }
 
-void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) { at(source).source = described; }
+void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) {
+  at(source).source = described;
+}
 
-void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel, std::span<const Channel> channels) {
+void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel,
+                                  std::span<const Channel> channels) {
   at(source).first_channel = first_channel;
   at(source).channels.assign(channels.begin(), channels.end());
 }

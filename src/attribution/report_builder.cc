@@ -106,16 +106,18 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
     const std::optional<TimeSpan> span = seen.span();
     result.diagnostics.add(
         {"cut_off", 1,
-         fmt::format("the recording ends {} s after the command began, before the command did: energy and time are those "
-                     "until then",
-                     span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
+         fmt::format(
+             "the recording ends {} s after the command began, before the command did: energy and time are those "
+             "until then",
+             span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
          "the recorder was killed or its disk was full"});
   }
   if (!has_recorder) {
     result.diagnostics.add({"no_recorder", 1, "no part of this recording holds samples: energies are not known",
                             "give the file that joulemap record wrote on that machine, too"});
   } else if (result.domains.empty()) {
-    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
+    result.diagnostics.add(
+        {"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
   }
 }
 

@@ -75,8 +75,7 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
     go->write_end.reset();  // else the child would keep its own gate from closing
-    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(),
-                     signal_mask);
+    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }

@@ -20,7 +20,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 // Returns when `word` no longer holds `seen`, when it is woken, when the monotonic clock shows deadline_ns, or for no
 // reason: callers look again.
-inline void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t deadline_ns) noexcept {
+inline void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                            std::int64_t deadline_ns) noexcept {
   if (deadline_ns <= 0) return;
   const timespec deadline = to_timespec(deadline_ns);
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &deadline, nullptr, FUTEX_BITSET_MATCH_ANY);

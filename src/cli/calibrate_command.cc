@@ -25,15 +25,15 @@ struct CalibrateFlags {
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "calibrate runs no command", "leave out what stands after --"});
-  Result<sampling::OpenSensors> opened =
-      sampling::open_sensors({.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  Result<sampling::OpenSensors> opened = sampling::open_sensors(
+      {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
   if (!opened) return fail(opened.error());
   sampling::Sampler sampler(std::move(opened->sensors));
   if (sampler.channels().empty()) {
     return fail({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
   }
-  CalibrateResult result =
-      sampling::calibrate(sampler, static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond)));
+  CalibrateResult result = sampling::calibrate(
+      sampler, static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond)));
   // What a fake machine or a replayed one does says nothing about this one.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();
@@ -41,7 +41,8 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
     if (kept) {
       result.kept_in = path;
     } else {
-      result.diagnostics.add({"not_kept", 1, kept.error().message, "set JOULEMAP_DATA to a folder that can be written"});
+      result.diagnostics.add(
+          {"not_kept", 1, kept.error().message, "set JOULEMAP_DATA to a folder that can be written"});
     }
   }
   const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);

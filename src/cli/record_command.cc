@@ -49,7 +49,8 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
-  sampling::SensorOptions sensors{.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sampling::SensorOptions sensors{
+      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }

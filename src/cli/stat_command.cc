@@ -41,7 +41,8 @@ std::optional<Error> usage_error(const StatFlags& flags) {
     return Error{ErrorCode::usage, std::move(message), std::move(remedy)};
   };
   if (!flags.unknown_option.empty()) {
-    return error(fmt::format("stat knows no option {}", joulemap::quoted(flags.unknown_option)), "see joulemap stat --help");
+    return error(fmt::format("stat knows no option {}", joulemap::quoted(flags.unknown_option)),
+                 "see joulemap stat --help");
   }
   if (flags.system_wide && flags.pid) return error("-a and -p exclude each other", "choose one of them");
   if (flags.command.empty() && !flags.system_wide && !flags.pid) {
@@ -97,8 +98,8 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  Result<sampling::Meter> meter =
-      sampling::Meter::open({.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  Result<sampling::Meter> meter = sampling::Meter::open(
+      {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
   if (!meter) return fail(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
     return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});

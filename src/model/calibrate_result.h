@@ -15,8 +15,8 @@ namespace joulemap {
 
 struct CalibrateResult {
   double watched_s = 0;
-  std::vector<Channel> channels;              // in the order of their sensors
-  std::vector<ChannelCalibration> findings;   // one for each channel
+  std::vector<Channel> channels;             // in the order of their sensors
+  std::vector<ChannelCalibration> findings;  // one for each channel
   std::vector<SamplerCost> samplers;
   std::string kept_in;  // the file; empty when they were not kept
   Diagnostics diagnostics;

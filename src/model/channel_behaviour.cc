@@ -45,8 +45,8 @@ void ChannelBehaviour::observe(const Reading& reading) {
 
 std::optional<ChannelBehaviour::Refresh> ChannelBehaviour::refresh() const {
   if (intervals_s_.size() < kFewestIntervals) return std::nullopt;
-  const bool regular = clock_.is_locked() &&
-                       static_cast<double>(clock_.slips()) <= kMostSlips * static_cast<double>(changes_);
+  const bool regular =
+      clock_.is_locked() && static_cast<double>(clock_.slips()) <= kMostSlips * static_cast<double>(changes_);
   if (regular) {
     constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
     return Refresh{clock_.period_ns() / kSecond, clock_.period_uncertainty_ns() / kSecond, true};

@@ -30,7 +30,7 @@ struct DomainEnergy {
   std::string part_of;
   std::string sensor;
   std::string channel;  // of that sensor: the one whose value this is
-  std::string model;  // of an estimate: the formula
+  std::string model;    // of an estimate: the formula
   std::vector<CrossCheck> checks;
 };
 

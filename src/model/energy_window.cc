@@ -10,8 +10,8 @@ namespace joulemap {
 
 namespace {
 
-// To see two steps of a slow counter takes long, and reading it densely meanwhile may be dear: until then its sensor's word is
-// taken. What is seen corrects it.
+// To see two steps of a slow counter takes long, and reading it densely meanwhile may be dear: until then its sensor's
+// word is taken. What is seen corrects it.
 constexpr double kSlowRefresh_s = 0.05;
 
 std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {

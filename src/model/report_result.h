@@ -32,9 +32,9 @@ struct ReportTrack {
 struct CounterSteps {
   std::string channel;
   double period_s = 0;
-  double half_width_s = 0;             // how well the moments of its steps are known
-  std::int64_t last_step_ns = 0;       // one of them; CLOCK_MONOTONIC of its machine
-  std::uint64_t slips = 0;             // times it was not renewed as usual
+  double half_width_s = 0;        // how well the moments of its steps are known
+  std::int64_t last_step_ns = 0;  // one of them; CLOCK_MONOTONIC of its machine
+  std::uint64_t slips = 0;        // times it was not renewed as usual
 };
 
 struct ReportRow {

@@ -21,6 +21,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings);
 
 // Those that hold for one of these channels: the same name, device and, where the channel knows it, driver.
-std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known, std::span<const Channel> channels);
+std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known,
+                                                std::span<const Channel> channels);
 
 }  // namespace joulemap::recording

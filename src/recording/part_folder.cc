@@ -33,7 +33,8 @@ Status move_aside(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::remove_all(to, error);
   fs::rename(from, to, error);
-  if (error) return Error{ErrorCode::io, fmt::format("move {} to {}: {}", from, to, error.message()), "choose another -o"};
+  if (error)
+    return Error{ErrorCode::io, fmt::format("move {} to {}: {}", from, to, error.message()), "choose another -o"};
   return Done{};
 }
 
@@ -66,7 +67,8 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
     return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};
   }
   if (fs::exists(folder.path_, error)) {
-    if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved) return std::move(moved).error();
+    if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved)
+      return std::move(moved).error();
   }
   if (!fs::create_directory(folder.path_, error)) {
     return Error{error == std::errc::permission_denied ? ErrorCode::permission : ErrorCode::io,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PartFolder: the folder F.d of a recording F while it is being made. Who owns it is the recorder: it makes the folder, tells
-// the command's processes of it through their environment, and joins what lies in it at the end. Main thread.
+// PartFolder: the folder F.d of a recording F while it is being made. Who owns it is the recorder: it makes the folder,
+// tells the command's processes of it through their environment, and joins what lies in it at the end. Main thread.
 //
 // An older recording F becomes F.old, as perf does it, and older parts F.old.d; nothing else is ever overwritten.
 #pragma once

@@ -127,7 +127,8 @@ TEST(RecordingReport, TellsARecordingInJson) { expect_golden("report.json", repo
 
 TEST(RecordingReport, SaysWhenARecordingWasCutOffAndNothingIsKnown) {
   ReportResult result;
-  result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
+  result.diagnostics.add(
+      {"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
   expect_golden("report_nothing.txt", report_text(result, Characters::ascii));
   expect_golden("report_nothing.json", report_json(result) + "\n");
 }

@@ -136,7 +136,7 @@ std::string report_json(const ReportResult& result) {
   json.member("steps", result.steps).member("epochs", result.epochs);
   write_setting(json, result);
   json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
-  result.own_cpu_s && result.elapsed_s > 0 ? json.value(*result.own_cpu_s / result.elapsed_s) : json.null();
+  result.own_cpu_s&& result.elapsed_s > 0 ? json.value(*result.own_cpu_s / result.elapsed_s) : json.null();
   json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
   write_diagnostics(json, result.diagnostics);
   json.end_object();

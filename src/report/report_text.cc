@@ -18,7 +18,8 @@ constexpr std::size_t kCurveColumns = 48;
 std::string title(const ReportResult& result) {
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
-  std::string out = subject.empty() ? "\n Energy of a recording\n" : fmt::format("\n Energy of {}\n", quoted(subject, 56));
+  std::string out =
+      subject.empty() ? "\n Energy of a recording\n" : fmt::format("\n Energy of {}\n", quoted(subject, 56));
   if (!result.complete) out += " The recording was cut off: this is what it holds.\n";
   return out + "\n";
 }
@@ -73,7 +74,8 @@ std::string facts(const ReportResult& result) {
     out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(*result.own_cpu_s), share);
   }
   if (result.signal) {
-    out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal, result.exit_code.value_or(0));
+    out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal,
+                       result.exit_code.value_or(0));
   } else if (result.exit_code.value_or(0) != 0) {
     out += fmt::format("  the command failed with exit code {}\n", *result.exit_code);
   }

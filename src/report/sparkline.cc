@@ -37,7 +37,8 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
       continue;
     }
     const double height = top > 0 ? std::clamp(*value / top, 0.0, 1.0) : 0;
-    const auto level = std::min(static_cast<std::size_t>(height * static_cast<double>(kBlocks.size())), kBlocks.size() - 1);
+    const auto level =
+        std::min(static_cast<std::size_t>(height * static_cast<double>(kBlocks.size())), kBlocks.size() - 1);
     line += unicode ? kBlocks[level] : kLetters[level];
   }
   return line;

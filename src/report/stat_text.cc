@@ -31,7 +31,6 @@ std::string title(const StatResult& result) {
   return out + "\n";
 }
 
-
 double mean_elapsed_s(const StatResult& result) {
   double sum_s = 0;
   for (const StatRun& run : result.runs) sum_s += run.elapsed_s;
@@ -73,10 +72,10 @@ std::string domain_rows(const StatResult& result) {
     const DomainEnergy* domain = describe(result, summary.name);
     if (domain == nullptr) continue;
     EnergyRow row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
-            summary.mean_j,
-            {},
-            {},
-            origin(*domain)};
+                  summary.mean_j,
+                  {},
+                  {},
+                  origin(*domain)};
     if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
     row.watts = mean_watts(result, *domain);
     out += row_text(row);

@@ -54,7 +54,8 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
 void note_load(const std::vector<Channel>& channels, const std::vector<Reading>& last, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     const double value = static_cast<double>(last[i].raw) * channels[i].scale;
-    if (channels[i].quantity != Quantity::utilization || last[i].code != ReadCode::ok || value < kIdleUtilization) continue;
+    if (channels[i].quantity != Quantity::utilization || last[i].code != ReadCode::ok || value < kIdleUtilization)
+      continue;
     diagnostics.add({"not_idle", 1,
                      fmt::format("{} was busy to {:.0f} %: its idle power is too high", channels[i].domain, value),
                      "calibrate while nothing else runs"});

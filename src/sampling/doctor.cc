@@ -26,7 +26,8 @@ std::vector<Reading> read_all(const sensors::Probe& probe) {
   return all;
 }
 
-std::string still_counters(const sensors::Probe& probe, std::span<const Reading> before, std::span<const Reading> after) {
+std::string still_counters(const sensors::Probe& probe, std::span<const Reading> before,
+                           std::span<const Reading> after) {
   std::string still;
   std::size_t k = 0;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {

@@ -50,7 +50,8 @@ std::vector<EnvironmentFact> describe_environment(const SystemRoot& root) {
     add("kernel", system.release);
     add("machine", system.machine);
   }
-  if (const auto text = read_file_start(root.path("/proc/cpuinfo"), kEnoughOfCpuinfo)) add("cpu", value_of(*text, "model name"));
+  if (const auto text = read_file_start(root.path("/proc/cpuinfo"), kEnoughOfCpuinfo))
+    add("cpu", value_of(*text, "model name"));
   if (const auto text = read_small_file(root.path("/proc/meminfo"))) add("memory", value_of(*text, "MemTotal"));
   for (const FactFile& fact : kFactFiles) {
     if (const auto text = read_small_file(root.path(fact.path))) add(fact.name, *text);

@@ -201,7 +201,8 @@ DomainTable Meter::result() const {
   }
   DomainTable table = make_domain_table(energies, elapsed_s(), check_estimates_);
   if (sampler_.hanging() > 0) {
-    table.diagnostics.add({"sensor_hangs", sampler_.hanging(), "a sensor did not come back from a read: it was given up",
+    table.diagnostics.add({"sensor_hangs", sampler_.hanging(),
+                           "a sensor did not come back from a read: it was given up",
                            "see dmesg; its device or driver hangs"});
   }
   for (const ChannelEnergy& energy : energies) table.diagnostics.add_all(describe_faults(energy));

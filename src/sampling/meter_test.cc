@@ -135,9 +135,7 @@ TEST(Meter, HasNoChannelsOnAnEmptyMachine) {
   EXPECT_TRUE(meter.result().rows.empty());
 }
 
-TEST(Meter, RefusesASensorThatDoesNotExist) {
-  EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl"}).has_value());
-}
+TEST(Meter, RefusesASensorThatDoesNotExist) { EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl"}).has_value()); }
 
 TEST(Doctor, NotesCountersThatDoNotMove) {
   const Result<DoctorResult> result = examine(SystemRoot{sysroot("frozen-counter")}, "powercap", "");

@@ -17,9 +17,9 @@ namespace joulemap::sampling {
 
 struct RecordOptions {
   std::vector<std::string> command;
-  std::string file;                               // an older one of that name is kept as FILE.old
-  std::vector<EnvironmentFact> environment;       // of the setting, written as it is
-  std::vector<ChannelCalibration> calibration;    // likewise
+  std::string file;                             // an older one of that name is kept as FILE.old
+  std::vector<EnvironmentFact> environment;     // of the setting, written as it is
+  std::vector<ChannelCalibration> calibration;  // likewise
 };
 
 // Fails only before the command has started.

@@ -37,9 +37,7 @@ Sampler& Sampler::operator=(Sampler&& other) noexcept {
 }
 Sampler::~Sampler() { stop(); }
 
-Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const {
-  return ranges_[sensor];
-}
+Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const { return ranges_[sensor]; }
 
 void Sampler::start() {
   JOULEMAP_CHECK(!running_, "a sampler is started once");
@@ -49,7 +47,8 @@ void Sampler::start() {
   running_ = true;
 }
 
-// A device that hangs must not hang us: its thread and all it uses are given up, not freed. Its samples so far can be drained.
+// A device that hangs must not hang us: its thread and all it uses are given up, not freed. Its samples so far can be
+// drained.
 void Sampler::stop() {
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
     if (thread) thread->ask_to_stop();

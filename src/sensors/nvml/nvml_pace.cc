@@ -9,7 +9,8 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kPause_ns = kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
+constexpr std::int64_t kPause_ns =
+    kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
 // Between two reads near an edge while the steps are not known: a read spins, and a few hundredths of a second will do.
 constexpr std::int64_t kSeekingPause_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while steps are sought

@@ -7,8 +7,8 @@
 // 100 ms. So the powers are polled, and the counter is read seldom, but at the right moments: a value read just after a step
 // says what the energy was at that step, whose moment the StepClock knows better than any read could tell.
 //
-//   relaxed   the counter between two steps, where a read is cheapest, as often as kCounterShare of a core allows; and now and
-//             then inside what is not known of a step, so that it is known better
+//   relaxed   the counter between two steps, where a read is cheapest, as often as kCounterShare of a core allows; and
+//             now and then inside what is not known of a step, so that it is known better
 //   close     the counter just before and just after every step; densely until the steps are known
 #pragma once
 
@@ -50,7 +50,7 @@ class CounterPace {
   std::int64_t last_before_ns_ = 0;
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
-  std::int64_t mean_wall_ns_ = 0;  // of usual reads: one that takes ten times as long hardly moves it
+  std::int64_t mean_wall_ns_ = 0;   // of usual reads: one that takes ten times as long hardly moves it
   std::int64_t long_wall_ns_ = 0;   // most reads take less
   std::int64_t short_wall_ns_ = 0;  // hardly one does
   unsigned reads_ = 0;
