@@ -176,7 +176,7 @@ def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
         for tool in ("joulemap", "zeus", "pyjoules", "codecarbon"):
             environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "HOME": folder}
             command = [sys.executable, str(HERE / "window_cost.py"), tool]
-            process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+            process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
             if process.returncode != 0:
                 reason = (process.stderr.strip().split("\n") or ["?"])[-1]
                 bench.say(f"| {tool} | could not be run: {reason[:90]} | - |")

@@ -11,6 +11,11 @@ namespace {
 
 // Steps that come quicker than this cannot be told apart by sampling, and need not be.
 constexpr double kSlowRefresh_s = 0.01;
+// A mean over so long changes with nearly every renewal, idle or not.
+constexpr double kLongMean_s = 0.5;
+// Two values of one firmware are taken to be renewed equally often, this well.
+constexpr double kSamePeriod = 2e-5;
+constexpr double kGoodPeriod = 0.002;
 
 }  // namespace
 
@@ -25,7 +30,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    false,
                                    0,
                                    {},
-                                   StepClock(StepClock::EqualValues::mean_no_step)});
+                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatchShare)});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -38,6 +43,7 @@ void RecordedEnergy::add(const Sample& sample) {
   Follower& follower = followers_[sample.channel];
   if (follower.meter) {
     follow_energy(*follower.meter, sample.reading);
+    follow_steps(follower, sample.reading);
   } else {
     follow_track(follower, sample.reading);
   }
@@ -55,7 +61,6 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
     meter.ended = true;
   }
   if (reading.code != ReadCode::ok) return;
-  meter.steps.observe(reading.before_ns, reading.after_ns, reading.raw);
   const double joules = meter.window.joules_in_all();
   if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
   if (joules > meter.joules) {
@@ -63,6 +68,23 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
     meter.known_until_ns = reading.time_ns();
     meter.joules = joules;
   }
+}
+
+// A counter that is dear to read is read once in many steps: the period of those comes from its device's mean power, which is
+// renewed by the same firmware and polled often.
+void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
+  const Channel& channel = follower.channel;
+  if (reading.code != ReadCode::ok || channel.refresh_s < kSlowRefresh_s || channel.device.empty()) return;
+  StepClock& power = power_steps_.try_emplace(channel.device, StepClock::EqualValues::prove_nothing).first->second;
+  if (channel.kind == ChannelKind::gauge) {
+    if (channel.averaged_s >= kLongMean_s) power.observe(reading.before_ns, reading.after_ns, reading.raw);
+    return;
+  }
+  StepClock& steps = follower.meter->steps;
+  if (power.is_locked() && power.period_uncertainty_ns() < kGoodPeriod * power.period_ns()) {
+    steps.suggest_period(power.period_ns(), power.period_uncertainty_ns() + kSamePeriod * power.period_ns());
+  }
+  steps.observe(reading.before_ns, reading.after_ns, reading.raw);
 }
 
 void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
@@ -92,8 +114,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     if (!meter.begun) meter.window.begin(span_.begin_ns);
     if (!meter.ended) meter.window.end(span_.end_ns);
     energies.push_back(meter.window.result());
-    if (follower.channel.kind != ChannelKind::counter || follower.channel.refresh_s < kSlowRefresh_s) continue;
-    if (!meter.steps.is_locked()) continue;
+    if (follower.channel.kind != ChannelKind::counter || !meter.steps.is_locked()) continue;
     constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
     const StepInterval last = meter.steps.last_step_before(span_.end_ns);
     result.steps.push_back({follower.channel.name, meter.steps.period_ns() / kSecond, seconds(last.half_width_ns()),

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/channel.h"
@@ -52,7 +54,7 @@ class RecordedEnergy {
     bool ended = false;
     double joules = 0;  // of all readings so far
     std::optional<std::int64_t> known_until_ns;
-    StepClock steps{StepClock::EqualValues::mean_no_step};
+    StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatchShare};
   };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {
@@ -66,11 +68,13 @@ class RecordedEnergy {
   };
 
   void follow_energy(Meter& meter, const Reading& reading);
+  void follow_steps(Follower& follower, const Reading& reading);
   void follow_track(Follower& follower, const Reading& reading) const;
 
   TimeSpan span_;
   std::size_t slices_;
   std::vector<Follower> followers_;
+  std::map<std::string, StepClock> power_steps_;  // by device: what is polled often tells the period of what is not
 };
 
 }  // namespace joulemap::attribution

@@ -18,13 +18,17 @@ constexpr double kShortestPeriod_ns = 1e6;
 
 // A change of a counter is a step; a gauge may have hidden one between two, so that a second witness is asked for.
 constexpr int kSlipsUntilThePeriodIsDoubted = 3;
+constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
 
 // An older anchor would make the period more certain than its drift allows.
 constexpr double kStepsPerAnchor = 1024;
 
 }  // namespace
 
-void StepClock::observe(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
+void StepClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
+  const double latched_within = slips_ < kSlipsUntilTheLatchIsDoubted ? latch_share_ : 1;
+  const std::int64_t after_ns =
+      before_ns + static_cast<std::int64_t>(latched_within * static_cast<double>(read_end_ns - before_ns));
   if (!last_read_) {
     origin_ns_ = before_ns;
     last_read_ = Read{before_ns, raw};
@@ -46,7 +50,18 @@ void StepClock::observe(std::int64_t before_ns, std::int64_t after_ns, std::uint
 }
 
 void StepClock::suggest_period(double period_ns, double tolerance_ns) noexcept {
-  if (!period_) trusted_period_ = period_ = Range{period_ns - tolerance_ns, period_ns + tolerance_ns};
+  const Range suggested{period_ns - tolerance_ns, period_ns + tolerance_ns};
+  if (period_) {
+    const Range both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
+    const double drift_ns = kDrift * period_ns;
+    if (both.width() >= 2 * drift_ns) trusted_period_ = period_ = both;  // else they differ, or it is known as well
+    return;
+  }
+  trusted_period_ = period_ = suggested;
+  // A change that was seen well while the period was sought is a step as good as any.
+  if (sharpest_change_ && sharpest_change_->width() < period_->low) place(*sharpest_change_);
+  last_change_.reset();
+  sharpest_change_.reset();
 }
 
 StepClock::Range StepClock::after_steps(double steps) const {
@@ -61,6 +76,7 @@ double StepClock::steps_to(double time) const { return std::round((time - step_-
 void StepClock::find_period(Range moments) noexcept {
   const std::optional<Range> previous = last_change_;
   last_change_ = moments;
+  if (!sharpest_change_ || moments.width() <= sharpest_change_->width()) sharpest_change_ = moments;
   if (!previous) return;
   const Range guess{moments.low - previous->high, moments.high - previous->low};
   if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kGoodGuess * guess.middle()) return;
@@ -79,6 +95,7 @@ void StepClock::find_period(Range moments) noexcept {
   period_ = agreed;
   candidate_.reset();
   last_change_.reset();
+  sharpest_change_.reset();
   place(moments);
 }
 
@@ -92,7 +109,9 @@ void StepClock::slip() noexcept {
   ++slips_;
   step_.reset();
   period_ = trusted_period_;  // what was learned from the rest that turned out to be too long is wrong
-  if (++recent_slips_ < kSlipsUntilThePeriodIsDoubted) return;
+  // All that was learned while reads were thought to latch early is doubted, too.
+  const bool doubts_latch = latch_share_ < 1 && slips_ == kSlipsUntilTheLatchIsDoubted;
+  if (++recent_slips_ < kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
   recent_slips_ = 0;
   period_.reset();
 }

@@ -205,5 +205,51 @@ TEST(StepClock, SeeksThePeriodAnewWhenTheDeviceChangesIt) {
   expect_true_steps_inside(stepper, clock, now_ns);
 }
 
+TEST(StepClock, KnowsStepsBetterWhereReadsLatchEarly) {
+  Stepper stepper(41);
+  StepClock whole(StepClock::EqualValues::mean_no_step);
+  StepClock early(StepClock::EqualValues::mean_no_step, 0.5);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 5000 * kMs) {
+    const std::int64_t takes_ns = 3 * kMs;
+    const std::uint64_t value = stepper.value_at(now_ns + stepper.below(takes_ns / 2));
+    whole.observe(now_ns, now_ns + takes_ns, value);
+    early.observe(now_ns, now_ns + takes_ns, value);
+    now_ns += takes_ns + 1 * kMs;
+  }
+  expect_true_steps_inside(stepper, early, now_ns);
+  EXPECT_LT(early.half_width_ns(), whole.half_width_ns());
+  EXPECT_EQ(early.slips(), 0u);
+}
+
+TEST(StepClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
+  Stepper stepper(43);
+  StepClock clock(StepClock::EqualValues::mean_no_step, 0.1);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 8 * kMs) + 1 * kMs;
+  EXPECT_GE(clock.slips(), 3u);
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(StepClock, ASuggestedPeriodMakesAStepOfTheLastChange) {
+  Stepper stepper(47);
+  stepper.phase_ns = 50e6;
+  StepClock clock(StepClock::EqualValues::mean_no_step);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 70 * kMs) now_ns = stepper.read(clock, now_ns, 3 * kMs) + 5 * kMs;
+  EXPECT_FALSE(clock.is_locked());
+  clock.suggest_period(100e6, 2e5);
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(StepClock, ASuggestionThatDoesNotFitIsIgnored) {
+  Stepper stepper(53);
+  StepClock clock(StepClock::EqualValues::mean_no_step);
+  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
+  clock.suggest_period(120e6, 1e5);
+  expect_true_steps_inside(stepper, clock, now_ns);
+  EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
+}
+
 }  // namespace
 }  // namespace joulemap

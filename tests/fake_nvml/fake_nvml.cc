@@ -174,7 +174,7 @@ void spin(double duration_s) {
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
   const ScriptedDevice& scripted = device_of(device);
-  const double until_latch = std::uniform_real_distribution<double>(0, 1)(random);
+  const double until_latch = std::uniform_real_distribution<double>(0, 0.5)(random);
   spin(scripted.counter_spin_s * until_latch);
   const double latched_s = now_s();
   spin(scripted.counter_spin_s * (1 - until_latch));
