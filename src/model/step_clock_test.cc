@@ -226,7 +226,7 @@ TEST(StepClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
   Stepper stepper(43);
   StepClock clock(StepClock::EqualValues::mean_no_step, 0.1);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 8 * kMs) + 1 * kMs;
+  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 5 * kMs) + 1 * kMs;
   EXPECT_GE(clock.slips(), 3u);
   expect_true_steps_inside(stepper, clock, now_ns);
 }
