@@ -30,7 +30,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    false,
                                    0,
                                    {},
-                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatchShare)});
+                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns)});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }

@@ -54,7 +54,7 @@ class RecordedEnergy {
     bool ended = false;
     double joules = 0;  // of all readings so far
     std::optional<std::int64_t> known_until_ns;
-    StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatchShare};
+    StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatch_ns};
   };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {

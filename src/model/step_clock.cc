@@ -17,18 +17,29 @@ constexpr double kGoodGuess = 0.15;
 constexpr double kShortestPeriod_ns = 1e6;
 
 // A change of a counter is a step; a gauge may have hidden one between two, so that a second witness is asked for.
+// Slips weigh more than steps that fit: a fifth of slips is too many for any period.
+constexpr int kWeightOfASlip = 4;
 constexpr int kSlipsUntilThePeriodIsDoubted = 3;
 constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
 
 // An older anchor would make the period more certain than its drift allows.
 constexpr double kStepsPerAnchor = 1024;
 
+constexpr double kMostHiddenSteps = 5;
+
+// Whether something between low and high can be two or more of something between part_low and part_high.
+bool is_multiple(double low, double high, double part_low, double part_high) {
+  for (double times = 2; times <= kMostHiddenSteps; ++times) {
+    if (low <= times * part_high && high >= times * part_low) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void StepClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
-  const double latched_within = slips_ < kSlipsUntilTheLatchIsDoubted ? latch_share_ : 1;
-  const std::int64_t after_ns =
-      before_ns + static_cast<std::int64_t>(latched_within * static_cast<double>(read_end_ns - before_ns));
+  const bool early = slips_ < kSlipsUntilTheLatchIsDoubted;
+  const std::int64_t after_ns = early ? std::min(read_end_ns, before_ns + latched_within_ns_) : read_end_ns;
   if (!last_read_) {
     origin_ns_ = before_ns;
     last_read_ = Read{before_ns, raw};
@@ -88,7 +99,8 @@ void StepClock::find_period(Range moments) noexcept {
     }
     agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
     if (agreed.empty()) {
-      if (guess.high < candidate_->low) candidate_ = guess;
+      // Several periods of the candidate: steps were hidden. Anything else: one of the two was disturbed, or hid steps itself.
+      if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
       return;
     }
   }
@@ -110,8 +122,9 @@ void StepClock::slip() noexcept {
   step_.reset();
   period_ = trusted_period_;  // what was learned from the rest that turned out to be too long is wrong
   // All that was learned while reads were thought to latch early is doubted, too.
-  const bool doubts_latch = latch_share_ < 1 && slips_ == kSlipsUntilTheLatchIsDoubted;
-  if (++recent_slips_ < kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
+  const bool doubts_latch = latched_within_ns_ < kWholeRead && slips_ == kSlipsUntilTheLatchIsDoubted;
+  recent_slips_ += kWeightOfASlip;
+  if (recent_slips_ < kWeightOfASlip * kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
   recent_slips_ = 0;
   period_.reset();
 }
@@ -180,7 +193,7 @@ void StepClock::on_rest(Range moments) noexcept {
 void StepClock::narrow(double steps, Range step) noexcept {
   step_ = step;
   steps_from_anchor_ += steps;
-  recent_slips_ = 0;
+  if (recent_slips_ > 0) --recent_slips_;
   narrow_period();
   if (!step_) return;
   const bool anchor_is_coarse = anchor_.width() > 2 * step_->width();

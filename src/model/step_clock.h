@@ -29,9 +29,11 @@ struct StepInterval {
   std::int64_t middle_ns() const { return earliest_ns + width_ns() / 2; }
 };
 
-// Of NVML's energy counter on an H200 (driver 580): among 2,700 reads back to back, idle and loaded, the steps fit a value
-// latched in the first quarter to half of a read, and do not fit one latched after three quarters.
-inline constexpr double kNvmlLatchShare = 0.6;
+// A read may give the value of any moment of it.
+inline constexpr std::int64_t kWholeRead = INT64_MAX / 2;
+// NVML's energy counter on an H200 (driver 580): however long a call takes, its value is that of its beginning. Of 2,700 calls
+// back to back, idle and loaded, all that began before a step gave the old value and all after it the new one, within 0.1 ms.
+inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
 
 class StepClock {
  public:
@@ -40,11 +42,11 @@ class StepClock {
     prove_nothing,  // a gauge: it may be renewed with the same value
   };
 
-  // `latch_share`: a read gives the value of some moment within this first part of it. Where that turns out wrong, the
+  // `latched_within_ns`: a read gives the value of some moment so soon after its beginning. Where that turns out wrong, the
   // steps slip, and the whole read is taken instead.
-  explicit StepClock(EqualValues equal_values, double latch_share = 1)
+  explicit StepClock(EqualValues equal_values, std::int64_t latched_within_ns = kWholeRead)
       : equal_values_(equal_values),
-        latch_share_(latch_share),
+        latched_within_ns_(latched_within_ns),
         jitter_ns_(equal_values == EqualValues::mean_no_step ? kCounterJitter_ns : kGaugeJitter_ns) {}
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
@@ -98,7 +100,7 @@ class StepClock {
   double first_step_after(std::int64_t time_ns) const;
 
   EqualValues equal_values_;
-  double latch_share_;
+  std::int64_t latched_within_ns_;
   double jitter_ns_;  // how far a single step may lie from the regular moment
 
   std::optional<Read> last_read_;
@@ -106,7 +108,7 @@ class StepClock {
   std::int64_t resting_since_ns_ = 0;  // end of the first of the reads that gave the present value
   std::optional<Range> last_change_;   // while the period is sought
   std::optional<Range> sharpest_change_;
-  std::optional<Range> candidate_;     // for the period: one that waits for a second witness
+  std::optional<Range> candidate_;  // for the period: one that waits for a second witness
   std::optional<Range> period_;
   std::optional<Range> trusted_period_;  // as of the last change
 

@@ -208,11 +208,11 @@ TEST(StepClock, SeeksThePeriodAnewWhenTheDeviceChangesIt) {
 TEST(StepClock, KnowsStepsBetterWhereReadsLatchEarly) {
   Stepper stepper(41);
   StepClock whole(StepClock::EqualValues::mean_no_step);
-  StepClock early(StepClock::EqualValues::mean_no_step, 0.5);
+  StepClock early(StepClock::EqualValues::mean_no_step, kMs);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 5000 * kMs) {
     const std::int64_t takes_ns = 3 * kMs;
-    const std::uint64_t value = stepper.value_at(now_ns + stepper.below(takes_ns / 2));
+    const std::uint64_t value = stepper.value_at(now_ns + stepper.below(kMs));
     whole.observe(now_ns, now_ns + takes_ns, value);
     early.observe(now_ns, now_ns + takes_ns, value);
     now_ns += takes_ns + 1 * kMs;
@@ -224,7 +224,7 @@ TEST(StepClock, KnowsStepsBetterWhereReadsLatchEarly) {
 
 TEST(StepClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
   Stepper stepper(43);
-  StepClock clock(StepClock::EqualValues::mean_no_step, 0.1);
+  StepClock clock(StepClock::EqualValues::mean_no_step, kMs / 2);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 5 * kMs) + 1 * kMs;
   EXPECT_GE(clock.slips(), 3u);

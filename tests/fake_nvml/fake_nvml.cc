@@ -163,6 +163,8 @@ EXPORTED Return nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
 
 namespace {
 
+constexpr double kLatch_s = 0.001;  // as on an H200: the value is that of the beginning of the call
+
 void spin(double duration_s) {
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
   while (monotonic_ns() < end_ns) {
@@ -174,10 +176,11 @@ void spin(double duration_s) {
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
   const ScriptedDevice& scripted = device_of(device);
-  const double until_latch = std::uniform_real_distribution<double>(0, 0.5)(random);
-  spin(scripted.counter_spin_s * until_latch);
+  const double until_latch_s =
+      std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);
+  spin(until_latch_s);
   const double latched_s = now_s();
-  spin(scripted.counter_spin_s * (1 - until_latch));
+  spin(scripted.counter_spin_s - until_latch_s);
   return give(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
 }
 

@@ -12,7 +12,7 @@
 //     counter_period_ms 100           the counter is renewed so often,
 //     counter_phase_ms 30             at these moments after the origin
 //     power_phase_ms 50               the powers are renewed as often, at these
-//     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first half
+//     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first ms
 //     unsupported instant average     of: energy instant average usage memory_power limit clock temperature utilization
 //     denied energy                   memory throttle
 //     lost_at 1.5                     from this second on the GPU is gone

@@ -83,7 +83,9 @@ std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_
 }
 
 // A read that takes this long cannot tell a step's moment better than to about half of it.
-std::int64_t CounterPace::well_known_ns() const { return std::max(kWellKnown_ns, short_wall_ns_ / 2); }
+std::int64_t CounterPace::well_known_ns() const {
+  return std::max(kWellKnown_ns, std::min(short_wall_ns_, kNvmlLatch_ns) / 2);
+}
 
 std::int64_t CounterPace::quiet_ns(const StepInterval& step) const {
   return step.latest_ns + static_cast<std::int64_t>(kQuietPhase * clock_.period_ns());
@@ -91,7 +93,7 @@ std::int64_t CounterPace::quiet_ns(const StepInterval& step) const {
 
 // A read around the middle of what is not known of a step halves that, whatever it gives.
 std::int64_t CounterPace::inside_ns(const StepInterval& step) const {
-  return step.middle_ns() - static_cast<std::int64_t>(kNvmlLatchShare / 2 * static_cast<double>(mean_wall_ns_));
+  return step.middle_ns() - std::min(mean_wall_ns_, kNvmlLatch_ns) / 2;
 }
 
 std::int64_t CounterPace::next_close_ns() const noexcept {

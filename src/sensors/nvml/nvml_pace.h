@@ -46,7 +46,7 @@ class CounterPace {
   std::int64_t quiet_ns(const StepInterval& step) const;  // when a read after that step is cheapest
   std::int64_t inside_ns(const StepInterval& step) const;
 
-  StepClock clock_{StepClock::EqualValues::mean_no_step, kNvmlLatchShare};
+  StepClock clock_{StepClock::EqualValues::mean_no_step, kNvmlLatch_ns};
   std::int64_t last_before_ns_ = 0;
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;

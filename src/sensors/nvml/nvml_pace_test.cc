@@ -63,7 +63,7 @@ class SimulatedGpu {
     std::int64_t takes_ns = counter_read_ns;
     if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
     const std::int64_t latched_ns =
-        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(takes_ns) / 2);
+        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(takes_ns, kMs)));
     counter.note_read(now_ns, now_ns + takes_ns, takes_ns, steps_until(latched_ns, counter_phase_ns), attention);
     counter_reads_ns.push_back(now_ns);
     counter_cpu_ns += takes_ns;
