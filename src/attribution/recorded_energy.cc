@@ -14,8 +14,10 @@ constexpr double kSlowRefresh_s = 0.01;
 // A mean over so long changes with nearly every renewal, idle or not.
 constexpr double kLongMean_s = 0.5;
 // Two values of one firmware are taken to be renewed equally often, this well.
-constexpr double kSamePeriod = 2e-5;
+constexpr double kSamePeriod = 1e-4;
 constexpr double kGoodPeriod = 0.002;
+// How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
+constexpr double kDeclaredPeriod = 0.001;
 
 }  // namespace
 
@@ -31,6 +33,10 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    0,
                                    {},
                                    StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns)});
+      if (channel.refresh_s >= kSlowRefresh_s) {
+        const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
+        follower.meter->steps.suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
+      }
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -81,7 +87,8 @@ void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
     return;
   }
   StepClock& steps = follower.meter->steps;
-  if (power.is_locked() && power.period_uncertainty_ns() < kGoodPeriod * power.period_ns()) {
+  // Under load the powers are renewed late at times: then they mislead.
+  if (power.is_locked() && power.slips() == 0 && power.period_uncertainty_ns() < kGoodPeriod * power.period_ns()) {
     steps.suggest_period(power.period_ns(), power.period_uncertainty_ns() + kSamePeriod * power.period_ns());
   }
   steps.observe(reading.before_ns, reading.after_ns, reading.raw);
