@@ -25,7 +25,8 @@ test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, comman
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor
-	@$(BUILD)/bin/joulemap stat -r 3 -- $(PYTHON) examples/train_digits.py
+	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/joulemap record -o $(BUILD)/demo.joule -- $(PYTHON) examples/train_digits.py
+	@$(BUILD)/bin/joulemap report $(BUILD)/demo.joule
 
 dist: ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build

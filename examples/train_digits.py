@@ -10,6 +10,11 @@ import time
 
 import numpy as np
 
+try:
+    import joulemap as jm  # what it is told appears in the recording of `joulemap record`
+except ImportError:
+    jm = None
+
 # Seven segments: top, top-left, top-right, middle, bottom-left, bottom-right, bottom.
 SEGMENTS = {
     0: "1110111", 1: "0010010", 2: "1011101", 3: "1011011", 4: "0111010",
@@ -85,7 +90,14 @@ def main() -> None:
         started = time.perf_counter()
         order = random.permutation(arguments.samples)
         batches = np.split(order, range(arguments.batch, arguments.samples, arguments.batch))
-        losses = [network.step(images[batch], digits[batch], 0.02) for batch in batches]
+        losses = []
+        for batch in batches:
+            losses.append(network.step(images[batch], digits[batch], 0.02))
+            if jm:
+                jm.step()
+                jm.log(loss=losses[-1])
+        if jm:
+            jm.epoch(epoch)
         right = (network.forward(test_images)[-1].argmax(axis=1) == test_digits).mean()
         seconds = time.perf_counter() - started
         print(f"epoch {epoch}: loss {np.mean(losses):.3f}, accuracy {right:.1%}, {seconds:.2f} s", flush=True)

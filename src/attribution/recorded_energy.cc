@@ -76,8 +76,8 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
   }
 }
 
-// A counter that is dear to read is read once in many steps: the period of those comes from its device's mean power, which is
-// renewed by the same firmware and polled often.
+// A counter that is dear to read is read once in many steps: the period of those comes from its device's mean power,
+// which is renewed by the same firmware and polled often.
 void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
   const Channel& channel = follower.channel;
   if (reading.code != ReadCode::ok || channel.refresh_s < kSlowRefresh_s || channel.device.empty()) return;

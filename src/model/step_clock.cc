@@ -99,7 +99,7 @@ void StepClock::find_period(Range moments) noexcept {
     }
     agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
     if (agreed.empty()) {
-      // Several periods of the candidate: steps were hidden. Anything else: one of the two was disturbed, or hid steps itself.
+      // Several periods of the candidate: steps were hidden. Anything else: one of the two was disturbed, or hid steps.
       if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
       return;
     }

@@ -31,8 +31,8 @@ struct StepInterval {
 
 // A read may give the value of any moment of it.
 inline constexpr std::int64_t kWholeRead = INT64_MAX / 2;
-// NVML's energy counter on an H200 (driver 580): however long a call takes, its value is that of its beginning. Of 2,700 calls
-// back to back, idle and loaded, all that began before a step gave the old value and all after it the new one, within 0.1 ms.
+// NVML's energy counter on an H200 (driver 580): however long a call takes, its value is that of its beginning. Of 2,700
+// calls back to back, idle and loaded, those that began before a step gave the old value, those after it the new one.
 inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
 
 class StepClock {
