@@ -2,12 +2,14 @@
 //
 // A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 #include "fake_nvml/script.h"
@@ -64,6 +66,10 @@ Return give(Device handle, const char* what, Value* out, Compute compute) {
 }  // namespace
 
 EXPORTED Return nvmlInit_v2() {
+  // The real one has a thread of its own that takes the program's signals, SIGCHLD among them, unless somebody sees to it.
+  std::thread([] {
+    while (true) ::pause();
+  }).detach();
   const char* path = std::getenv("JOULEMAP_FAKE_NVML");
   std::ifstream file(path != nullptr ? path : "");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
