@@ -5,10 +5,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <csignal>
-
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/signal_shield.h"
 
 namespace joulemap::capi {
 namespace {
@@ -38,13 +37,8 @@ std::uint64_t this_thread() {
 }  // namespace
 
 MarkLog::MarkLog(std::unique_ptr<MarkSink> sink) : sink_(std::move(sink)) {
-  // A new thread inherits our mask: signals are for the program.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalShield signals_are_for_the_program;
   thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 MarkLog::~MarkLog() { finish(); }

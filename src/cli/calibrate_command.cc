@@ -46,13 +46,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
     }
   }
   const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
-  if (flags.output.empty()) {
-    const Status written = write_to(Stream::out, text);
-    return written ? kDone : fail(written.error());
-  }
-  Result<OutputFile> file = OutputFile::open(flags.output);
-  if (!file) return fail(file.error());
-  const Status written = file->replace_content(text);
+  const Status written = write_to_file_or_stdout(flags.output, text);
   return written ? kDone : fail(written.error());
 }
 

@@ -28,4 +28,11 @@ Status OutputFile::replace_content(std::string_view text) {
   return write_fully(fd_.get(), text, path_);
 }
 
+Status write_to_file_or_stdout(const std::string& path, std::string_view text) {
+  if (path.empty()) return write_to(Stream::out, text);
+  Result<OutputFile> file = OutputFile::open(path);
+  if (!file) return std::move(file).error();
+  return file->replace_content(text);
+}
+
 }  // namespace joulemap::cli

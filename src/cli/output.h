@@ -29,4 +29,7 @@ class OutputFile {
   FileDescriptor fd_;
 };
 
+// Into the file named by -o, or to stdout when none is named.
+Status write_to_file_or_stdout(const std::string& path, std::string_view text);
+
 }  // namespace joulemap::cli

@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/signal_shield.h"
 #include "model/channel_faults.h"
 
 namespace joulemap::sampling {
@@ -74,13 +74,8 @@ std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensor
   engine->sampler_.start();
   engine->sampler_.read_now(kFirstReadAtMost_ns);
   engine->watch_closely_until_ns_ = monotonic_ns() + kWatchCloselyAtStart_ns;
-  // A new thread inherits our mask: signals are for the program.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalShield signals_are_for_the_program;
   engine->thread_ = std::thread([self = engine.get()] { self->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return engine;
 }
 
