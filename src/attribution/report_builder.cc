@@ -135,7 +135,8 @@ Result<ReportResult> build_report(std::span<const std::string> paths) {
 
   ReportResult result;
   result.inputs.assign(paths.begin(), paths.end());
-  result.complete = summary->ended && summary->damaged_places == 0;
+  const bool all_written = !summary->diagnostics.contains("recording_write_failed");
+  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   result.samples = summary->samples;
   result.file_bytes = summary->bytes;
   result.diagnostics = summary->diagnostics;

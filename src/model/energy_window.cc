@@ -89,7 +89,17 @@ EdgeEnergy EnergyWindow::edge_between(std::int64_t time_ns, const EnergyStep& fr
   const double length_s = std::max(seconds(to.time_ns - from.time_ns), 1e-9);
   const double step_j = std::min(1.0, refresh_s() / length_s) * (to.joules - from.joules);
   const double uneven_j = std::max(step_j, typical_step_j(accumulator_.tally(), refresh_.ns()));
-  return interpolate_edge(time_ns, from, to, uneven_j);
+  EdgeEnergy edge = interpolate_edge(time_ns, from, to, uneven_j);
+  // Whoever was kept from reading knows the moment of a step only that well, and an edge that lies before both of them was
+  // read too late. The power between the two tells what such a time is worth.
+  const double power_w = (to.joules - from.joules) / length_s;
+  const double early_s = std::max(seconds(from.time_ns - time_ns), 0.0);
+  const double share = share_of(time_ns, from.time_ns, to.time_ns);
+  const double blur_s =
+      (1 - share) * seconds(from.time_ns - from.not_before_ns) + share * seconds(to.time_ns - to.not_before_ns);
+  edge.joules -= power_w * early_s;
+  edge.half_width_j += power_w * (blur_s + early_s);
+  return edge;
 }
 
 // The step one refresh before a well-timed one: nobody saw it, but the counter then showed `joules` from it on.

@@ -44,8 +44,10 @@ Channel package() {
   return channel;
 }
 
-// As the meter does it: finely before, densely at the beginning, every 20 ms within, finely after.
-ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns) {
+// As the meter does it: finely before, densely at the beginning, every 20 ms within, finely after. On a busy machine all
+// that follows the end comes later by `late_ns`.
+ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
+                      std::int64_t late_ns = 0) {
   EnergyWindow window(package());
   std::int64_t now_ns = begin_ns - 4 * kMillisecond_ns;
   for (; now_ns < begin_ns; now_ns += 100 * kMicrosecond_ns) window.observe(counter.at(now_ns));
@@ -56,10 +58,10 @@ ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std
     now_ns += dense ? kMillisecond_ns : 20 * kMillisecond_ns;
     if (now_ns < end_ns) window.observe(counter.at(now_ns));
   }
-  window.observe(counter.at(end_ns));
+  window.observe(counter.at(end_ns + late_ns));
   window.end(end_ns);
   const std::int64_t fine_ns = std::max(100 * kMicrosecond_ns, window.refresh_ns().value_or(0) / 20);
-  for (now_ns = end_ns; !window.is_settled() && now_ns < end_ns + 150 * kMillisecond_ns; now_ns += fine_ns) {
+  for (now_ns = end_ns + late_ns; !window.is_settled() && now_ns < end_ns + 150 * kMillisecond_ns; now_ns += fine_ns) {
     window.observe(counter.at(now_ns));
   }
   return window.result();
@@ -138,6 +140,19 @@ TEST(EnergyWindow, InterpolatesACounterThatIsRenewedEveryTenthOfASecond) {
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // as read, the edges alone are worth up to 70 J each
   EXPECT_NEAR(energy.refresh_s, 0.1, 0.002);
+}
+
+TEST(EnergyWindow, HoldsItsIntervalWhenTheReadingAtTheEndComesLate) {
+  const SteppingCounter counter{.refresh_ns = 3 * kMillisecond_ns};
+  for (std::int64_t late_us = 0; late_us < 30'000; late_us += 700) {
+    SCOPED_TRACE(late_us);
+    const std::int64_t late_ns = late_us * kMicrosecond_ns;
+    const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kMillisecond_ns, late_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, 100.0, 0.05);  // steady power: what came too late is taken off again
+    EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
+    EXPECT_GT(energy.uncertainty_j, 100e-9 * static_cast<double>(late_ns - counter.refresh_ns));
+  }
 }
 
 TEST(EnergyWindow, GivesNoNumberForACounterThatNeverMoves) {

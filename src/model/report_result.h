@@ -69,7 +69,7 @@ struct ReportResult {
   std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
-  bool complete = false;  // every part was ended as it should
+  bool complete = false;  // every part was ended as it should, and nothing was lost on the way
 
   std::string by = "domain";
   double interval = 0.9;

@@ -20,7 +20,7 @@ std::string title(const ReportResult& result) {
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
   std::string out =
       subject.empty() ? "\n Energy of a recording\n" : fmt::format("\n Energy of {}\n", quoted(subject, 56));
-  if (!result.complete) out += " The recording was cut off: this is what it holds.\n";
+  if (!result.complete) out += " The recording is not complete: this is what it holds.\n";
   return out + "\n";
 }
 

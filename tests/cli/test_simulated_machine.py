@@ -107,7 +107,11 @@ def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulat
 
 @pytest.mark.parametrize("period_us", [3_000, 20_000, 100_000])
 def test_slow_counters_are_interpolated_and_the_interval_holds(simulate, period_us):
-    simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=1.0)
+    for _ in range(5):
+        simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=1.0)
+        # A simulator that was held up by its host has not shown the regular counter that was asked for.
+        if simulation.truth.longest_gap_ns(simulation.start_ns, simulation.end_ns) < 1.5e3 * period_us:
+            break
     package = simulation.domain("package-0")
     assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"]
     assert abs(simulation.error("package-0")) < 0.05
