@@ -59,6 +59,7 @@ void EnergyWindow::begin(std::int64_t time_ns) noexcept {
 void EnergyWindow::end(std::int64_t time_ns) noexcept {
   end_ns_ = time_ns;
   read_at_end_j_ = accumulator_.tally().joules;
+  read_at_end_late_ns_ = std::max(accumulator_.tally().last_ns - time_ns, std::int64_t{0});
   steps_at_end_ = accumulator_.tally().steps;
 }
 
@@ -90,15 +91,12 @@ EdgeEnergy EnergyWindow::edge_between(std::int64_t time_ns, const EnergyStep& fr
   const double step_j = std::min(1.0, refresh_s() / length_s) * (to.joules - from.joules);
   const double uneven_j = std::max(step_j, typical_step_j(accumulator_.tally(), refresh_.ns()));
   EdgeEnergy edge = interpolate_edge(time_ns, from, to, uneven_j);
-  // Whoever was kept from reading knows the moment of a step only that well, and an edge that lies before both of them was
-  // read too late. The power between the two tells what such a time is worth.
-  const double power_w = (to.joules - from.joules) / length_s;
-  const double early_s = std::max(seconds(from.time_ns - time_ns), 0.0);
+  // Whoever was kept from reading knows the moment of a step only that well; the power between the two tells what such a
+  // time is worth.
   const double share = share_of(time_ns, from.time_ns, to.time_ns);
   const double blur_s =
       (1 - share) * seconds(from.time_ns - from.not_before_ns) + share * seconds(to.time_ns - to.not_before_ns);
-  edge.joules -= power_w * early_s;
-  edge.half_width_j += power_w * (blur_s + early_s);
+  edge.half_width_j += (to.joules - from.joules) * std::min(blur_s / length_s, 1.0);
   return edge;
 }
 
@@ -121,11 +119,21 @@ EdgeEnergy EnergyWindow::end_edge() const {
   if (!has_steps(channel_)) return {read_at_end_j_, 0};
   if (!step_after_end_ || !refresh_.is_known()) return edge_as_read(read_at_end_j_);
   const EnergyStep& after = *step_after_end_;
-  if (const auto before = step_before(after, read_at_end_j_)) return edge_between(*end_ns_, *before, after);
+  if (const auto before = step_before(after, read_at_end_j_)) {
+    EdgeEnergy edge = edge_between(*end_ns_, *before, after);
+    // What was to be read at the end was read later, when the counter had stepped again: that is taken off.
+    const std::int64_t too_late_ns = std::clamp(before->time_ns - *end_ns_, std::int64_t{0}, read_at_end_late_ns_);
+    const double refreshes = static_cast<double>(too_late_ns) / static_cast<double>(after.time_ns - before->time_ns);
+    edge.joules -= refreshes * (after.joules - before->joules);
+    edge.half_width_j += refreshes * (after.joules - before->joules);
+    return edge;
+  }
   // Something kept us from reading for longer than a refresh: several steps may hide in this one. The value read at the end
   // was renewed half a refresh before that reading, on average.
   const std::int64_t half_refresh_ns = refresh_.ns().value_or(0) / 2;
-  EdgeEnergy edge = edge_between(*end_ns_, {0, after.not_before_ns - half_refresh_ns, read_at_end_j_}, after);
+  const std::int64_t seen_ns = after.not_before_ns;
+  const EnergyStep before{seen_ns - 2 * half_refresh_ns, seen_ns - half_refresh_ns, read_at_end_j_};
+  EdgeEnergy edge = edge_between(*end_ns_, before, after);
   edge.half_width_j = std::max(edge.half_width_j, kEdgeInterpolated * (after.joules - read_at_end_j_));
   return edge;
 }

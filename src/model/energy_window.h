@@ -69,6 +69,7 @@ class EnergyWindow {
   EnergyTally tally_at_begin_;
   double read_at_begin_j_ = 0;
   double read_at_end_j_ = 0;
+  std::int64_t read_at_end_late_ns_ = 0;  // how long after the end that was
   std::uint64_t steps_at_end_ = 0;
   std::optional<EnergyStep> step_before_begin_;
   std::optional<EnergyStep> step_after_begin_;

@@ -42,6 +42,7 @@ def simulate(binaries: Path, memory_directory: Path):
 
     def run(*flags: object, seconds: float = 2.0, stat_flags: tuple = ()) -> Simulation:
         root = memory_directory / "machine"
+        shutil.rmtree(root, ignore_errors=True)
         machine = [binaries / "joulemap-simulated-machine", "--root", root, *flags, "--"]
         stat = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
         load = [sys.executable, "-c", BUSY.format(seconds)]
