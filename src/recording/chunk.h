@@ -22,12 +22,13 @@ inline constexpr std::size_t kLargestPayload = (std::size_t{1} << 24) - 1;  // b
 inline constexpr std::size_t kMostSources = std::size_t{1} << 16;
 
 enum class ChunkType : std::uint8_t {
-  source = 1,   // who wrote it, and its channels; required
-  samples = 2,  // and the clock pairs of the same time; required
-  events = 3,   // marks and metrics
-  facts = 4,    // environment and calibrations
-  end = 5,      // how it ended
-  notes = 6,    // diagnostics: what was lost when recordings were joined
+  source = 1,    // who wrote it, and its channels; required
+  samples = 2,   // and the clock pairs of the same time; required
+  events = 3,    // marks and metrics
+  facts = 4,     // environment and calibrations
+  end = 5,       // how it ended
+  notes = 6,     // diagnostics: what was lost when recordings were joined
+  activity = 7,  // places, kernels, steps and their tallies
 };
 bool is_known(std::uint8_t type);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "recording/activity_codec.h"
 #include "recording/sample_codec.h"
 
 namespace joulemap::recording {
@@ -195,6 +196,7 @@ bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view 
   if (header.is(ChunkType::samples)) return read_samples(payload, source);
   if (header.is(ChunkType::events)) return read_events(payload, source);
   if (header.is(ChunkType::facts)) return read_facts(payload, source);
+  if (header.is(ChunkType::activity)) return read_activity(payload, source);
   return read_end(payload, source);
 }
 
@@ -223,6 +225,14 @@ bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source
   if (!batch) return false;
   for (const EnvironmentFact& fact : batch->environment) visitor_->on_fact(source, fact);
   for (const ChannelCalibration& calibration : batch->calibrations) visitor_->on_calibration(source, calibration);
+  return true;
+}
+
+bool RecordingDecoder::read_activity(std::string_view payload, std::uint32_t source) {
+  const std::optional<DecodedActivity> decoded = decode_activity(payload);
+  if (!decoded) return false;
+  visitor_->on_activity(source, decoded->activity);
+  unknown_places_ += decoded->unknown;
   return true;
 }
 
@@ -275,6 +285,10 @@ RecordingSummary RecordingDecoder::finish() {
   if (unknown_marks_ > 0) {
     add_diagnostic(
         {"unknown_marks", unknown_marks_, "marks that only a newer joulemap knows were left out", "update joulemap"});
+  }
+  if (unknown_places_ > 0) {
+    add_diagnostic({"unknown_places", unknown_places_, "places and kernels that only a newer joulemap knows have no name",
+                    "update joulemap"});
   }
   if (orphaned_chunks_ > 0) {
     add_diagnostic(

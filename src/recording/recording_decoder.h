@@ -62,6 +62,7 @@ class RecordingDecoder {
   bool read_samples(std::string_view payload, std::uint32_t source);
   bool read_events(std::string_view payload, std::uint32_t source);
   bool read_facts(std::string_view payload, std::uint32_t source);
+  bool read_activity(std::string_view payload, std::uint32_t source);
   bool read_end(std::string_view payload, std::uint32_t source);
   bool read_notes(std::string_view payload);
   void describe_unended();
@@ -74,6 +75,7 @@ class RecordingDecoder {
   std::set<SourceIdentity> earlier_;  // of files read before this one
   std::uint64_t definition_bytes_ = 0;
   std::uint64_t unknown_marks_ = 0;
+  std::uint64_t unknown_places_ = 0;
   std::uint64_t orphaned_chunks_ = 0;
 
   // Of the present file.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "recording/activity_codec.h"
 #include "recording/chunk.h"
 
 namespace joulemap::recording {
@@ -87,11 +88,15 @@ void RecordingWriter::add(ChannelCalibration calibration) {
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
+void RecordingWriter::add(Activity activity) {
+  for (Activity& part : split_activity(std::move(activity))) activity_.push_back(std::move(part));
+}
+
 std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();
   for (const EventBatch& batch : events_) count += count_of(batch);
   for (const FactBatch& batch : facts_) count += count_of(batch);
-  return count;
+  return count + activity_.size();
 }
 
 bool RecordingWriter::definition_is_due() const {
@@ -165,6 +170,17 @@ Status RecordingWriter::write_facts() {
   return status;
 }
 
+Status RecordingWriter::write_activity() {
+  Status status = Done{};
+  for (const Activity& activity : activity_) {
+    Status written = append(ChunkType::activity, encode_activity(activity));
+    if (!written) ++lost_events_;
+    keep_first_error(status, std::move(written));
+  }
+  activity_.clear();
+  return status;
+}
+
 Status RecordingWriter::flush() {
   Status status = Done{};
   if (definition_is_due()) keep_first_error(status, write_definition());
@@ -173,6 +189,7 @@ Status RecordingWriter::flush() {
   keep_first_error(status, write_facts());
   keep_first_error(status, write_samples());
   keep_first_error(status, write_events());
+  keep_first_error(status, write_activity());
   return status;
 }
 

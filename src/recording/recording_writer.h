@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/activity.h"
 #include "model/recorded.h"
 #include "model/sample.h"
 #include "recording/chunk.h"
@@ -44,6 +45,7 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
+  void add(Activity activity);  // however much: it is split where a chunk is full
 
   // How many things wait for a flush.
   std::size_t pending() const;
@@ -67,6 +69,7 @@ class RecordingWriter {
   Status write_samples();
   Status write_events();
   Status write_facts();
+  Status write_activity();
   Status append(ChunkType type, const std::string& payload);
 
   ChunkFile file_;
@@ -74,6 +77,7 @@ class RecordingWriter {
   SampleBatch samples_;
   std::vector<EventBatch> events_;  // each of a size that fits a chunk
   std::vector<FactBatch> facts_;
+  std::vector<Activity> activity_;
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/activity_codec.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+
+#include "recording/column.h"
+#include "recording/record_codec.h"
+#include "recording/wire.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::uint8_t kListened = 1;
+constexpr std::uint8_t kDetailed = 2;
+constexpr unsigned kLargestShift = 20;
+
+// What a part may hold so that its payload stays far below the largest a chunk can have.
+constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
+constexpr std::size_t kMostQueues = 1000;
+constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
+constexpr std::size_t kFixedFields = 64;
+
+std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+// How many rows follow; a byte may stand for many of them once they are Rice coded, so the file's word is bounded.
+std::size_t take_rows(WireReader& in, std::size_t most) {
+  const std::uint64_t rows = in.varint();
+  if (rows > most) in.fail();
+  return in.ok() ? static_cast<std::size_t>(rows) : 0;
+}
+
+template <class Row, class Member>
+void put_ids(WireWriter& out, const std::vector<Row>& rows, Member Row::*member) {
+  for (const Row& row : rows) out.varint(row.*member);
+}
+
+template <class Row>
+void take_ids(WireReader& in, std::vector<Row>& rows, std::uint32_t Row::*member) {
+  for (Row& row : rows) row.*member = static_cast<std::uint32_t>(in.varint());
+}
+
+template <class Row>
+void take_counts(WireReader& in, std::vector<Row>& rows, std::uint64_t Row::*member) {
+  for (Row& row : rows) row.*member = in.varint();
+}
+
+template <class Row>
+void put_times(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
+  std::vector<std::uint64_t> values;
+  values.reserve(rows.size());
+  for (const Row& row : rows) values.push_back(bits(row.*member >> shift));
+  put_column(out, values);
+}
+
+template <class Row>
+void take_times(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
+  const std::vector<std::uint64_t> values = take_column(in, rows.size());
+  if (!in.ok()) return;
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*member = static_cast<std::int64_t>(values[i] << shift);
+}
+
+void put_places(WireWriter& out, const std::vector<Place>& places) {
+  out.varint(places.size());
+  for (const Place& place : places) {
+    WireWriter fields;
+    fields.varint(place.id);
+    fields.varint(place.parent);
+    fields.u8(static_cast<std::uint8_t>(place.kind));
+    fields.text(std::string_view(place.name).substr(0, kLongestText));
+    out.text(fields.bytes());
+  }
+}
+
+void take_places(WireReader& in, DecodedActivity& decoded) {
+  for (std::size_t left = in.count(); left > 0 && in.ok(); --left) {
+    WireReader fields = in.record();
+    Place place;
+    place.id = static_cast<std::uint32_t>(fields.varint());
+    place.parent = static_cast<std::uint32_t>(fields.varint());
+    const std::uint8_t kind = fields.u8();
+    place.name = fields.text();
+    if (!fields.ok()) return in.fail();
+    place.kind = static_cast<PlaceKind>(kind);
+    kind < kPlaceKinds ? decoded.activity.places.push_back(std::move(place)) : void(++decoded.unknown);
+  }
+}
+
+void put_classes(WireWriter& out, const std::vector<KernelClass>& classes) {
+  out.varint(classes.size());
+  for (const KernelClass& known : classes) {
+    WireWriter fields;
+    fields.varint(known.id);
+    fields.u8(static_cast<std::uint8_t>(known.kind));
+    for (const std::uint32_t extent : known.grid) fields.varint(extent);
+    for (const std::uint32_t extent : known.block) fields.varint(extent);
+    fields.text(std::string_view(known.name).substr(0, kLongestText));
+    out.text(fields.bytes());
+  }
+}
+
+void take_classes(WireReader& in, DecodedActivity& decoded) {
+  for (std::size_t left = in.count(); left > 0 && in.ok(); --left) {
+    WireReader fields = in.record();
+    KernelClass known;
+    known.id = static_cast<std::uint32_t>(fields.varint());
+    const std::uint8_t kind = fields.u8();
+    for (std::uint32_t& extent : known.grid) extent = static_cast<std::uint32_t>(fields.varint());
+    for (std::uint32_t& extent : known.block) extent = static_cast<std::uint32_t>(fields.varint());
+    known.name = fields.text();
+    if (!fields.ok()) return in.fail();
+    known.kind = static_cast<KernelKind>(kind);
+    kind < kKernelKinds ? decoded.activity.classes.push_back(std::move(known)) : void(++decoded.unknown);
+  }
+}
+
+void put_queues(WireWriter& out, const std::vector<KernelQueue>& queues) {
+  out.varint(queues.size());
+  for (const KernelQueue& queue : queues) {
+    WireWriter fields;
+    fields.varint(queue.id);
+    fields.text(std::string_view(queue.device).substr(0, kLongestText));
+    for (const std::uint32_t number : {queue.ordinal, queue.context, queue.stream}) fields.varint(number);
+    out.text(fields.bytes());
+  }
+}
+
+void take_queues(WireReader& in, std::vector<KernelQueue>& queues) {
+  for (std::size_t left = in.count(); left > 0 && in.ok(); --left) {
+    WireReader fields = in.record();
+    KernelQueue queue;
+    queue.id = static_cast<std::uint32_t>(fields.varint());
+    queue.device = fields.text();
+    queue.ordinal = static_cast<std::uint32_t>(fields.varint());
+    queue.context = static_cast<std::uint32_t>(fields.varint());
+    queue.stream = static_cast<std::uint32_t>(fields.varint());
+    if (!fields.ok()) return in.fail();
+    queues.push_back(std::move(queue));
+  }
+}
+
+void put_place_tallies(WireWriter& out, const std::vector<PlaceTally>& tallies, unsigned shift) {
+  out.varint(tallies.size());
+  put_ids(out, tallies, &PlaceTally::place);
+  put_ids(out, tallies, &PlaceTally::count);
+  for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
+    put_times(out, tallies, member, shift);
+  }
+}
+
+void take_place_tallies(WireReader& in, std::vector<PlaceTally>& tallies, unsigned shift) {
+  tallies.resize(take_rows(in, kMostRowsPerChunk));
+  take_ids(in, tallies, &PlaceTally::place);
+  take_counts(in, tallies, &PlaceTally::count);
+  for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
+    take_times(in, tallies, member, shift);
+  }
+}
+
+void put_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& tallies, unsigned shift) {
+  out.varint(tallies.size());
+  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::place}) {
+    put_ids(out, tallies, member);
+  }
+  put_ids(out, tallies, &KernelTally::count);
+  put_times(out, tallies, &KernelTally::time_ns, shift);
+}
+
+void take_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsigned shift) {
+  tallies.resize(take_rows(in, kMostRowsPerChunk));
+  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::place}) {
+    take_ids(in, tallies, member);
+  }
+  take_counts(in, tallies, &KernelTally::count);
+  take_times(in, tallies, &KernelTally::time_ns, shift);
+}
+
+void put_steps(WireWriter& out, const std::vector<StepRecord>& steps, unsigned shift) {
+  out.varint(steps.size());
+  for (const StepRecord& step : steps) out.u8((step.listened ? kListened : 0) | (step.detailed ? kDetailed : 0));
+  put_ids(out, steps, &StepRecord::shape);
+  put_ids(out, steps, &StepRecord::kernels);
+  put_times(out, steps, &StepRecord::number, 0);
+  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
+    put_times(out, steps, member, shift);
+  }
+}
+
+void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) {
+  steps.resize(take_rows(in, kMostRowsPerChunk));
+  for (StepRecord& step : steps) {
+    const std::uint8_t flags = in.u8();
+    step.listened = (flags & kListened) != 0;
+    step.detailed = (flags & kDetailed) != 0;
+  }
+  take_counts(in, steps, &StepRecord::shape);
+  take_counts(in, steps, &StepRecord::kernels);
+  take_times(in, steps, &StepRecord::number, 0);
+  for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
+    take_times(in, steps, member, shift);
+  }
+}
+
+// What a kernel's duration is held against: the last one of its class at its place.
+class LastDurations {
+ public:
+  std::uint64_t& of(const Kernel& kernel) { return last_[std::uint64_t{kernel.class_id} << 32 | kernel.place]; }
+
+ private:
+  std::unordered_map<std::uint64_t, std::uint64_t> last_;
+};
+
+void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
+  out.varint(kernels.size());
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::place}) put_ids(out, kernels, member);
+  std::int64_t correlation = 0;
+  for (const Kernel& kernel : kernels) {
+    out.svarint(std::int64_t{kernel.correlation} - correlation);
+    correlation = kernel.correlation;
+  }
+  put_ids(out, kernels, &Kernel::bytes);
+  std::vector<std::uint64_t> gaps;
+  std::vector<std::uint64_t> changes;
+  LastDurations last;
+  std::uint64_t end = bits(base_ns >> shift);
+  for (const Kernel& kernel : kernels) {
+    const std::uint64_t start = bits(kernel.start_ns >> shift);
+    const std::uint64_t duration = bits((kernel.end_ns - kernel.start_ns) >> shift);
+    gaps.push_back(start - end);
+    end = start + duration;
+    changes.push_back(duration - last.of(kernel));
+    last.of(kernel) = duration;
+  }
+  put_column(out, gaps);
+  put_column(out, changes);
+}
+
+void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
+  kernels.resize(take_rows(in, kMostKernelsPerChunk));
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::place}) take_ids(in, kernels, member);
+  std::int64_t correlation = 0;
+  for (Kernel& kernel : kernels) {
+    correlation = static_cast<std::int64_t>(bits(correlation) + bits(in.svarint()));
+    kernel.correlation = static_cast<std::uint32_t>(correlation);
+  }
+  take_counts(in, kernels, &Kernel::bytes);
+  const std::vector<std::uint64_t> gaps = take_column(in, kernels.size());
+  const std::vector<std::uint64_t> changes = take_column(in, kernels.size());
+  if (!in.ok()) return;
+  LastDurations last;
+  std::uint64_t end = bits(base_ns >> shift);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const std::uint64_t start = end + gaps[i];
+    const std::uint64_t duration = last.of(kernels[i]) += changes[i];
+    end = start + duration;
+    kernels[i].start_ns = static_cast<std::int64_t>(start << shift);
+    kernels[i].end_ns = static_cast<std::int64_t>(end << shift);
+  }
+}
+
+// Moves rows, as long as there is room, from one list to another.
+template <class Row>
+void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
+  const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
+  to.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(end));
+  from.erase(from.begin(), end);
+}
+
+template <class Named>
+void move_named(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
+  std::size_t rows = 0;
+  for (; rows < from.size() && bytes < kComfortableNames; ++rows) bytes += kFixedFields + from[rows].name.size();
+  move_rows(from, to, rows);
+}
+
+}  // namespace
+
+std::vector<Activity> split_activity(Activity activity) {
+  std::vector<Activity> parts;
+  while (!activity.empty()) {
+    Activity& part = parts.emplace_back();
+    part.begin_ns = activity.begin_ns;
+    part.end_ns = activity.end_ns;
+    std::size_t name_bytes = 0;
+    move_named(activity.places, part.places, name_bytes);
+    move_named(activity.classes, part.classes, name_bytes);
+    move_rows(activity.queues, part.queues, kMostQueues);
+    move_rows(activity.place_tallies, part.place_tallies, kMostRowsPerPart);
+    move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
+    move_rows(activity.steps, part.steps, kMostRowsPerPart);
+    move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
+  }
+  return parts;
+}
+
+std::string encode_activity(const Activity& activity) {
+  WireWriter out;
+  out.u8(kKernelTimeShift);
+  out.svarint(activity.begin_ns);
+  out.svarint(activity.end_ns);
+  put_places(out, activity.places);
+  put_classes(out, activity.classes);
+  put_queues(out, activity.queues);
+  put_place_tallies(out, activity.place_tallies, kKernelTimeShift);
+  put_kernel_tallies(out, activity.kernel_tallies, kKernelTimeShift);
+  put_steps(out, activity.steps, kKernelTimeShift);
+  put_kernels(out, activity.kernels, activity.begin_ns, kKernelTimeShift);
+  return std::move(out).take();
+}
+
+std::optional<DecodedActivity> decode_activity(std::string_view payload) {
+  WireReader in(payload);
+  DecodedActivity decoded;
+  Activity& activity = decoded.activity;
+  const unsigned shift = in.u8();
+  if (shift > kLargestShift) return std::nullopt;
+  activity.begin_ns = in.svarint();
+  activity.end_ns = in.svarint();
+  take_places(in, decoded);
+  take_classes(in, decoded);
+  take_queues(in, activity.queues);
+  take_place_tallies(in, activity.place_tallies, shift);
+  take_kernel_tallies(in, activity.kernel_tallies, shift);
+  take_steps(in, activity.steps, shift);
+  take_kernels(in, activity.kernels, activity.begin_ns, shift);
+  if (!in.ok()) return std::nullopt;
+  return decoded;
+}
+
+}  // namespace joulemap::recording

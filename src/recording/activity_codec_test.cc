@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/activity_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "recording/chunk.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::int64_t kBegin_ns = 1'000'000'000'000;
+
+// A training step as a GPU sees it: some hundred kernels on one stream, each about as long as the last time.
+Activity training(std::size_t steps, std::size_t kernels_per_step) {
+  std::mt19937_64 random(7);
+  Activity activity;
+  activity.begin_ns = kBegin_ns;
+  std::int64_t now_ns = kBegin_ns + 1024;
+  std::uint32_t correlation = 100;
+  for (std::size_t step = 0; step < steps; ++step) {
+    for (std::uint32_t i = 0; i < kernels_per_step; ++i) {
+      const std::int64_t usual_ns = 4'000 + (i * 7919 % 97) * 1'000;
+      const auto jitter = static_cast<std::int64_t>(random() % 40) * 32;
+      const std::int64_t start_ns = now_ns + 32 * static_cast<std::int64_t>(30 + random() % 30);
+      now_ns = start_ns + usual_ns / 32 * 32 + jitter;
+      activity.kernels.push_back({start_ns, now_ns, i % 61, 0, i / 4, correlation += 3, 0});
+    }
+  }
+  activity.end_ns = now_ns;
+  return activity;
+}
+
+bool equal(const Kernel& a, const Kernel& b) {
+  return a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.class_id == b.class_id && a.queue == b.queue &&
+         a.place == b.place && a.correlation == b.correlation && a.bytes == b.bytes;
+}
+
+TEST(ActivityCodec, GivesBackEverything) {
+  Activity activity = training(3, 200);
+  activity.places = {{1, 0, PlaceKind::phase, "forward"}, {2, 1, PlaceKind::module, "layer1.0.conv1"}};
+  activity.classes = {{5, KernelKind::kernel, "_ZN2at6nativeE", {8, 4, 1}, {256, 1, 1}},
+                      {6, KernelKind::copy, "HtoD", {}, {}}};
+  activity.queues = {{0, "GPU-1", 0, 1, 7}};
+  activity.place_tallies = {{2, 17, 64'000, 32'000, 96'000}};
+  activity.kernel_tallies = {{5, 0, 2, 12, 3'200'000}};
+  activity.steps = {{41, kBegin_ns, kBegin_ns + 32'000'000, 0xABCDEF0123456789u, 200, 31'999'968, true, false}};
+  activity.kernels[5].bytes = 4096;
+  const auto decoded = decode_activity(encode_activity(activity));
+  ASSERT_TRUE(decoded);
+  const Activity& back = decoded->activity;
+  EXPECT_EQ(back.begin_ns, activity.begin_ns);
+  EXPECT_EQ(back.end_ns, activity.end_ns);
+  ASSERT_EQ(back.places.size(), 2u);
+  EXPECT_EQ(back.places[1].name, "layer1.0.conv1");
+  EXPECT_EQ(back.places[1].parent, 1u);
+  EXPECT_EQ(back.classes[0].grid, activity.classes[0].grid);
+  EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
+  EXPECT_EQ(back.queues[0].stream, 7u);
+  EXPECT_EQ(back.place_tallies[0].helpers_ns, 96'000);
+  EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
+  EXPECT_EQ(back.steps[0].shape, activity.steps[0].shape);
+  EXPECT_EQ(back.steps[0].number, 41);
+  EXPECT_TRUE(back.steps[0].listened && !back.steps[0].detailed);
+  ASSERT_EQ(back.kernels.size(), activity.kernels.size());
+  for (std::size_t i = 0; i < back.kernels.size(); ++i) ASSERT_TRUE(equal(back.kernels[i], activity.kernels[i])) << i;
+}
+
+TEST(ActivityCodec, SplitsWhatDoesNotFitIntoAChunk) {
+  Activity activity = training(100, 2000);
+  const std::vector<Kernel> all = activity.kernels;
+  for (std::uint32_t i = 1; i < 50'000; ++i)
+    activity.places.push_back({i, 0, PlaceKind::region, std::string(1000, 'x')});
+  std::vector<Kernel> back;
+  std::size_t places = 0;
+  for (const Activity& part : split_activity(std::move(activity))) {
+    const std::string payload = encode_activity(part);
+    ASSERT_LE(payload.size(), kLargestPayload);
+    const auto decoded = decode_activity(payload);
+    ASSERT_TRUE(decoded);
+    back.insert(back.end(), decoded->activity.kernels.begin(), decoded->activity.kernels.end());
+    places += decoded->activity.places.size();
+  }
+  EXPECT_EQ(places, 49'999u);
+  ASSERT_EQ(back.size(), all.size());
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(equal(back[i], all[i])) << i;
+}
+
+TEST(ActivityCodec, KeepsAKernelOfATrainingLoopInFewBytes) {
+  const Activity activity = training(30, 737);
+  const std::string chunk = make_chunk(ChunkType::activity, 0, encode_activity(activity));
+  const double bytes = static_cast<double>(chunk.size()) / static_cast<double>(activity.kernels.size());
+  RecordProperty("bytes_a_kernel", std::to_string(bytes));
+  EXPECT_LT(bytes, 4.0);
+}
+
+TEST(ActivityCodec, RefusesWhatMakesNoSense) {
+  const std::string payload = encode_activity(training(2, 50));
+  for (std::size_t size = 0; size < payload.size(); ++size) {
+    EXPECT_FALSE(decode_activity(std::string_view(payload).substr(0, size))) << size;
+  }
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 2000; ++i) {
+    std::string damaged = payload;
+    damaged[random() % damaged.size()] = static_cast<char>(random());
+    decode_activity(damaged);  // whatever comes out: nothing breaks
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::recording
