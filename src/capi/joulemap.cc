@@ -16,6 +16,8 @@
 #include <string_view>
 
 #include "capi/process_state.h"
+#include "joulemap/capture.h"
+#include "model/recorded.h"
 #include "report/doctor_json.h"
 #include "sampling/doctor.h"
 
@@ -27,7 +29,6 @@ using joulemap::MarkKind;
 using joulemap::Provenance;
 using joulemap::Result;
 using joulemap::Status;
-using joulemap::capi::MarkLog;
 using joulemap::capi::ProcessState;
 using joulemap::sampling::Patience;
 using joulemap::sampling::WindowEngine;
@@ -166,12 +167,6 @@ Result<WindowOptions> options_from(const jm_options* options) {
   return wanted;
 }
 
-std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view() : text; }
-
-std::optional<std::int64_t> number_of(const int64_t* number) {
-  return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
-}
-
 }  // namespace
 
 extern "C" {
@@ -201,8 +196,8 @@ jm_window jm_begin(const char* name) {
   const jm_window window = state->windows().begin();
   if (window == 0) {
     fail(JM_FULL, "a million windows are alive; free those that are no longer needed");
-  } else if (MarkLog* const marks = state->marks()) {
-    marks->mark(MarkKind::window_begin, window, text_or_empty(name));
+  } else {
+    jmc_mark(static_cast<int>(MarkKind::window_begin), window, name);
   }
   return window;
 }
@@ -210,7 +205,7 @@ jm_window jm_begin(const char* name) {
 int jm_end(jm_window window) {
   ProcessState* const state = ProcessState::existing();
   if (state == nullptr || !state->windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
-  if (MarkLog* const marks = state->marks()) marks->mark(MarkKind::window_end, window, "");
+  jmc_mark(static_cast<int>(MarkKind::window_end), window, "");
   return JM_OK;
 }
 
@@ -257,30 +252,27 @@ int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   return hand_out(told, diagnostic);
 }
 
-int jm_is_recording(void) { return ProcessState::get().marks() != nullptr ? 1 : 0; }
+int jm_is_recording(void) { return jmc_is_recording(); }
 
 int jm_region_push(const char* name) {
-  if (MarkLog* const marks = ProcessState::get().marks()) marks->push_region(text_or_empty(name));
+  jmc_region_push(name);
   return JM_OK;
 }
 
-int jm_region_pop(void) {
-  MarkLog* const marks = ProcessState::get().marks();
-  return marks == nullptr || marks->pop_region() ? JM_OK : fail(JM_USAGE, "no region is open on this thread");
-}
+int jm_region_pop(void) { return jmc_region_pop() != 0 ? JM_OK : fail(JM_USAGE, "no region is open on this thread"); }
 
 int jm_step(const int64_t* number) {
-  if (MarkLog* const marks = ProcessState::get().marks()) marks->step(number_of(number));
+  jmc_step(number);
   return JM_OK;
 }
 
 int jm_epoch(const int64_t* number) {
-  if (MarkLog* const marks = ProcessState::get().marks()) marks->epoch(number_of(number));
+  jmc_epoch(number);
   return JM_OK;
 }
 
 int jm_log(const char* name, double value) {
-  if (MarkLog* const marks = ProcessState::get().marks()) marks->metric(text_or_empty(name), value);
+  jmc_metric(name, value, 0);
   return JM_OK;
 }
 

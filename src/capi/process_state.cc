@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "capi/recording_sink.h"
-
 namespace joulemap::capi {
 namespace {
 
@@ -28,17 +26,15 @@ constinit std::atomic<ProcessState*> ProcessState::current_{nullptr};
 constinit std::atomic<std::uint16_t> ProcessState::epoch_{0};
 constinit std::atomic<const sampling::WindowOptions*> ProcessState::options_{nullptr};
 
-ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch), marks_(open_mark_log()) {}
+ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
 
 ProcessState& ProcessState::make() {
   static std::mutex
       making;  // a child that was forked while it was held is one that never measured: see forget_in_child
   const std::lock_guard lock(making);
   if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
-  if (epoch_.fetch_add(1) == 0) {
-    ::pthread_atfork(nullptr, nullptr, &forget_in_child);
-    std::atexit(&finish_at_exit);
-  }
+  // The engine needs no farewell at exit: nothing of it is lost with the process.
+  if (epoch_.fetch_add(1) == 0) ::pthread_atfork(nullptr, nullptr, &forget_in_child);
   auto* const state = new ProcessState(epoch_.load());
   current_.store(state, std::memory_order_release);
   return *state;
@@ -48,12 +44,6 @@ ProcessState& ProcessState::make() {
 void ProcessState::forget_in_child() {
   new (&making_) std::mutex;
   current_.store(nullptr, std::memory_order_release);
-}
-
-// The engine needs no farewell: nothing of it is lost with the process. Marks do.
-void ProcessState::finish_at_exit() {
-  ProcessState* const state = current_.load(std::memory_order_acquire);
-  if (state != nullptr && state->marks_) state->marks_->finish();
 }
 
 Status ProcessState::start_locked(const sampling::WindowOptions& options) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessState: what the C interface keeps for the process it lives in: the table of windows, the engine that measures them,
-// the log of marks. The interface has no handle to hang it on, so there is one for each process, and this is the only place
+// ProcessState: what the C interface keeps for the process it lives in: the table of windows and the engine that
+// measures them. The interface has no handle to hang it on, so there is one for each process, and this is the only place
 // that knows. It is made by the first call, never destroyed (threads of the host may call us while it exits), and left alone
 // in the child of a fork, which makes its own: the parent's threads and locks are not there.
 //
@@ -14,7 +14,6 @@
 #include <mutex>
 
 #include "base/result.h"
-#include "capi/mark_log.h"
 #include "sampling/window_engine.h"
 #include "sampling/window_table.h"
 
@@ -33,9 +32,6 @@ class ProcessState {
 
   sampling::WindowTable& windows() { return windows_; }
 
-  // nullptr when nothing is recorded.
-  MarkLog* marks() const { return marks_.get(); }
-
   // usage when it runs already.
   Status start(const sampling::WindowOptions& options);
   // The hot path's question, and what follows when the answer is no: a start with the options of the last one.
@@ -50,7 +46,6 @@ class ProcessState {
   explicit ProcessState(std::uint16_t epoch);
   static ProcessState& make();
   static void forget_in_child();
-  static void finish_at_exit();
   Status start_locked(const sampling::WindowOptions& options);
 
   static std::mutex making_;
@@ -60,7 +55,6 @@ class ProcessState {
   static std::atomic<const sampling::WindowOptions*> options_;
 
   sampling::WindowTable windows_;
-  std::unique_ptr<MarkLog> marks_;
   std::atomic<bool> started_{false};
   std::mutex lock_;
   std::shared_ptr<sampling::WindowEngine> engine_;

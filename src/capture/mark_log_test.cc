@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/mark_log.h"
+#include "capture/mark_log.h"
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <vector>
 
-namespace joulemap::capi {
+namespace joulemap::capture {
 namespace {
 
 struct Written {
@@ -21,6 +21,8 @@ class TestSink final : public MarkSink {
   explicit TestSink(Written& written) : written_(written) {}
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
   void add(Metric metric) override { written_.metrics.push_back(std::move(metric)); }
+  void add(EnvironmentFact) override {}
+  void add(Activity) override {}
   Status flush() override {
     if (written_.fails) return Error{ErrorCode::io, "the disk is full", ""};
     return Done{};
@@ -49,38 +51,15 @@ TEST(MarkLog, WritesEverythingInOrderWhenItIsFinished) {
   EXPECT_EQ(written.finished, 1);
 }
 
-TEST(MarkLog, TiesTheBeginAndTheEndOfNestedRegionsTogether) {
-  Written written;
-  MarkLog log(std::make_unique<TestSink>(written));
-  log.push_region("outer");
-  log.push_region("inner");
-  EXPECT_TRUE(log.pop_region());
-  EXPECT_TRUE(log.pop_region());
-  EXPECT_FALSE(log.pop_region());
-  log.finish();
-  ASSERT_EQ(written.marks.size(), 4u);
-  EXPECT_EQ(written.marks[1].id, written.marks[2].id);
-  EXPECT_EQ(written.marks[0].id, written.marks[3].id);
-  EXPECT_EQ(written.marks[3].name, "outer");
-}
-
-TEST(MarkLog, RegionsOfAnotherThreadAreItsOwn) {
-  Written written;
-  MarkLog log(std::make_unique<TestSink>(written));
-  log.push_region("here");
-  std::thread([&] { EXPECT_FALSE(log.pop_region()); }).join();
-  EXPECT_TRUE(log.pop_region());
-}
-
 TEST(MarkLog, CountsStepsUnlessTheyAreNumbered) {
   Written written;
   MarkLog log(std::make_unique<TestSink>(written));
-  log.metric("loss", 2.0);
-  log.step({});
-  log.step({});
-  log.step(10);
-  log.step({});
-  log.metric("loss", 1.0);
+  log.metric("loss", 2.0, 1);
+  log.step({}, 5);
+  log.step({}, 5);
+  log.step(10, 6);
+  log.step({}, 5);
+  log.metric("loss", 1.0, 2);
   log.finish();
   std::vector<std::uint64_t> numbers;
   for (const Mark& mark : written.marks) numbers.push_back(mark.id);
@@ -93,10 +72,10 @@ TEST(MarkLog, SaysInTheRecordingThatItCouldNotBeWritten) {
   Written written;
   written.fails = true;
   MarkLog log(std::make_unique<TestSink>(written));
-  log.step({});
+  log.step({}, 5);
   log.finish();
   EXPECT_TRUE(written.diagnostics.contains("write_failed"));
 }
 
 }  // namespace
-}  // namespace joulemap::capi
+}  // namespace joulemap::capture

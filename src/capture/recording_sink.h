@@ -6,12 +6,12 @@
 
 #include <memory>
 
-#include "capi/mark_log.h"
+#include "capture/mark_log.h"
 
-namespace joulemap::capi {
+namespace joulemap::capture {
 
 // nullptr when this process is not recorded. When the part cannot be made, that is said once, on standard error: the
 // program goes on.
-std::unique_ptr<MarkLog> open_mark_log();
+std::unique_ptr<MarkSink> open_recording_sink();
 
-}  // namespace joulemap::capi
+}  // namespace joulemap::capture

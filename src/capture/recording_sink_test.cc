@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/recording_sink.h"
+#include "capture/recording_sink.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "recording/recording_reader.h"
 #include "support/temporary_directory.h"
 
-namespace joulemap::capi {
+namespace joulemap::capture {
 namespace {
 
 constexpr const char* kId = "0123456789abcdef0123456789abcdef";
@@ -37,18 +37,19 @@ struct Seen : recording::RecordingVisitor {
   std::vector<Metric> metrics;
 };
 
-TEST(RecordingSink, AProcessThatIsNotRecordedHasNoLog) { EXPECT_EQ(open_mark_log(), nullptr); }
+TEST(RecordingSink, AProcessThatIsNotRecordedHasNoLog) { EXPECT_EQ(open_recording_sink(), nullptr); }
 
 TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
   const TemporaryDirectory folder;
   const RecordedProcess recorded(folder.path());
   {
-    const std::unique_ptr<MarkLog> log = open_mark_log();
-    ASSERT_NE(log, nullptr);
-    log->step(3);
-    log->push_region("forward");
-    log->pop_region();
-    log->metric("loss", 0.25);
+    std::unique_ptr<MarkSink> sink = open_recording_sink();
+    ASSERT_NE(sink, nullptr);
+    MarkLog log(std::move(sink));
+    log.step(3, 1);
+    log.mark(MarkKind::region_begin, 9, "forward");
+    log.mark(MarkKind::region_end, 9, "forward");
+    log.metric("loss", 0.25, 2);
   }
   std::vector<std::string> parts;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts.push_back(entry.path());
@@ -72,9 +73,9 @@ TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
 TEST(RecordingSink, AFolderThatIsGoneDoesNotStopTheProgram) {
   const RecordedProcess recorded("/no/such/folder");
   testing::internal::CaptureStderr();
-  EXPECT_EQ(open_mark_log(), nullptr);
+  EXPECT_EQ(open_recording_sink(), nullptr);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("not recorded"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace joulemap::capi
+}  // namespace joulemap::capture

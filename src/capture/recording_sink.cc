@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/recording_sink.h"
+#include "capture/recording_sink.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "recording/recording_parts.h"
 #include "recording/recording_writer.h"
 
-namespace joulemap::capi {
+namespace joulemap::capture {
 namespace {
 
 class RecordingSink final : public MarkSink {
@@ -20,6 +20,8 @@ class RecordingSink final : public MarkSink {
 
   void add(Mark mark) override { writer_.add(std::move(mark)); }
   void add(Metric metric) override { writer_.add(std::move(metric)); }
+  void add(EnvironmentFact fact) override { writer_.add(std::move(fact)); }
+  void add(Activity activity) override { writer_.add(std::move(activity)); }
 
   // Nothing is written while the program says nothing.
   Status flush() override {
@@ -45,7 +47,7 @@ std::string environment(std::string_view name) {
 
 }  // namespace
 
-std::unique_ptr<MarkLog> open_mark_log() {
+std::unique_ptr<MarkSink> open_recording_sink() {
   const std::string folder = environment(recording::kFolderVariable);
   const std::string id = environment(recording::kIdVariable);
   if (folder.empty() || id.empty()) return nullptr;
@@ -53,11 +55,10 @@ std::unique_ptr<MarkLog> open_mark_log() {
   Result<recording::RecordingWriter> writer =
       recording::RecordingWriter::create(recording::recording_part_path(folder, source), source);
   if (!writer) {
-    fmt::print(stderr, "joulemap: steps, epochs and regions of process {} are not recorded: {}\n", source.pid,
-               writer.error().message);
+    fmt::print(stderr, "joulemap: what process {} does is not recorded: {}\n", source.pid, writer.error().message);
     return nullptr;
   }
-  return std::make_unique<MarkLog>(std::make_unique<RecordingSink>(std::move(*writer)));
+  return std::make_unique<RecordingSink>(std::move(*writer));
 }
 
-}  // namespace joulemap::capi
+}  // namespace joulemap::capture

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C interface of libjoulemap_capture.so, which lives in the processes that `joulemap record` watches: where the program
+ * is, step by step. Python's hooks and libjoulemap.so use it; programs use joulemap.h. C99.
+ *
+ * A place is a node of a tree (0 is its root): a phase, a module, an operation, a region. A thread is at one place at a
+ * time; time, CPU time and the kernels it launches are that place's. Any thread may call anything; outside of a recording
+ * every call returns at once. Names are UTF-8 and are copied.
+ */
+#ifndef JOULEMAP_CAPTURE_H
+#define JOULEMAP_CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define JMC_API __attribute__((visibility("default")))
+
+/* 1 when this process runs under `joulemap record`. The first call opens its part of the recording. */
+JMC_API int jmc_is_recording(void);
+
+typedef uint32_t jmc_place;
+typedef enum jmc_kind { JMC_MODE, JMC_PHASE, JMC_MODULE, JMC_OP, JMC_FUNCTION, JMC_REGION } jmc_kind;
+
+/* The place of that kind and name within another: the same for the same three. 0 when nothing is recorded. */
+JMC_API jmc_place jmc_place_in(jmc_place parent, int kind, const char* name);
+
+/* Where this thread is. */
+JMC_API jmc_place jmc_here(void);
+/* Goes to a place, whatever its parent, until the matching leave. Returns how deep the thread was before. */
+JMC_API size_t jmc_enter(jmc_place place);
+JMC_API void jmc_leave(void);
+/* Leaves everything that was entered at that depth or deeper: what an exception skipped, too. */
+JMC_API void jmc_leave_to(size_t depth);
+
+/* A thread that works for another (autograd's, say) is at no place of its own. While a backward pass runs it is at `place`,
+ * until it says more. Passes nest. */
+JMC_API void jmc_backward_begin(jmc_place place);
+JMC_API void jmc_backward_end(void);
+/* From now on this thread works on the backward pass of `place`, until it says otherwise or the pass ends. */
+JMC_API void jmc_backward_at(jmc_place place);
+
+/* Steps and epochs the program names itself; number NULL: one more than the last. They end inference. */
+JMC_API void jmc_step(const int64_t* number);
+JMC_API void jmc_epoch(const int64_t* number);
+JMC_API void jmc_metric(const char* name, double value, int64_t time_ns); /* time 0: now */
+JMC_API void jmc_mark(int kind, uint64_t id, const char* name);
+JMC_API void jmc_region_push(const char* name);
+JMC_API int jmc_region_pop(void); /* 0 when none is open on this thread */
+
+/* What happens in a training or serving loop, in its order: steps and epochs are inferred from it. */
+typedef enum jmc_event {
+  JMC_LOADER_NEW,       /* a new iterator over the data */
+  JMC_LOADER_NEXT,      /* asked for the next batch */
+  JMC_FORWARD_TRAIN,    /* an outermost module is called, with gradients */
+  JMC_FORWARD_INFER,    /* and without */
+  JMC_FORWARD_DONE,     /* it returned */
+  JMC_BACKWARD,         /* a backward pass begins */
+  JMC_OPTIMIZER_DONE    /* parameters were updated */
+} jmc_event;
+/* 1 when a new step has begun. */
+JMC_API int jmc_on_event(int event);
+/* Whether the present step is to be captured in detail: operations and functions, and kernels when records are rare. */
+JMC_API int jmc_step_is_sampled(void);
+/* Whether modules are to be followed in the present step: always, unless the program is launch bound. */
+JMC_API int jmc_step_is_followed(void);
+
+/* What was lost or could not be captured; carried along by every report. */
+JMC_API void jmc_diagnose(const char* code, const char* message, const char* remedy);
+/* A fact about the setting. */
+JMC_API void jmc_fact(const char* name, const char* value);
+
+/* Writes what is left and ends this process's part. Called at exit; whoever leaves by another door calls it before. */
+JMC_API void jmc_finish(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/capture.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/clock.h"
+
+namespace joulemap::capture {
+namespace {
+
+constexpr std::uint32_t kFollowed = 1;
+constexpr std::uint32_t kSampled = 2;
+
+// How long sums run before they are written: finely while a run is young, so that short ones can be told, and then so
+// that a day stays small.
+constexpr std::int64_t kYoung_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kYoungTallies_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kOldTallies_ns = 10 * kNanosecondsPerSecond;
+// By then the records of a kernel have come back.
+constexpr std::int64_t kSettled_ns = 2 * kNanosecondsPerSecond;
+
+constexpr std::string_view kInferred = "inferred";
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+std::int64_t this_thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+}  // namespace
+
+struct Capture::OpenRegion {
+  std::uint64_t id;
+  std::string name;
+  std::size_t depth;
+};
+
+struct Capture::ThreadState {
+  std::uint64_t capture = 0;  // whose it is: its number, because another one may come to lie at the same address
+  std::shared_ptr<ThreadTrack> track;
+  std::shared_ptr<HelperAccount> helpers;
+  std::vector<std::size_t> passes;  // depths at which this thread began a backward pass
+  std::vector<OpenRegion> regions;
+
+  ~ThreadState() {
+    if (!track) return;
+    const std::int64_t cpu_ns = this_thread_cpu_ns();
+    helpers->add_followed(track->advance_cpu(cpu_ns));
+    track->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
+    track->end();
+  }
+};
+
+Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
+    : number_(next_number()),
+      helpers_(std::make_shared<HelperAccount>(own_cpu_ns())),
+      plan_(closeness),
+      started_ns_(monotonic_ns()),
+      tallied_ns_(started_ns_) {
+  LogErrands errands;
+  errands.tick = [this](std::int64_t own_cpu_ns) { tick(own_cpu_ns); };
+  errands.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
+  errands.tell = [this](Diagnostics& told) { this->tell(told); };
+  marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(errands));
+}
+
+// State of another capture is a parent's, seen after a fork: that thread begins anew.
+Capture::ThreadState& Capture::this_thread() {
+  thread_local ThreadState state;
+  if (state.capture == number_) return state;
+  state.passes.clear();
+  state.regions.clear();
+  clockid_t cpu_clock{};
+  ::pthread_getcpuclockid(::pthread_self(), &cpu_clock);
+  state.track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);
+  state.helpers = helpers_;
+  state.capture = number_;
+  const std::lock_guard lock(tracks_lock_);
+  tracks_.push_back(state.track);
+  return state;
+}
+
+EdgeClocks Capture::clocks(ThreadState& thread) {
+  EdgeClocks edge{.now_ns = monotonic_ns()};
+  if (!exact_.load(std::memory_order_relaxed)) return edge;
+  edge.thread_cpu_ns = this_thread_cpu_ns();
+  helpers_->add_followed(thread.track->advance_cpu(edge.thread_cpu_ns));
+  if (leader_.load(std::memory_order_relaxed) == thread.track.get()) edge.helpers_ns = helpers_->draw(own_cpu_ns());
+  return edge;
+}
+
+std::uint32_t Capture::here() {
+  const std::uint32_t place = this_thread().track->here();
+  return place != 0 ? place : backward_place_.load(std::memory_order_relaxed);
+}
+
+std::size_t Capture::enter(std::uint32_t place) {
+  ThreadState& thread = this_thread();
+  const EdgeClocks edge = clocks(thread);
+  leader_.store(thread.track.get(), std::memory_order_relaxed);
+  return thread.track->enter(place, edge);
+}
+
+void Capture::leave_to(std::size_t depth) {
+  ThreadState& thread = this_thread();
+  if (depth < thread.track->depth()) thread.track->leave_to(depth, clocks(thread));
+}
+
+void Capture::leave() {
+  const std::size_t depth = this_thread().track->depth();
+  if (depth > 0) leave_to(depth - 1);
+}
+
+void Capture::push_region(std::string_view name) {
+  ThreadState& thread = this_thread();
+  OpenRegion region{next_region_.fetch_add(1, std::memory_order_relaxed), std::string(name), thread.track->depth()};
+  marks_->mark(MarkKind::region_begin, region.id, name);
+  enter(place_in(here(), PlaceKind::region, name));
+  thread.regions.push_back(std::move(region));
+}
+
+bool Capture::pop_region() {
+  ThreadState& thread = this_thread();
+  if (thread.regions.empty()) return false;
+  const OpenRegion& region = thread.regions.back();
+  leave_to(region.depth);
+  marks_->mark(MarkKind::region_end, region.id, region.name);
+  thread.regions.pop_back();
+  return true;
+}
+
+void Capture::begin_backward(std::uint32_t place) {
+  ThreadState& thread = this_thread();
+  passes_.fetch_add(1);
+  backward_place_.store(place);
+  thread.passes.push_back(enter(place));
+}
+
+void Capture::end_backward() {
+  ThreadState& thread = this_thread();
+  if (thread.passes.empty()) return;
+  leave_to(thread.passes.back());
+  thread.passes.pop_back();
+  if (passes_.fetch_sub(1) > 1) return;
+  backward_place_.store(0);
+  const EdgeClocks edge{.now_ns = monotonic_ns()};
+  const std::lock_guard lock(tracks_lock_);
+  for (const auto& track : tracks_) track->lend(0, edge);
+}
+
+// The thread that called for the pass has a slot of its own for it; a thread of the engine is lent the place.
+void Capture::backward_at(std::uint32_t place) {
+  ThreadState& thread = this_thread();
+  const EdgeClocks edge = clocks(thread);
+  leader_.store(thread.track.get(), std::memory_order_relaxed);
+  if (!thread.passes.empty() && thread.passes.back() + 1 == thread.track->depth()) {
+    thread.track->move_to(place, edge);
+  } else {
+    thread.track->lend(place, edge);
+  }
+}
+
+void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
+  const ListeningPlan::Step step = plan_.next(time_ns, kernels_.load());
+  step_flags_.store((step.followed ? kFollowed : 0) | (step.sampled ? kSampled : 0));
+  const std::uint32_t serial = step_serial_.load() + 1;
+  kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.followed && !exact_.load());
+  step_serial_.store(serial);
+  const std::lock_guard lock(source_lock_);
+  if (source_) source_->listen(step.followed);
+}
+
+bool Capture::on_event(LoopEvent event) {
+  const std::lock_guard lock(loop_lock_);
+  const std::int64_t now_ns = monotonic_ns();
+  const StepInference::Found found = inference_.on(event, now_ns);
+  if (found.epoch_time_ns && !epochs_are_told_) marks_->epoch({}, *found.epoch_time_ns, kInferred);
+  if (!found.step || steps_are_told_) return false;
+  begin_step({}, now_ns, kInferred);
+  return true;
+}
+
+void Capture::step(std::optional<std::int64_t> number) {
+  const std::lock_guard lock(loop_lock_);
+  steps_are_told_ = true;
+  begin_step(number, monotonic_ns(), {});
+}
+
+void Capture::epoch(std::optional<std::int64_t> number) {
+  const std::lock_guard lock(loop_lock_);
+  epochs_are_told_ = true;
+  marks_->epoch(number, monotonic_ns());
+}
+
+ListeningPlan::Step Capture::present_step() const {
+  const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
+  return {.followed = (flags & kFollowed) != 0, .sampled = (flags & kSampled) != 0};
+}
+
+void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
+  exact_.store(false);
+  const std::lock_guard lock(source_lock_);
+  source_ = std::move(source);
+}
+
+void Capture::tick(std::int64_t capture_cpu_ns) {
+  std::vector<std::shared_ptr<ThreadTrack>> tracks;
+  {
+    const std::lock_guard lock(tracks_lock_);
+    tracks = tracks_;
+  }
+  ThreadTrack* leader = nullptr;
+  for (const auto& track : tracks) {
+    if (track->ended()) continue;
+    EdgeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
+    if (edge.thread_cpu_ns >= 0) helpers_->add_followed(track->advance_cpu(edge.thread_cpu_ns));
+    track->tick(edge);
+    if (track.get() == leader_.load()) leader = track.get();
+  }
+  helpers_->add_followed(capture_cpu_ns - capture_cpu_told_ns_);
+  capture_cpu_told_ns_ = capture_cpu_ns;
+  const std::int64_t credit_ns = helpers_->draw(own_cpu_ns());
+  if (leader != nullptr && credit_ns > 0) {
+    leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helpers_ns = credit_ns});
+  }
+}
+
+void Capture::gather(MarkSink& sink, bool is_last) {
+  const std::int64_t now_ns = monotonic_ns();
+  {
+    const std::lock_guard lock(source_lock_);
+    if (source_) source_->poll(now_ns);
+  }
+  if (is_last) tick(capture_cpu_told_ns_);
+  Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
+  const bool young = now_ns - started_ns_ < kYoung_ns;
+  const bool tallies_due = is_last || now_ns - tallied_ns_ >= (young ? kYoungTallies_ns : kOldTallies_ns);
+  const std::int64_t settled_ns = is_last ? INT64_MAX : now_ns - (exact_.load() ? 0 : kSettled_ns);
+  kernels_.collect(activity, settled_ns, tallies_due);
+  if (tallies_due) {
+    std::vector<PlaceTally> rows;
+    const std::lock_guard lock(tracks_lock_);
+    for (const auto& track : tracks_) track->take(rows);
+    std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
+    add_up(rows, activity.place_tallies);
+    tallied_ns_ = now_ns;
+  }
+  activity.places = is_last ? places_.all() : places_.take_new();
+  if (is_last) kernels_.collect_names(activity);
+  if (!activity.empty()) sink.add(std::move(activity));
+}
+
+void Capture::tell(Diagnostics& told) {
+  if (places_.refused() > 0) {
+    told.add({"places_refused", places_.refused(), "there were too many regions and modules of different names",
+              "leave numbers out of the names of regions"});
+  }
+  const KernelLog::Counts counts = kernels_.counts();
+  if (counts.unplaced > 0) {
+    told.add({"kernels_unplaced", counts.unplaced, "kernels whose launch was not seen belong to no layer", ""});
+  }
+}
+
+void Capture::finish() {
+  Diagnostics told;
+  {
+    const std::lock_guard lock(source_lock_);
+    if (source_) source_->finish(told);
+  }
+  for (const Diagnostic& diagnostic : told.list()) marks_->diagnose(diagnostic);
+  marks_->finish();
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Capture: what happens in this process, on its way into the recording: where each thread is, which step it is, what the
+// GPU did. There is one for a recorded process, made by the first call and never destroyed, because threads of the host
+// may call while it exits; a fork's child makes its own and leaves its parent's alone. Any thread may call anything.
+//
+// What each call of include/joulemap/capture.h means is said there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "capture/helper_account.h"
+#include "capture/kernel_log.h"
+#include "capture/listening_plan.h"
+#include "capture/mark_log.h"
+#include "capture/place_table.h"
+#include "capture/step_inference.h"
+#include "capture/thread_track.h"
+
+namespace joulemap::capture {
+
+// What learns of the GPU's work, once a process has one. Implemented over CUPTI.
+class KernelSource {
+ public:
+  virtual ~KernelSource() = default;
+  virtual void listen(bool on) = 0;            // between two steps
+  virtual void poll(std::int64_t now_ns) = 0;  // about twice a second, by the capture's thread
+  virtual void finish(Diagnostics& told) = 0;  // everything that is still out comes in
+};
+
+class Capture {
+ public:
+  explicit Capture(std::unique_ptr<MarkSink> sink, Closeness closeness = Closeness::automatic);
+
+  // Of this process; nullptr when it is not recorded. The second never makes one.
+  static Capture* get();
+  static Capture* existing();
+
+  MarkLog& marks() { return *marks_; }
+  KernelLog& kernels() { return kernels_; }
+
+  std::uint32_t place_in(std::uint32_t parent, PlaceKind kind, std::string_view name) {
+    return places_.child(parent, kind, name);
+  }
+  std::uint32_t here();
+  std::size_t enter(std::uint32_t place);
+  void leave();
+  void leave_to(std::size_t depth);
+  void push_region(std::string_view name);
+  bool pop_region();
+
+  void begin_backward(std::uint32_t place);
+  void end_backward();
+  void backward_at(std::uint32_t place);
+
+  bool on_event(LoopEvent event);
+  void step(std::optional<std::int64_t> number);  // of the program's own
+  void epoch(std::optional<std::int64_t> number);
+  std::uint32_t step_serial() const { return step_serial_.load(std::memory_order_relaxed); }
+  ListeningPlan::Step present_step() const;
+
+  // From now on CPU times are shared out every 10 ms: what launches kernels must not wait for a clock.
+  void set_kernel_source(std::unique_ptr<KernelSource> source);
+  void finish();
+
+ private:
+  struct ThreadState;
+  struct OpenRegion;
+
+  ThreadState& this_thread();
+  EdgeClocks clocks(ThreadState& thread);
+  void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
+  void tick(std::int64_t capture_cpu_ns);
+  void gather(MarkSink& sink, bool is_last);
+  void tell(Diagnostics& told);
+
+  const std::uint64_t number_;
+  PlaceTable places_;
+  KernelLog kernels_;
+  std::shared_ptr<HelperAccount> helpers_;
+  std::atomic<bool> exact_{true};
+  std::atomic<ThreadTrack*> leader_{nullptr};
+  std::atomic<std::uint32_t> backward_place_{0};  // of threads without a place of their own
+  std::atomic<std::uint32_t> passes_{0};          // backward passes that run
+  std::atomic<std::uint32_t> step_serial_{0};
+  std::atomic<std::uint32_t> step_flags_{1};
+
+  std::mutex tracks_lock_;
+  std::vector<std::shared_ptr<ThreadTrack>> tracks_;
+
+  std::mutex loop_lock_;
+  StepInference inference_;
+  ListeningPlan plan_;
+  bool steps_are_told_ = false;
+  bool epochs_are_told_ = false;
+
+  std::mutex source_lock_;
+  std::unique_ptr<KernelSource> source_;
+
+  std::int64_t started_ns_;
+  std::int64_t tallied_ns_;
+  std::int64_t gathered_ns_ = 0;
+  std::int64_t capture_cpu_told_ns_ = 0;
+  std::atomic<std::uint64_t> next_region_{1};
+  std::unique_ptr<MarkLog> marks_;  // last: its thread uses all of the above
+};
+
+}  // namespace joulemap::capture

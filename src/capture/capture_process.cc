@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one Capture of a process: made when first asked for, ended at exit, forgotten by the child of a fork.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "capture/capture.h"
+#include "capture/recording_sink.h"
+
+namespace joulemap::capture {
+namespace {
+
+// The interface that hooks and drivers call has no handle to hang the state on, so it hangs here.
+constinit std::atomic<Capture*> current{nullptr};
+// 0: not asked yet; 1: is being asked; 2: asked.
+constinit std::atomic<int> asked{0};
+constinit std::mutex making;
+constinit std::atomic<bool> registered{false};
+
+// Another thread of the parent may have held the lock, and is not here to give it back.
+void forget_in_child() {
+  new (&making) std::mutex;
+  current.store(nullptr);
+  asked.store(0);
+}
+
+void finish_at_exit() {
+  if (Capture* const capture = current.load()) capture->finish();
+}
+
+Closeness closeness_asked_for() {
+  const char* const text = std::getenv("JOULEMAP_TRACE");
+  const std::string_view closeness = text == nullptr ? "" : text;
+  if (closeness == "full") return Closeness::full;
+  return closeness == "light" ? Closeness::light : Closeness::automatic;
+}
+
+}  // namespace
+
+Capture* Capture::existing() { return current.load(std::memory_order_acquire); }
+
+Capture* Capture::get() {
+  if (asked.load(std::memory_order_acquire) == 2) return current.load(std::memory_order_relaxed);
+  const std::lock_guard lock(making);
+  if (asked.load() == 2) return current.load();
+  if (!registered.exchange(true)) {
+    ::pthread_atfork(nullptr, nullptr, &forget_in_child);
+    std::atexit(&finish_at_exit);
+  }
+  if (std::unique_ptr<MarkSink> sink = open_recording_sink()) {
+    current.store(new Capture(std::move(sink), closeness_asked_for()), std::memory_order_release);
+  }
+  asked.store(2, std::memory_order_release);
+  return current.load();
+}
+
+}  // namespace joulemap::capture

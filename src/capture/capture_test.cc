@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/capture.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+namespace joulemap::capture {
+namespace {
+
+struct Written {
+  std::vector<Mark> marks;
+  std::map<std::uint32_t, Place> places;
+  std::map<std::uint32_t, PlaceTally> tallies;
+  std::vector<StepRecord> steps;
+  Diagnostics diagnostics;
+};
+
+class TestSink final : public MarkSink {
+ public:
+  explicit TestSink(Written& written) : written_(written) {}
+  void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
+  void add(Metric) override {}
+  void add(EnvironmentFact) override {}
+  void add(Activity activity) override {
+    for (Place& place : activity.places) written_.places[place.id] = std::move(place);
+    for (const PlaceTally& tally : activity.place_tallies) {
+      PlaceTally& sum = written_.tallies[tally.place];
+      sum.count += tally.count;
+      sum.wall_ns += tally.wall_ns;
+      sum.cpu_ns += tally.cpu_ns;
+      sum.helpers_ns += tally.helpers_ns;
+    }
+    written_.steps.insert(written_.steps.end(), activity.steps.begin(), activity.steps.end());
+  }
+  Status flush() override { return Done{}; }
+  Status finish(Diagnostics diagnostics) override {
+    written_.diagnostics = std::move(diagnostics);
+    return Done{};
+  }
+
+ private:
+  Written& written_;
+};
+
+void burn(std::int64_t cpu_ns) {
+  timespec now{};
+  const auto cpu = [&] {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1'000'000'000) + now.tv_nsec;
+  };
+  const std::int64_t until_ns = cpu() + cpu_ns;
+  while (cpu() < until_ns) {
+  }
+}
+
+TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  const std::uint32_t forward = capture.place_in(0, PlaceKind::phase, "forward");
+  const std::uint32_t layer = capture.place_in(forward, PlaceKind::module, "layer1");
+  capture.enter(forward);
+  burn(2'000'000);
+  capture.enter(layer);
+  burn(6'000'000);
+  capture.leave();
+  capture.leave();
+  capture.finish();
+  EXPECT_GE(written.tallies[forward].cpu_ns, 2'000'000);
+  EXPECT_GE(written.tallies[layer].cpu_ns, 6'000'000);
+  EXPECT_GE(written.tallies[layer].wall_ns, 6'000'000);
+  EXPECT_EQ(written.places[layer].name, "layer1");
+  EXPECT_EQ(written.places[layer].parent, forward);
+}
+
+TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  const std::uint32_t place = capture.place_in(0, PlaceKind::module, "conv");
+  capture.enter(place);
+  std::thread worker([] { burn(20'000'000); });  // as OpenMP's
+  worker.join();
+  capture.leave();
+  capture.finish();
+  EXPECT_GE(written.tallies[place].helpers_ns, 19'000'000);
+  EXPECT_LT(written.tallies[place].cpu_ns, 15'000'000);
+}
+
+TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  const std::uint32_t backward = capture.place_in(0, PlaceKind::phase, "backward");
+  const std::uint32_t layer = capture.place_in(backward, PlaceKind::module, "fc");
+  capture.begin_backward(backward);
+  EXPECT_EQ(capture.here(), backward);
+  std::thread([&] {
+    EXPECT_EQ(capture.here(), backward);  // before it knows more
+    capture.backward_at(layer);
+    EXPECT_EQ(capture.here(), layer);
+    burn(1'000'000);
+  }).join();
+  capture.backward_at(layer);  // the graph of a CPU runs on the thread that asked
+  EXPECT_EQ(capture.here(), layer);
+  capture.end_backward();
+  EXPECT_EQ(capture.here(), 0u);
+  std::thread([&] { EXPECT_EQ(capture.here(), 0u); }).join();
+  capture.finish();
+  EXPECT_GE(written.tallies[layer].cpu_ns, 1'000'000);
+  EXPECT_EQ(written.tallies[layer].count, 2u);
+}
+
+TEST(Capture, RegionsNestAndTieTheirMarksTogether) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  capture.push_region("outer");
+  capture.push_region("inner");
+  std::thread([&] { EXPECT_FALSE(capture.pop_region()); }).join();  // those of another thread are its own
+  EXPECT_TRUE(capture.pop_region());
+  EXPECT_TRUE(capture.pop_region());
+  EXPECT_FALSE(capture.pop_region());
+  capture.finish();
+  ASSERT_EQ(written.marks.size(), 4u);
+  EXPECT_EQ(written.marks[1].id, written.marks[2].id);
+  EXPECT_EQ(written.marks[0].id, written.marks[3].id);
+  EXPECT_EQ(written.marks[3].name, "outer");
+}
+
+TEST(Capture, StepsOfTheProgramsOwnEndInference) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  EXPECT_TRUE(capture.on_event(LoopEvent::forward_infer));
+  capture.step(7);
+  EXPECT_FALSE(capture.on_event(LoopEvent::forward_infer));
+  capture.finish();
+  ASSERT_EQ(written.marks.size(), 2u);
+  EXPECT_EQ(written.marks[0].name, "inferred");
+  EXPECT_EQ(written.marks[1].id, 7u);
+  ASSERT_EQ(written.steps.size(), 2u);
+  EXPECT_EQ(written.steps[1].number, 7);
+  EXPECT_EQ(written.steps[0].end_ns, written.steps[1].begin_ns);
+}
+
+TEST(Capture, EndsOnceHoweverOftenItIsAsked) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  capture.finish();
+  capture.enter(capture.place_in(0, PlaceKind::region, "late"));  // a thread that outlives the end
+  capture.finish();
+  EXPECT_TRUE(written.places.empty());
+}
+
+}  // namespace
+}  // namespace joulemap::capture

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of include/joulemap/capture.h. No exception leaves them: out of memory in a hook must not be the end of
+// the program, so what is lost then is lost.
+#include <exception>
+#include <string_view>
+
+#include "base/clock.h"
+#include "capture/capture.h"
+#include "joulemap/capture.h"
+
+using joulemap::Diagnostic;
+using joulemap::EnvironmentFact;
+using joulemap::MarkKind;
+using joulemap::PlaceKind;
+using joulemap::capture::Capture;
+using joulemap::capture::LoopEvent;
+
+namespace {
+
+std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view() : text; }
+
+std::optional<std::int64_t> number_of(const int64_t* number) {
+  return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
+}
+
+// What `call` gives, or `otherwise` where nothing is recorded.
+template <class T, class Call>
+T when_recorded(T otherwise, Call call) noexcept {
+  try {
+    Capture* const capture = Capture::get();
+    return capture == nullptr ? otherwise : call(*capture);
+  } catch (const std::exception&) {
+    return otherwise;
+  }
+}
+
+template <class Call>
+void when_recorded(Call call) noexcept {
+  when_recorded(0, [&](Capture& capture) {
+    call(capture);
+    return 0;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int jmc_is_recording(void) {
+  return when_recorded(0, [](Capture&) { return 1; });
+}
+
+jmc_place jmc_place_in(jmc_place parent, int kind, const char* name) {
+  if (kind < 0 || kind >= static_cast<int>(joulemap::kPlaceKinds)) return parent;
+  return when_recorded(jmc_place{0}, [&](Capture& capture) {
+    return capture.place_in(parent, static_cast<PlaceKind>(kind), text_or_empty(name));
+  });
+}
+
+jmc_place jmc_here(void) {
+  return when_recorded(jmc_place{0}, [](Capture& capture) { return capture.here(); });
+}
+
+size_t jmc_enter(jmc_place place) {
+  return when_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(place); });
+}
+
+void jmc_leave(void) {
+  when_recorded([](Capture& capture) { capture.leave(); });
+}
+
+void jmc_leave_to(size_t depth) {
+  when_recorded([&](Capture& capture) { capture.leave_to(depth); });
+}
+
+void jmc_backward_begin(jmc_place place) {
+  when_recorded([&](Capture& capture) { capture.begin_backward(place); });
+}
+
+void jmc_backward_end(void) {
+  when_recorded([](Capture& capture) { capture.end_backward(); });
+}
+
+void jmc_backward_at(jmc_place place) {
+  when_recorded([&](Capture& capture) { capture.backward_at(place); });
+}
+
+void jmc_step(const int64_t* number) {
+  when_recorded([&](Capture& capture) { capture.step(number_of(number)); });
+}
+
+void jmc_epoch(const int64_t* number) {
+  when_recorded([&](Capture& capture) { capture.epoch(number_of(number)); });
+}
+
+void jmc_metric(const char* name, double value, int64_t time_ns) {
+  when_recorded([&](Capture& capture) {
+    capture.marks().metric(text_or_empty(name), value, time_ns != 0 ? time_ns : joulemap::monotonic_ns());
+  });
+}
+
+void jmc_mark(int kind, uint64_t id, const char* name) {
+  if (kind < 0 || kind >= static_cast<int>(joulemap::kMarkKinds)) return;
+  when_recorded([&](Capture& capture) { capture.marks().mark(static_cast<MarkKind>(kind), id, text_or_empty(name)); });
+}
+
+void jmc_region_push(const char* name) {
+  when_recorded([&](Capture& capture) { capture.push_region(text_or_empty(name)); });
+}
+
+int jmc_region_pop(void) {
+  return when_recorded(1, [](Capture& capture) { return capture.pop_region() ? 1 : 0; });
+}
+
+int jmc_on_event(int event) {
+  if (event < 0 || event >= joulemap::capture::kLoopEvents) return 0;
+  return when_recorded(0, [&](Capture& capture) { return capture.on_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
+}
+
+int jmc_step_is_sampled(void) {
+  return when_recorded(0, [](Capture& capture) { return capture.present_step().sampled ? 1 : 0; });
+}
+
+int jmc_step_is_followed(void) {
+  return when_recorded(0, [](Capture& capture) { return capture.present_step().followed ? 1 : 0; });
+}
+
+void jmc_diagnose(const char* code, const char* message, const char* remedy) {
+  when_recorded([&](Capture& capture) {
+    const auto text = [](const char* given) { return std::string(text_or_empty(given)); };
+    capture.marks().diagnose(Diagnostic{text(code), 1, text(message), text(remedy)});
+  });
+}
+
+void jmc_fact(const char* name, const char* value) {
+  when_recorded([&](Capture& capture) {
+    capture.marks().fact(EnvironmentFact{std::string(text_or_empty(name)), std::string(text_or_empty(value))});
+  });
+}
+
+void jmc_finish(void) {
+  if (Capture* const capture = Capture::existing()) capture->finish();
+}
+
+}  // extern "C"

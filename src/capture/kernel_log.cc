@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/kernel_log.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/clock.h"
+
+namespace joulemap::capture {
+namespace {
+
+// Launches that are remembered until their kernel has come back: far more than a GPU's queues hold.
+constexpr std::size_t kLaunches = std::size_t{1} << 18;
+
+// How much detail a recording may hold, in kernels: a quarter of an hour of a fast training in full, then a step now and
+// then. At two to three bytes a kernel a day stays under 300 MB.
+constexpr double kDetailAtFirst = 8e6;
+constexpr double kDetailPerSecond = 1000;
+constexpr double kMostSaved = 1e6;
+// A shape that is new is kept a few times whatever the budget says, as long as not every step is new.
+constexpr std::uint64_t kKeptOfAShape = 2;
+constexpr std::size_t kMostShapes = 10'000;
+// Kernels of one step; after that it is written as it grows, and has no shape.
+constexpr std::size_t kMostInMemory = 200'000;
+constexpr std::uint32_t kBeforeTheFirst = 0;
+
+// Of the steps whose load is told.
+constexpr double kRemembered = 0.9;
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
+  return hash * 0xBF58476D1CE4E5B9u;
+}
+
+std::uint64_t shape_of(const std::vector<Kernel>& kernels) {
+  std::uint64_t hash = kernels.size() + 1;
+  for (const Kernel& kernel : kernels) {
+    hash = mixed(hash, std::uint64_t{kernel.class_id} << 32 | kernel.place);
+    hash = mixed(hash, kernel.queue);
+  }
+  return hash | 1;  // 0 is none
+}
+
+std::uint64_t hash_of(const KernelFacts& facts) {
+  std::uint64_t hash = mixed(std::hash<std::string_view>()(facts.name), static_cast<std::uint64_t>(facts.kind));
+  for (const std::uint32_t extent : facts.grid) hash = mixed(hash, extent);
+  for (const std::uint32_t extent : facts.block) hash = mixed(hash, extent);
+  return hash;
+}
+
+bool is_of(const KernelClass& known, const KernelFacts& facts) {
+  return known.kind == facts.kind && known.name == facts.name && known.grid == facts.grid && known.block == facts.block;
+}
+
+std::uint64_t key_of(std::uint32_t correlation, std::uint32_t step) { return std::uint64_t{correlation} << 32 | step; }
+
+}  // namespace
+
+KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
+
+void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept {
+  Launch& launch = launches_[correlation % kLaunches];
+  launch.place.store(place, std::memory_order_relaxed);
+  launch.correlation_and_step.store(key_of(correlation, step), std::memory_order_release);
+  launched_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t place) {
+  const std::lock_guard lock(lock_);
+  graph_places_[node] = place;
+}
+
+void KernelLog::on_graph_node_copied(std::uint64_t original, std::uint64_t copy) {
+  const std::lock_guard lock(lock_);
+  if (const auto known = graph_places_.find(original); known != graph_places_.end())
+    graph_places_[copy] = known->second;
+}
+
+void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
+  const std::lock_guard lock(lock_);
+  devices_[ordinal] = std::move(uuid);
+}
+
+std::uint32_t KernelLog::class_of(const KernelFacts& facts) {
+  const std::uint64_t hash = hash_of(facts);
+  const auto [first, last] = class_ids_.equal_range(hash);
+  for (auto known = first; known != last; ++known) {
+    if (is_of(classes_[known->second], facts)) return known->second;
+  }
+  const auto id = static_cast<std::uint32_t>(classes_.size());
+  classes_.push_back({id, facts.kind, std::string(facts.name), facts.grid, facts.block});
+  class_ids_.emplace(hash, id);
+  return id;
+}
+
+// There are few; the last ones are asked for most.
+std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
+  const auto same = [&](const KernelQueue& queue) {
+    return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.ordinal;
+  };
+  const auto known = std::find_if(queues_.rbegin(), queues_.rend(), same);
+  if (known != queues_.rend()) return known->id;
+  const auto id = static_cast<std::uint32_t>(queues_.size());
+  const auto device = devices_.find(facts.ordinal);
+  queues_.push_back({id, device == devices_.end() ? "" : device->second, facts.ordinal, facts.context, facts.stream});
+  return id;
+}
+
+void KernelLog::on_kernel(const KernelFacts& facts) {
+  const Launch& launch = launches_[facts.correlation % kLaunches];
+  const std::uint64_t key = launch.correlation_and_step.load(std::memory_order_acquire);
+  const bool launch_seen = key >> 32 == facts.correlation && key != 0;
+  const auto step = static_cast<std::uint32_t>(launch_seen ? key : 0);
+
+  const std::lock_guard lock(lock_);
+  std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
+  // A node knows from where it was captured, which says more than from where its graph was launched.
+  if (facts.graph_node != 0) {
+    if (const auto known = graph_places_.find(facts.graph_node); known != graph_places_.end() && known->second != 0)
+      place = known->second;
+  }
+  ++counts_.kernels;
+  if (!launch_seen && place == 0) ++counts_.unplaced;
+  Kernel kernel{facts.start_ns, facts.end_ns, class_of(facts), queue_of(facts), place, facts.correlation, facts.bytes};
+  auto& [count, time_ns] = tallies_[{place, kernel.class_id, kernel.queue}];
+  ++count;
+  time_ns += facts.end_ns - facts.start_ns;
+  steps_[step].kernels.push_back(kernel);
+}
+
+void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened) {
+  const std::lock_guard lock(lock_);
+  if (!steps_.empty()) {
+    OpenStep& last = steps_.rbegin()->second;
+    last.record.end_ns = time_ns;
+    last.ended = true;
+  }
+  OpenStep& fresh = steps_[step];
+  fresh.record.number = number;
+  fresh.record.begin_ns = time_ns;
+  fresh.record.listened = listened;
+}
+
+bool KernelLog::spend(std::size_t kernels) {
+  if (detail_tokens_ < static_cast<double>(kernels)) return false;
+  detail_tokens_ -= static_cast<double>(kernels);
+  return true;
+}
+
+// Of a step that is too long to be held in memory, or of the time before the first step: as far as it has come.
+void KernelLog::spill(OpenStep& step, Activity& into) {
+  const bool kept = spend(step.kernels.size());
+  if (kept) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
+  step.record.kernels += step.kernels.size();
+  for (const Kernel& kernel : step.kernels) step.record.gpu_ns += kernel.end_ns - kernel.start_ns;
+  step.record.detailed = kept && (step.record.detailed || !step.spilled);
+  step.spilled = true;
+  step.kernels.clear();
+}
+
+void KernelLog::close(OpenStep& step, Activity& into) {
+  std::sort(step.kernels.begin(), step.kernels.end(), [](const Kernel& a, const Kernel& b) {
+    return std::tie(a.start_ns, a.queue, a.correlation) < std::tie(b.start_ns, b.queue, b.correlation);
+  });
+  StepRecord& record = step.record;
+  bool is_kept_anyway = false;
+  if (!step.spilled && !step.kernels.empty()) {
+    record.shape = shape_of(step.kernels);
+    is_kept_anyway = seen_shapes_.size() < kMostShapes && seen_shapes_[record.shape]++ < kKeptOfAShape;
+  }
+  if (is_kept_anyway) detail_tokens_ = std::max(detail_tokens_, static_cast<double>(step.kernels.size()));
+  if (!step.kernels.empty()) spill(step, into);
+  if (!record.listened || record.end_ns <= record.begin_ns) return;
+  const double old = load_.steps == 0 ? 0 : kRemembered;
+  load_.kernels_per_step = old * load_.kernels_per_step + (1 - old) * static_cast<double>(record.kernels);
+  load_.step_s = old * load_.step_s + (1 - old) * seconds(record.end_ns - record.begin_ns);
+  load_.gpu_s = old * load_.gpu_s + (1 - old) * seconds(record.gpu_ns);
+  ++load_.steps;
+}
+
+void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
+  const bool is_last = settled_ns == INT64_MAX;
+  for (auto place = steps_.begin(); place != steps_.end();) {
+    auto& [serial, step] = *place;
+    if (is_last && !step.ended) step.record.end_ns = into.end_ns;
+    if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
+      close(step, into);
+      if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
+      place = steps_.erase(place);
+      continue;
+    }
+    if (serial == kBeforeTheFirst || step.kernels.size() > kMostInMemory) spill(step, into);
+    if (serial != kBeforeTheFirst) return;
+    ++place;
+  }
+}
+
+void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_tallies) {
+  const std::lock_guard lock(lock_);
+  if (refilled_ns_ != 0 && detail_tokens_ < kMostSaved) {
+    detail_tokens_ = std::min(detail_tokens_ + kDetailPerSecond * seconds(into.end_ns - refilled_ns_), kMostSaved);
+  }
+  refilled_ns_ = into.end_ns;
+  collect_steps(into, settled_ns);
+  for (; classes_told_ < classes_.size(); ++classes_told_) into.classes.push_back(classes_[classes_told_]);
+  for (; queues_told_ < queues_.size(); ++queues_told_) into.queues.push_back(queues_[queues_told_]);
+  if (!with_tallies) return;
+  for (const auto& [key, sums] : tallies_) {
+    const auto& [place, class_id, queue] = key;
+    into.kernel_tallies.push_back({class_id, queue, place, sums.first, sums.second});
+  }
+  tallies_.clear();
+}
+
+void KernelLog::collect_names(Activity& into) const {
+  const std::lock_guard lock(lock_);
+  into.classes = classes_;
+  into.queues = queues_;
+}
+
+KernelLog::Counts KernelLog::counts() const {
+  const std::lock_guard lock(lock_);
+  Counts counts = counts_;
+  counts.launches = launched_.load(std::memory_order_relaxed);
+  return counts;
+}
+
+KernelLog::Load KernelLog::load() const {
+  const std::lock_guard lock(lock_);
+  return load_;
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelLog: what the GPU did and for whom. Launching threads say from which place and step a launch came; records of what
+// ran come back later, from another thread and out of order, tied to the launch by a correlation id. Steps are put together
+// here, given a shape, and kept in detail as long as the file may grow.
+//
+// on_launch is on the program's path: no lock, no allocation, some nanoseconds. The rest is the business of CUPTI's and
+// the capture's threads and takes a lock. Times are CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "model/activity.h"
+#include "model/diagnostics.h"
+
+namespace joulemap::capture {
+
+// One record, as CUPTI tells it. Borrowed for the call.
+struct KernelFacts {
+  KernelKind kind = KernelKind::kernel;
+  std::string_view name;
+  std::array<std::uint32_t, 3> grid{};
+  std::array<std::uint32_t, 3> block{};
+  std::uint32_t ordinal = 0;
+  std::uint32_t context = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t correlation = 0;
+  std::uint64_t graph_node = 0;  // 0: not of a graph
+  std::uint64_t bytes = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+class KernelLog {
+ public:
+  KernelLog();
+
+  // A launch of this thread. `step` is a serial number that only grows (0: before the first).
+  void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept;
+  // A node was captured into a graph at that place; or copied when the graph was made executable.
+  void on_graph_node(std::uint64_t node, std::uint32_t place);
+  void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
+  void set_device(std::uint32_t ordinal, std::string uuid);
+
+  void on_kernel(const KernelFacts& facts);
+
+  // Steps begin in order; the one before ends then.
+  void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened);
+
+  // Moves everything that is settled into `into`: steps that ended before `settled_ns`, by which their kernels have come
+  // back, and the sums. At the end of a recording everything is settled.
+  void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
+  void collect_names(Activity& into) const;  // all classes and queues, again
+
+  struct Counts {
+    std::uint64_t launches = 0;
+    std::uint64_t kernels = 0;
+    std::uint64_t unplaced = 0;  // whose launch was not seen, or too long ago
+  };
+  Counts counts() const;
+  // What the last steps that were listened to were like: whether the program waits for its launches.
+  struct Load {
+    std::uint64_t steps = 0;
+    double kernels_per_step = 0;
+    double step_s = 0;
+    double gpu_s = 0;
+  };
+  Load load() const;
+
+ private:
+  struct Launch {
+    std::atomic<std::uint64_t> correlation_and_step{0};
+    std::atomic<std::uint32_t> place{0};
+  };
+  struct OpenStep {
+    StepRecord record;
+    std::vector<Kernel> kernels;
+    bool ended = false;
+    bool spilled = false;  // part of it is written already
+  };
+  std::uint32_t class_of(const KernelFacts& facts);
+  std::uint32_t queue_of(const KernelFacts& facts);
+  void collect_steps(Activity& into, std::int64_t settled_ns);
+  void close(OpenStep& step, Activity& into);
+  void spill(OpenStep& step, Activity& into);
+  bool spend(std::size_t kernels);
+
+  std::unique_ptr<Launch[]> launches_;
+  std::atomic<std::uint64_t> launched_{0};
+
+  mutable std::mutex lock_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of what makes a class
+  std::vector<KernelClass> classes_;
+  std::vector<KernelQueue> queues_;
+  std::size_t classes_told_ = 0;
+  std::size_t queues_told_ = 0;
+  std::map<std::uint32_t, std::string> devices_;
+  std::unordered_map<std::uint64_t, std::uint32_t> graph_places_;
+  std::map<std::uint32_t, OpenStep> steps_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::pair<std::uint64_t, std::int64_t>> tallies_;
+  std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
+  double detail_tokens_;
+  std::int64_t refilled_ns_ = 0;
+  Counts counts_;
+  Load load_;
+};
+
+}  // namespace joulemap::capture

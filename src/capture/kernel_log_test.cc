@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/kernel_log.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+
+namespace joulemap::capture {
+namespace {
+
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+
+KernelFacts kernel(std::uint32_t correlation, std::int64_t start_ns, std::string_view name = "gemm") {
+  KernelFacts facts;
+  facts.name = name;
+  facts.grid = {64, 1, 1};
+  facts.block = {128, 1, 1};
+  facts.correlation = correlation;
+  facts.start_ns = start_ns;
+  facts.end_ns = start_ns + 1000;
+  return facts;
+}
+
+Activity collect_all(KernelLog& log) {
+  Activity activity;
+  activity.end_ns = INT64_C(1) << 40;
+  log.collect(activity, INT64_MAX, true);
+  return activity;
+}
+
+TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
+  KernelLog log;
+  log.set_device(0, "GPU-1");
+  log.begin_step(1, 0, 0, true);
+  log.on_launch(11, 5, 1);
+  log.begin_step(2, 1, kMillisecond_ns, true);
+  log.on_launch(12, 6, 2);
+  log.on_kernel(kernel(12, 2 * kMillisecond_ns));
+  log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // late, and after the step that follows
+  const Activity activity = collect_all(log);
+  ASSERT_EQ(activity.steps.size(), 2u);
+  EXPECT_EQ(activity.steps[0].kernels, 1u);
+  EXPECT_EQ(activity.steps[0].gpu_ns, 1000);
+  EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
+  ASSERT_EQ(activity.kernels.size(), 2u);
+  EXPECT_EQ(activity.kernels[0].place, 5u);
+  EXPECT_EQ(activity.kernels[1].place, 6u);
+  ASSERT_EQ(activity.classes.size(), 1u);
+  EXPECT_EQ(activity.queues.at(0).device, "GPU-1");
+  EXPECT_EQ(activity.kernel_tallies.size(), 2u);
+}
+
+TEST(KernelLog, AClassIsANameAndItsExtents) {
+  KernelLog log;
+  KernelFacts facts = kernel(1, 0);
+  log.on_kernel(facts);
+  facts.grid[0] = 65;
+  log.on_kernel(facts);
+  facts.name = "relu";
+  log.on_kernel(facts);
+  log.on_kernel(kernel(1, 0));
+  EXPECT_EQ(collect_all(log).classes.size(), 3u);
+}
+
+TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
+  KernelLog log;
+  log.on_launch(1, 9, 1);
+  log.on_launch(1 + (1u << 18), 9, 1);  // the first is forgotten
+  log.on_kernel(kernel(1, 0));
+  EXPECT_EQ(log.counts().unplaced, 1u);
+  EXPECT_EQ(collect_all(log).kernels.at(0).place, 0u);
+}
+
+TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
+  KernelLog log;
+  log.on_graph_node(100, 7);
+  log.on_graph_node_copied(100, 200);
+  log.on_launch(5, 1, 0);
+  for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch, many kernels
+    KernelFacts facts = kernel(5, static_cast<std::int64_t>(node));
+    facts.graph_node = node;
+    log.on_kernel(facts);
+  }
+  const Activity activity = collect_all(log);
+  EXPECT_EQ(activity.kernels.at(0).place, 7u);
+  EXPECT_EQ(activity.kernels.at(1).place, 1u);  // its capture was not seen: where the graph was launched
+}
+
+// One step of so many kernels; serials count from 1.
+void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std::int64_t step_ns) {
+  const std::int64_t begin_ns = serial * step_ns;
+  log.begin_step(serial, serial, begin_ns, true);
+  for (std::uint32_t i = 0; i < kernels; ++i) {
+    log.on_launch(i + 1, i / 3, serial);
+    log.on_kernel(kernel(i + 1, begin_ns + i * 2000));
+  }
+}
+
+TEST(KernelLog, StepsThatLaunchTheSameHaveTheSameShape) {
+  KernelLog log;
+  play_step(log, 1, 10, kMillisecond_ns);
+  play_step(log, 2, 10, kMillisecond_ns);
+  play_step(log, 3, 11, kMillisecond_ns);
+  const Activity activity = collect_all(log);
+  EXPECT_EQ(activity.steps.at(0).shape, activity.steps.at(1).shape);
+  EXPECT_NE(activity.steps.at(0).shape, activity.steps.at(2).shape);
+  EXPECT_NE(activity.steps.at(0).shape, 0u);
+}
+
+TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
+  KernelLog log;
+  log.begin_step(1, 0, 0, true);
+  log.on_launch(1, 3, 1);
+  log.begin_step(2, 1, kMillisecond_ns, true);
+  Activity early{.end_ns = 2 * kMillisecond_ns};
+  log.collect(early, kMillisecond_ns / 2, false);
+  EXPECT_TRUE(early.steps.empty());
+  log.on_kernel(kernel(1, 10));
+  Activity later{.end_ns = 3 * kMillisecond_ns};
+  log.collect(later, 2 * kMillisecond_ns, false);
+  ASSERT_EQ(later.steps.size(), 1u);
+  EXPECT_EQ(later.steps[0].kernels, 1u);
+}
+
+TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
+  KernelLog log;
+  std::uint64_t detailed = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t summed = 0;
+  constexpr std::uint32_t kSteps = 25'000;
+  constexpr std::uint32_t kKernels = 500;
+  constexpr std::int64_t kStep_ns = 30 * kMillisecond_ns;
+  for (std::uint32_t serial = 1; serial <= kSteps; ++serial) {
+    play_step(log, serial, kKernels, kStep_ns);
+    if (serial % 30 != 0) continue;
+    Activity activity{.end_ns = serial * kStep_ns};
+    log.collect(activity, activity.end_ns, true);
+    steps += activity.steps.size();
+    for (const StepRecord& step : activity.steps) detailed += step.detailed ? 1 : 0;
+    for (const KernelTally& tally : activity.kernel_tallies) summed += tally.count;
+  }
+  EXPECT_GE(steps, kSteps - 30u);
+  EXPECT_GE(summed, kSteps * std::uint64_t{kKernels} - 30 * kKernels);
+  EXPECT_LT(detailed * kKernels, 10'000'000u);
+  EXPECT_GT(detailed * kKernels, 8'000'000u);
+}
+
+TEST(KernelLog, AProgramWithoutStepsIsWrittenAsItGoes) {
+  KernelLog log;
+  log.on_launch(1, 4, 0);
+  log.on_kernel(kernel(1, 10));
+  Activity activity{.end_ns = kMillisecond_ns};
+  log.collect(activity, 0, true);
+  EXPECT_EQ(activity.kernels.size(), 1u);
+  EXPECT_TRUE(activity.steps.empty());
+}
+
+}  // namespace
+}  // namespace joulemap::capture

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/listening_plan.h"
+
+#include "base/clock.h"
+
+namespace joulemap::capture {
+namespace {
+
+// Steps by which a program has warmed up and shown what it is like.
+constexpr std::uint64_t kStepsToJudge = 12;
+// What a kernel's record, its launch callback and its share of the hooks cost a launching thread.
+constexpr double kCostPerKernel_s = 10e-6;
+constexpr double kBearable = 0.01;
+// A GPU that is busy for more than this share of a step hides what launches cost.
+constexpr double kBusy = 0.9;
+
+// In light mode: two steps in a row (the first pays for turning records on), then many without.
+constexpr std::uint64_t kFollowedInARow = 2;
+constexpr std::uint64_t kUnfollowedInARow = 126;
+
+// Sampled: the third step, when caches are warm, and then one every ten seconds.
+constexpr std::uint64_t kFirstSampled = 3;
+constexpr std::int64_t kSamplePeriod_ns = 10 * kNanosecondsPerSecond;
+
+}  // namespace
+
+bool is_launch_bound(const KernelLog::Load& load) {
+  if (load.steps == 0 || load.step_s <= 0) return false;
+  return load.gpu_s < kBusy * load.step_s && load.kernels_per_step * kCostPerKernel_s > kBearable * load.step_s;
+}
+
+ListeningPlan::Step ListeningPlan::next(std::int64_t now_ns, const KernelLog::Load& load) {
+  ++steps_;
+  if (closeness_ == Closeness::light) light_ = steps_ > kStepsToJudge;
+  if (closeness_ == Closeness::automatic && !light_ && load.steps >= kStepsToJudge) light_ = is_launch_bound(load);
+  Step step;
+  if (light_) {
+    const bool goes_on = followed_in_a_row_ > 0 && followed_in_a_row_ < kFollowedInARow;
+    step.followed = goes_on || since_followed_ >= kUnfollowedInARow;
+  }
+  followed_in_a_row_ = step.followed ? followed_in_a_row_ + 1 : 0;
+  if (step.followed && light_ && followed_in_a_row_ > kFollowedInARow) followed_in_a_row_ = 1;
+  since_followed_ = step.followed ? 0 : since_followed_ + 1;
+  step.sampled = step.followed && steps_ >= kFirstSampled && now_ns >= next_sample_ns_;
+  if (step.sampled) next_sample_ns_ = now_ns + kSamplePeriod_ns;
+  return step;
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/listening_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::capture {
+namespace {
+
+constexpr KernelLog::Load kResNet50{.steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
+constexpr KernelLog::Load kLaunchBound{.steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
+
+double followed_share(Closeness closeness, const KernelLog::Load& load, int steps) {
+  ListeningPlan plan(closeness);
+  int followed = 0;
+  for (int i = 0; i < steps; ++i) followed += plan.next(i * std::int64_t{16'000'000}, load).followed ? 1 : 0;
+  return followed / static_cast<double>(steps);
+}
+
+TEST(ListeningPlan, FollowsEveryStepOfAProgramThatKeepsItsGpuBusy) {
+  EXPECT_EQ(followed_share(Closeness::automatic, kResNet50, 1000), 1);
+}
+
+TEST(ListeningPlan, LeavesMostStepsOfALaunchBoundProgramAlone) {
+  const double share = followed_share(Closeness::automatic, kLaunchBound, 10'000);
+  EXPECT_LT(share, 0.02);
+  EXPECT_GT(share, 0.01);
+}
+
+TEST(ListeningPlan, DoesWhatItIsToldWhateverTheLoad) {
+  EXPECT_EQ(followed_share(Closeness::full, kLaunchBound, 1000), 1);
+  EXPECT_LT(followed_share(Closeness::light, kResNet50, 10'000), 0.02);
+}
+
+TEST(ListeningPlan, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
+  ListeningPlan plan(Closeness::light);
+  bool last = true;
+  int runs_of_two = 0;
+  int run = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const bool followed = plan.next(i, kResNet50).followed;
+    run = followed ? run + 1 : 0;
+    if (i > 20 && last && !followed) ++runs_of_two;
+    if (i > 20) {
+      EXPECT_LE(run, 2);
+    }
+    last = followed;
+  }
+  EXPECT_GT(runs_of_two, 10);
+}
+
+TEST(ListeningPlan, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }
+
+TEST(ListeningPlan, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
+  ListeningPlan plan(Closeness::automatic);
+  int sampled = 0;
+  for (int i = 0; i < 3001; ++i) {
+    const bool now = plan.next(i * std::int64_t{10'000'000}, kResNet50).sampled;
+    EXPECT_TRUE(now || i != 2);
+    sampled += now ? 1 : 0;
+  }
+  EXPECT_EQ(sampled, 3);
+}
+
+}  // namespace
+}  // namespace joulemap::capture

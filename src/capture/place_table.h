@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlaceTable: the tree of places of this process. The same parent, kind and name are always the same place; ids count
+// from 1 and 0 is the root. Any thread; asking takes a lock for some tens of nanoseconds, and callers on hot paths keep the
+// ids they were given.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::capture {
+
+class PlaceTable {
+ public:
+  // A program that names its regions by numbers must not fill the memory: past the last place all names are one.
+  static constexpr std::uint32_t kMostPlaces = 1'000'000;
+
+  std::uint32_t child(std::uint32_t parent, PlaceKind kind, std::string_view name);
+
+  // Those that were made since the last call.
+  std::vector<Place> take_new();
+  // All of them, for the end of a recording: whoever lost a part of the file finds them there.
+  std::vector<Place> all() const;
+  std::uint64_t refused() const;
+
+ private:
+  struct Key {
+    std::uint32_t parent;
+    PlaceKind kind;
+    std::string name;
+  };
+  struct KeyView {
+    std::uint32_t parent;
+    PlaceKind kind;
+    std::string_view name;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(const KeyView& key) const {
+      const std::size_t number = key.parent * std::size_t{8} + static_cast<std::size_t>(key.kind);
+      return std::hash<std::string_view>()(key.name) ^ number * 0x9E3779B97F4A7C15u;
+    }
+    std::size_t operator()(const Key& key) const { return (*this)(KeyView{key.parent, key.kind, key.name}); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return a.parent == b.parent && a.kind == b.kind && a.name == b.name;
+    }
+  };
+
+  mutable std::mutex lock_;
+  std::unordered_map<Key, std::uint32_t, Hash, Equal> ids_;
+  std::vector<Place> places_;
+  std::size_t taken_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace joulemap::capture

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/step_inference.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace joulemap::capture {
+namespace {
+
+// A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d it returned, B backward, O update.
+// The same letters come back, with | before each that begins a step and ! before each that tells of an epoch.
+std::string steps_of(const std::string& loop) {
+  StepInference inference;
+  std::string told;
+  std::int64_t now_ns = 0;
+  for (const char letter : loop) {
+    const auto event = static_cast<LoopEvent>(std::string("ILFfdBO").find(letter));
+    const StepInference::Found found = inference.on(event, ++now_ns);
+    if (found.epoch_time_ns) told += '!';
+    if (found.step) told += '|';
+    told += letter;
+  }
+  return told;
+}
+
+TEST(StepInference, ATrainingStepEndsWithItsUpdate) { EXPECT_EQ(steps_of("LFdBOLFdBOLFdBO"), "|LFdBO|LFdBO|LFdBO"); }
+
+TEST(StepInference, WithoutALoaderAStepBeginsWithTheModel) { EXPECT_EQ(steps_of("FdBOFdBO"), "|FdBO|FdBO"); }
+
+TEST(StepInference, GradientsThatAreAddedUpAreOneStep) {
+  EXPECT_EQ(steps_of("LFdBLFdBOLFdBLFdBO"), "|LFdBLFdBO|LFdBLFdBO");
+}
+
+TEST(StepInference, EveryCallOfAModelThatOnlyAnswersIsAStep) {
+  EXPECT_EQ(steps_of("fdfdfd"), "|fd|fd|fd");
+  EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd");
+  EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // somebody forgot to turn gradients off
+}
+
+TEST(StepInference, ValidationAfterTrainingCountsItsBatches) {
+  EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|LfdI|L!FdBO");
+}
+
+TEST(StepInference, TwoNetworksThatAreTrainedTogetherShareAStep) {
+  // The first step cannot know yet that both calls belong to one backward pass.
+  EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdBO|LFdFdBO");
+}
+
+TEST(StepInference, AnEpochBeginsWithTheIteratorThatIsTrainedOn) {
+  EXPECT_EQ(steps_of("ILFdBOLFdBOILFdBO"), "I|L!FdBO|LFdBOI|L!FdBO");
+}
+
+}  // namespace
+}  // namespace joulemap::capture

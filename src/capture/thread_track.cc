@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/thread_track.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace joulemap::capture {
+
+PlaceTally& ThreadTrack::tally(std::uint32_t place) {
+  if (place >= row_of_.size()) row_of_.resize(place + std::size_t{1});
+  if (row_of_[place] == 0) {
+    tallies_.push_back({.place = place});
+    row_of_[place] = static_cast<std::uint32_t>(tallies_.size());
+  }
+  return tallies_[row_of_[place] - 1];
+}
+
+// What was pending is given its share of the CPU time that has become known.
+void ThreadTrack::settle_cpu(std::int64_t cpu_ns) {
+  std::int64_t wall_ns = 0;
+  for (const Pending& some : pending_) wall_ns += some.wall_ns;
+  std::int64_t left_ns = cpu_ns;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    const bool last = i + 1 == pending_.size();
+    const double share = wall_ns > 0 ? static_cast<double>(pending_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
+    const std::int64_t part_ns = last ? left_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
+    tally(pending_[i].place).cpu_ns += part_ns;
+    left_ns -= part_ns;
+  }
+  pending_.clear();
+}
+
+void ThreadTrack::pass_time(const EdgeClocks& clocks) {
+  const std::uint32_t place = top();
+  const std::int64_t wall_ns = std::max(clocks.now_ns - last_ns_, std::int64_t{0});
+  last_ns_ = std::max(clocks.now_ns, last_ns_);
+  PlaceTally& here = tally(place);
+  here.wall_ns += wall_ns;
+  here.helpers_ns += clocks.helpers_ns;
+  if (!pending_.empty() && pending_.back().place == place) {
+    pending_.back().wall_ns += wall_ns;
+  } else {
+    pending_.push_back({place, wall_ns});
+  }
+  if (clocks.thread_cpu_ns < 0) return;
+  settle_cpu(std::max(clocks.thread_cpu_ns - last_cpu_ns_, std::int64_t{0}));
+  last_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_cpu_ns_);
+}
+
+void ThreadTrack::stand_at(std::uint32_t place) { here_.store(place, std::memory_order_relaxed); }
+
+std::size_t ThreadTrack::enter(std::uint32_t place, const EdgeClocks& clocks) {
+  const std::lock_guard lock(lock_);
+  pass_time(clocks);
+  stack_.push_back(place);
+  ++tally(place).count;
+  stand_at(place);
+  return stack_.size() - 1;
+}
+
+void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
+  const std::lock_guard lock(lock_);
+  if (depth >= stack_.size()) return;
+  pass_time(clocks);
+  stack_.resize(depth);
+  stand_at(top());
+}
+
+void ThreadTrack::move_to(std::uint32_t place, const EdgeClocks& clocks) {
+  const std::lock_guard lock(lock_);
+  if (stack_.empty() || stack_.back() == place) return;
+  pass_time(clocks);
+  stack_.back() = place;
+  ++tally(place).count;
+  stand_at(place);
+}
+
+void ThreadTrack::lend(std::uint32_t place, const EdgeClocks& clocks) {
+  const std::lock_guard lock(lock_);
+  if (lent_ == place) return;
+  pass_time(clocks);
+  lent_ = place;
+  if (place != 0) ++tally(place).count;
+  stand_at(top());
+}
+
+void ThreadTrack::tick(const EdgeClocks& clocks) {
+  const std::lock_guard lock(lock_);
+  pass_time(clocks);
+}
+
+std::int64_t ThreadTrack::read_cpu_ns() const {
+  timespec now{};
+  if (clock_gettime(cpu_clock_, &now) != 0) return -1;
+  return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+}
+
+std::int64_t ThreadTrack::advance_cpu(std::int64_t cpu_ns) {
+  std::int64_t told_ns = told_cpu_ns_.load(std::memory_order_relaxed);
+  while (cpu_ns > told_ns) {
+    if (told_cpu_ns_.compare_exchange_weak(told_ns, cpu_ns, std::memory_order_relaxed)) return cpu_ns - told_ns;
+  }
+  return 0;
+}
+
+void ThreadTrack::take(std::vector<PlaceTally>& into) {
+  const std::lock_guard lock(lock_);
+  for (const PlaceTally& mine : tallies_) {
+    row_of_[mine.place] = 0;
+    if (mine.count == 0 && mine.wall_ns == 0 && mine.cpu_ns == 0 && mine.helpers_ns == 0) continue;
+    into.push_back(mine);
+  }
+  tallies_.clear();
+}
+
+void add_up(std::vector<PlaceTally>& rows, std::vector<PlaceTally>& sums) {
+  std::sort(rows.begin(), rows.end(), [](const PlaceTally& a, const PlaceTally& b) { return a.place < b.place; });
+  for (const PlaceTally& row : rows) {
+    if (sums.empty() || sums.back().place != row.place) sums.push_back({.place = row.place});
+    PlaceTally& sum = sums.back();
+    sum.count += row.count;
+    sum.wall_ns += row.wall_ns;
+    sum.cpu_ns += row.cpu_ns;
+    sum.helpers_ns += row.helpers_ns;
+  }
+}
+
+}  // namespace joulemap::capture

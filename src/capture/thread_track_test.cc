@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/thread_track.h"
+
+#include <gtest/gtest.h>
+
+#include "capture/helper_account.h"
+
+namespace joulemap::capture {
+namespace {
+
+std::vector<PlaceTally> sums(ThreadTrack& track) {
+  std::vector<PlaceTally> rows;
+  std::vector<PlaceTally> told;
+  track.take(rows);
+  add_up(rows, told);
+  return told;
+}
+
+PlaceTally at(const std::vector<PlaceTally>& rows, std::uint32_t place) {
+  for (const PlaceTally& row : rows) {
+    if (row.place == place) return row;
+  }
+  return {};
+}
+
+TEST(ThreadTrack, TimeBelongsToTheInnermostPlaceAlone) {
+  ThreadTrack track(1000, 500, CLOCK_THREAD_CPUTIME_ID);
+  track.enter(1, {.now_ns = 1100, .thread_cpu_ns = 560});
+  track.enter(2, {.now_ns = 1300, .thread_cpu_ns = 760});
+  track.leave_to(1, {.now_ns = 1700, .thread_cpu_ns = 1060});
+  track.leave_to(0, {.now_ns = 1800, .thread_cpu_ns = 1160});
+  const auto rows = sums(track);
+  EXPECT_EQ(at(rows, 0).wall_ns, 100);
+  EXPECT_EQ(at(rows, 1).wall_ns, 300);
+  EXPECT_EQ(at(rows, 1).cpu_ns, 300);
+  EXPECT_EQ(at(rows, 2).wall_ns, 400);
+  EXPECT_EQ(at(rows, 2).cpu_ns, 300);
+  EXPECT_EQ(at(rows, 1).count, 1u);
+  EXPECT_TRUE(sums(track).empty());
+}
+
+TEST(ThreadTrack, CpuTimeThatIsReadSeldomIsSharedOutByWallTime) {
+  ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
+  track.enter(1, {.now_ns = 0});
+  track.enter(2, {.now_ns = 300});
+  track.leave_to(1, {.now_ns = 1000});
+  track.tick({.now_ns = 1000, .thread_cpu_ns = 500});
+  const auto rows = sums(track);
+  EXPECT_EQ(at(rows, 1).cpu_ns, 150);
+  EXPECT_EQ(at(rows, 2).cpu_ns, 350);
+}
+
+TEST(ThreadTrack, APlaceThatIsLentLiesBeneathWhatTheThreadEntersItself) {
+  ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
+  track.lend(7, {.now_ns = 10});
+  EXPECT_EQ(track.here(), 7u);
+  track.enter(8, {.now_ns = 20});
+  track.lend(0, {.now_ns = 30});
+  EXPECT_EQ(track.here(), 8u);
+  track.leave_to(0, {.now_ns = 40});
+  EXPECT_EQ(track.here(), 0u);
+  EXPECT_EQ(at(sums(track), 7).wall_ns, 10);
+}
+
+TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
+  ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
+  const std::size_t depth = track.enter(1, {.now_ns = 1});
+  track.enter(2, {.now_ns = 2});
+  track.enter(3, {.now_ns = 3});
+  track.leave_to(depth, {.now_ns = 4});
+  EXPECT_EQ(track.depth(), 0u);
+  track.leave_to(0, {.now_ns = 5});  // once more changes nothing
+  EXPECT_EQ(at(sums(track), 3).wall_ns, 1);
+}
+
+TEST(HelperAccount, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly) {
+  HelperAccount account(1000);
+  account.add_followed(100);
+  EXPECT_EQ(account.draw(1400), 300);
+  account.add_followed(50);  // had been used before, and was taken for a helper's
+  EXPECT_EQ(account.draw(1430), 0);
+  EXPECT_EQ(account.draw(1500), 50);
+}
+
+}  // namespace
+}  // namespace joulemap::capture
