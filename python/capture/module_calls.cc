@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "module_calls.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "place_hook.h"
 
 namespace joulemap::python {
@@ -9,6 +12,8 @@ namespace {
 // Outputs are looked through this deep and this far: lists of hidden states, dictionaries of those.
 constexpr int kDeepest = 3;
 constexpr Py_ssize_t kMostValues = 256;
+// A program that makes classes of models by the dozen is followed less well, not kept in memory.
+constexpr std::size_t kMostModelTypes = 32;
 
 // An owned reference that is let go of at the end of its scope.
 class Owned {
@@ -91,11 +96,23 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
   return is_loss || tell(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
 }
 
-void ModuleCalls::end_outermost(LoopThread& thread) {
-  if (thread.is_silent || thread.pass == Pass::recompute) return;
+bool ModuleCalls::end_outermost(LoopThread& thread) {
+  if (thread.is_silent || thread.pass == Pass::recompute) return true;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
   if (gradients && thread.trains) thread.begin_between(names.place(0, Pass::loss));
+  if (when_idle == nullptr || !thread.calls.empty()) return true;
+  const Owned callback(std::exchange(when_idle, nullptr));
+  const Owned result(PyObject_CallObject(callback.get(), nullptr));
+  return static_cast<bool>(result);
+}
+
+void ModuleCalls::keep_type(PyObject* module) {
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
+  if (model_types.size() >= kMostModelTypes) return;
+  if (std::find(model_types.begin(), model_types.end(), type) != model_types.end()) return;
+  Py_INCREF(type);
+  model_types.push_back(type);
 }
 
 bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
@@ -105,7 +122,10 @@ bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
   const KnownModule* const found = known(module, thread);
   if (found == nullptr) return PyErr_Occurred() == nullptr;
   const std::uint32_t node = found->node;
-  if (is_outermost && !begin_outermost(thread, *found)) return false;
+  if (is_outermost) {
+    if (!found->is_loss) keep_type(module);
+    if (!begin_outermost(thread, *found)) return false;
+  }
   if (thread.is_silent) {
     thread.calls.push_back({module, jmc_depth(), node, false});
     return true;
@@ -128,8 +148,7 @@ bool ModuleCalls::returned(PyObject* module, PyObject* output) {
   const bool given = !follows || thread.is_silent || give_away(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
   if (call.entered) jmc_leave_to(call.depth);
-  if (thread.is_outermost()) end_outermost(thread);
-  return given;
+  return given && (!thread.is_outermost() || end_outermost(thread));
 }
 
 PyObject* ModuleCalls::carrier(std::uint32_t node) {

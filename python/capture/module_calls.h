@@ -38,6 +38,8 @@ class ModuleCalls {
   TorchFunctions torch;
   bool follows = true;  // false: outermost calls only
   int own_function_modes = 0;
+  PyObject* when_idle = nullptr;             // called once, when no module is being called on this thread; owned
+  std::vector<PyObject*> model_types;        // classes of modules that were called from outside of modules; owned
 
   bool called(PyObject* module, PyObject* inputs);
   bool returned(PyObject* module, PyObject* output);
@@ -49,7 +51,8 @@ class ModuleCalls {
 
  private:
   bool begin_outermost(LoopThread& thread, const KnownModule& module);
-  void end_outermost(LoopThread& thread);
+  bool end_outermost(LoopThread& thread);
+  void keep_type(PyObject* module);
   const KnownModule* known(PyObject* module, const LoopThread& thread);
   bool give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
   bool give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node);

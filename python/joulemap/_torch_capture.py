@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from . import _capture
+from ._guard import guarded
 
 
 def install(torch) -> None:
@@ -34,6 +35,7 @@ def install(torch) -> None:
         on_step_state=on_step_state,
     )
     os.register_at_fork(after_in_child=_capture.forget_in_child)
+    os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
     followed.install()
     _torch_backward.install(torch, operations)
     _torch_loop.install(torch)

@@ -19,44 +19,75 @@ class CompileWatch:
 
     def __init__(self, torch) -> None:
         self.is_used = False
-        self._when_used: list = []
         compile_ = torch.compile
 
         @functools.wraps(compile_)
         def compile(*args, **kwargs):  # noqa: A001
-            self._use()
+            self.is_used = True
             return compile_(*args, **kwargs)
 
         torch.compile = compile
 
-    def when_used(self, callback) -> None:
-        self._when_used.append(guarded(callback))
-
-    def _use(self) -> None:
-        if self.is_used:
-            return
-        self.is_used = True
-        for callback in self._when_used:
-            callback()
 
 
 class FollowedModules:
+    """The hooks of all modules, and what stands in for them while they are not followed."""
+
     def __init__(self, torch, compiled: CompileWatch) -> None:
         self._torch = torch
         self._compiled = compiled
         self._handles: list = []
+        self._stand_ins: list[tuple[type, object]] = []
         self._is_followed = True
 
-    def install(self) -> None:
-        self._add_hooks()
-
     def follow(self, is_followed: bool) -> None:
+        """Called while a model is being called: hooks that saw it begin are to see it end before they go."""
         if is_followed == self._is_followed:
             return
         self._is_followed = is_followed
         _capture.set_followed(is_followed)
+        if is_followed:
+            self._take_out_stand_ins()
+            self.install()
+        else:
+            _capture.call_when_idle(guarded(self._rest))
 
-    def _add_hooks(self) -> None:
+    def _rest(self) -> None:
+        if self._is_followed or self._compiled.is_used or not self._handles:
+            return
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        for model_type in _capture.model_types():
+            self._put_in_stand_in(model_type)
+
+    def _put_in_stand_in(self, model_type: type) -> None:
+        own = model_type.__dict__.get("__call__")
+        call = model_type.__call__
+        called, returned = _capture.module_called, _capture.module_returned
+
+        @functools.wraps(call)
+        def __call__(self, *args, **kwargs):
+            called(self, args)
+            try:
+                return call(self, *args, **kwargs)
+            finally:
+                returned(self, args, None)
+
+        model_type.__call__ = __call__
+        self._stand_ins.append((model_type, own))
+
+    def _take_out_stand_ins(self) -> None:
+        while self._stand_ins:
+            model_type, own = self._stand_ins.pop()
+            if own is None:
+                del model_type.__call__
+            else:
+                model_type.__call__ = own
+
+    def install(self) -> None:
+        if self._handles:
+            return
         modules = self._torch.nn.modules.module
         is_compiling = self._torch.compiler.is_compiling
         called, returned = _capture.module_called, _capture.module_returned

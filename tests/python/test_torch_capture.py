@@ -41,7 +41,7 @@ def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
     recorded = record(training_programs.program(network), "25")
     part = recorded.part
     assert part.steps == 100
-    loop_ns = int(recorded.out.split()[0])  # of all epochs but the first, so that the share below is not too small
+    loop_ns = int(recorded.out.split()[0])
     with_phase_ns = sum(row[2] for path, row in part.times.items() if len(path) > 1)
     assert with_phase_ns > 0.98 * loop_ns, sorted(part.times.items())
     passes = {("forward",), ("backward",), ("recompute",)}
