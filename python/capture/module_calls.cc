@@ -115,8 +115,20 @@ void ModuleCalls::keep_type(PyObject* module) {
   model_types.push_back(type);
 }
 
+// An interrupt ends calls without a hook being called. It shows when the model is called again.
+bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
+  if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
+  const Owned result(PyObject_CallFunctionObjArgs(torch.is_running, module, nullptr));
+  if (!result) return false;
+  if (PyObject_IsTrue(result.get()) == 1) return true;
+  jmc_leave_to(thread.calls[thread.outermost].depth);
+  thread.calls.resize(thread.outermost);
+  return true;
+}
+
 bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
   LoopThread& thread = LoopThread::current();
+  if (!drop_stale_calls(thread, module)) return false;
   const bool is_outermost = thread.is_outermost();
   if (!is_outermost && (!follows || thread.is_silent)) return true;
   const KnownModule* const found = known(module, thread);
@@ -133,7 +145,8 @@ bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
   const std::uint32_t around = thread.enclosing();
   if (follows && !give_away(thread, inputs, around, 0)) return false;
   const bool enters = is_outermost || around != node;
-  const std::size_t depth = enters ? jmc_enter(names.place(node, thread.pass)) : jmc_depth();
+  // What its modules use is not told from its own while they are not followed: it is the phase's.
+  const std::size_t depth = enters ? jmc_enter(names.place(follows ? node : 0, thread.pass)) : jmc_depth();
   thread.calls.push_back({module, depth, node, enters});
   return true;
 }

@@ -25,6 +25,7 @@ struct TorchFunctions {
   PyObject* graph_task = nullptr;          // -> -1 outside of a backward pass
   PyObject* function_modes = nullptr;      // -> how many are active
   PyObject* is_transformed = nullptr;      // -> whether a trace or a transform is under way
+  PyObject* is_running = nullptr;          // (module) -> whether it was being called before this call
   PyObject* resolve = nullptr;             // (module, outermost or None): names it
   PyObject* make_carrier = nullptr;        // (hook) -> a tensor that carries it
   PyObject* careful_grad_fn = nullptr;     // (tensor) -> its grad_fn, seen by no mode
@@ -53,6 +54,7 @@ class ModuleCalls {
   bool begin_outermost(LoopThread& thread, const KnownModule& module);
   bool end_outermost(LoopThread& thread);
   void keep_type(PyObject* module);
+  bool drop_stale_calls(LoopThread& thread, PyObject* module);
   const KnownModule* known(PyObject* module, const LoopThread& thread);
   bool give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
   bool give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node);

@@ -56,11 +56,11 @@ def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Ca
     setattr(owner, name, wrapper)
 
 
-def in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: str) -> None:
-    """All of owner.name is that phase."""
+def in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: str, mode: int = 0) -> None:
+    """All of owner.name is that phase, of that mode (0: of the last one)."""
 
     def begin(args):
-        return _capture.phase_begin(phase, None)
+        return _capture.phase_begin(phase, None, mode)
 
     def end(depth, returned, args):
         _capture.leave_to(depth)

@@ -8,6 +8,7 @@ from typing import Callable
 from . import _capture
 from ._guard import around
 from ._torch_loss import LossLog
+from ._torch_modules import transform_check
 
 
 def carrier_maker(torch) -> Callable:
@@ -35,8 +36,11 @@ def careful_grad_fn(torch) -> Callable:
 def install(torch, operations) -> None:
     losses = LossLog(torch)
     graph_task = torch._C._current_graph_task_id
+    is_transformed = transform_check(torch)
 
     def begin(args):
+        if is_transformed():
+            return None
         is_nested = graph_task() != -1
         if not is_nested and args:
             losses.add(args[0])
@@ -46,7 +50,7 @@ def install(torch, operations) -> None:
 
     def end(token, returned, args):
         _capture.backward_end()
-        if not token[0]:
+        if returned and not token[0]:
             _capture.begin_between("gradients")
 
     for name in ("backward", "grad"):

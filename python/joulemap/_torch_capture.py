@@ -29,6 +29,7 @@ def install(torch) -> None:
         graph_task=torch._C._current_graph_task_id,
         function_modes=torch._C._len_torch_function_stack,
         is_transformed=_torch_modules.transform_check(torch),
+        is_running=_torch_modules.running_check(torch),
         resolve=names.resolve,
         make_carrier=_torch_backward.carrier_maker(torch),
         careful_grad_fn=_torch_backward.careful_grad_fn(torch),

@@ -34,7 +34,7 @@ def _watch_optimizers(torch) -> None:
         open_steps.abandon()
 
     around(record_function, "__exit__", torch.compiler.is_compiling, step_ends, step_ended)
-    in_phase(Optimizer, "zero_grad", torch.compiler.is_compiling, "zero_grad")
+    in_phase(Optimizer, "zero_grad", torch.compiler.is_compiling, "zero_grad", TRAIN)
 
 
 class StepsUnderWay(threading.local):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Callable, Optional
 
@@ -24,6 +25,21 @@ def transform_check(torch) -> Callable[[], bool]:
         return tracing() is not None or level() is not None
 
     return is_transformed
+
+
+def running_check(torch) -> Callable[[object], bool]:
+    """Whether a module that is being called was being called already: a recursion, or what an interrupt has left behind."""
+    call = torch.nn.Module._call_impl.__code__
+
+    def is_running(module) -> bool:
+        frame, calls = sys._getframe(), 0
+        while frame is not None:
+            if frame.f_code is call and frame.f_locals.get("self") is module:
+                calls += 1
+            frame = frame.f_back
+        return calls > 1
+
+    return is_running
 
 
 class ModuleNames:
@@ -61,15 +77,21 @@ class ModuleNames:
         model = root
         while (held := WRAPPERS.get(type(model).__name__)) and isinstance(getattr(model, held, None), self._module_type):
             model = getattr(model, held)
+        node = _capture.node_of(model)
+        if node < 0:
+            node = _capture.name_child(0, self._free_name(model))
+            self._paths[node] = ""
+        self._name(root, node, weakref.ref(root))
+        return node
+
+    def _free_name(self, model) -> str:
+        """Its class, with a number where another model of that class is alive."""
         name = type(model).__name__
         used = self._numbers_in_use.setdefault(name, set())
         number = next(n for n in range(1, len(used) + 2) if n not in used)
         used.add(number)
-        weakref.finalize(root, used.discard, number).atexit = False
-        node = _capture.name_child(0, name if number == 1 else f"{name}#{number}")
-        self._paths[node] = ""
-        self._name(root, node, weakref.ref(root))
-        return node
+        weakref.finalize(model, used.discard, number).atexit = False
+        return name if number == 1 else f"{name}#{number}"
 
     def _name(self, module, node: int, root: weakref.ref) -> None:
         _capture.name_module(module, node, isinstance(module, self._loss_type))

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-
-import training_programs  # noqa: E402
-from recorded_program import run_alone, run_recorded  # noqa: E402
-
-
-@pytest.fixture
-def record(binaries: Path, tmp_path: Path):
-    def run(program: str, *arguments: str, **more: str):
-        recorded = run_recorded(binaries.parent, tmp_path / "recorded", program, *arguments, **more)
-        assert recorded.code == 0, recorded.err
-        return recorded
-
-    return run
+import training_programs
+from recorded_program import run_alone
 
 
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
