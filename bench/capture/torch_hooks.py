@@ -51,8 +51,8 @@ for warm_up in range(5):
 result = {"forward_call_ns": per_call_ns(forward_only, 200), "forward_call_with_graph_ns": per_call_ns(with_graph, 200),
           "forward_and_backward_ns": per_call_ns(with_backward, 200)}
 
-net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.Conv2d(16, 16, 3), nn.ReLU(inplace=True),
-                    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.Conv2d(16, 16, 3),
+                    nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 images, labels = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
 criterion = nn.CrossEntropyLoss()

@@ -55,13 +55,13 @@ JMC_API int jmc_region_pop(void); /* 0 when none is open on this thread */
 
 /* What happens in a training or serving loop, in its order: steps and epochs are inferred from it. */
 typedef enum jmc_event {
-  JMC_LOADER_NEW,       /* a new iterator over the data */
-  JMC_LOADER_NEXT,      /* asked for the next batch */
-  JMC_FORWARD_TRAIN,    /* an outermost module is called, with gradients */
-  JMC_FORWARD_INFER,    /* and without */
-  JMC_FORWARD_DONE,     /* it returned */
-  JMC_BACKWARD,         /* a backward pass begins */
-  JMC_OPTIMIZER_DONE    /* parameters were updated */
+  JMC_LOADER_NEW,    /* a new iterator over the data */
+  JMC_LOADER_NEXT,   /* asked for the next batch */
+  JMC_FORWARD_TRAIN, /* an outermost module is called, with gradients */
+  JMC_FORWARD_INFER, /* and without */
+  JMC_FORWARD_DONE,  /* it returned */
+  JMC_BACKWARD,      /* a backward pass begins */
+  JMC_OPTIMIZER_DONE /* parameters were updated */
 } jmc_event;
 /* 1 when a new step has begun. */
 JMC_API int jmc_on_event(int event);

@@ -32,7 +32,7 @@ struct LoopThread {
   std::vector<std::size_t> outermost_before;  // of the passes around this one
   Pass pass = Pass::forward;
   Mode mode = Mode::unknown;
-  bool trains = false;  // it has asked for a backward pass
+  bool trains = false;     // it has asked for a backward pass
   bool is_silent = false;  // the present outermost call is being traced or transformed: nothing is told of it
   bool carefully = false;  // a mode of the program's would see what is asked of tensors
   bool is_between = false;

@@ -4,10 +4,10 @@
 // and the graph that autograd has built meanwhile is given to it.
 //
 // A node of that graph has a sequence number that grows with every node its thread makes. What lies above the last number
-// that was given away, when a module is called, was made by the code around it; when it returns, by itself. The last node of
-// each such stretch gets a hook that says whose it is; the backward pass enters the stretch there. No tensor is touched and no
-// module is wrapped, so in-place modules are fine. The hook is registered through the dictionary of hooks of a tensor of
-// our own (its carrier), one for a module: registering one by one takes ten times as long.
+// that was given away, when a module is called, was made by the code around it; when it returns, by itself. The last node
+// of each such stretch gets a hook that says whose it is; the backward pass enters the stretch there. No tensor is touched
+// and no module is wrapped, so in-place modules are fine. The hook is registered through the dictionary of hooks of a tensor
+// of our own (its carrier), one for a module: registering one by one takes ten times as long.
 //
 // Under Python's GIL; one for a process, never destroyed. Functions that may raise give false then.
 #pragma once
@@ -22,14 +22,14 @@ namespace joulemap::python {
 struct TorchFunctions {
   PyObject* tensor_type = nullptr;
   PyObject* is_grad_enabled = nullptr;
-  PyObject* graph_task = nullptr;          // -> -1 outside of a backward pass
-  PyObject* function_modes = nullptr;      // -> how many are active
-  PyObject* is_transformed = nullptr;      // -> whether a trace or a transform is under way
-  PyObject* is_running = nullptr;          // (module) -> whether it was being called before this call
-  PyObject* resolve = nullptr;             // (module, outermost or None): names it
-  PyObject* make_carrier = nullptr;        // (hook) -> a tensor that carries it
-  PyObject* careful_grad_fn = nullptr;     // (tensor) -> its grad_fn, seen by no mode
-  PyObject* on_step_state = nullptr;       // (is sampled, is followed): one of them has changed
+  PyObject* graph_task = nullptr;       // -> -1 outside of a backward pass
+  PyObject* function_modes = nullptr;   // -> how many are active
+  PyObject* is_transformed = nullptr;   // -> whether a trace or a transform is under way
+  PyObject* is_running = nullptr;       // (module) -> whether it was being called before this call
+  PyObject* resolve = nullptr;          // (module, outermost or None): names it
+  PyObject* make_carrier = nullptr;     // (hook) -> a tensor that carries it
+  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, seen by no mode
+  PyObject* on_step_state = nullptr;    // (is sampled, is followed): one of them has changed
 };
 
 class ModuleCalls {
@@ -39,8 +39,8 @@ class ModuleCalls {
   TorchFunctions torch;
   bool follows = true;  // false: outermost calls only
   int own_function_modes = 0;
-  PyObject* when_idle = nullptr;             // called once, when no module is being called on this thread; owned
-  std::vector<PyObject*> model_types;        // classes of modules that were called from outside of modules; owned
+  PyObject* when_idle = nullptr;       // called once, when no module is being called on this thread; owned
+  std::vector<PyObject*> model_types;  // classes of modules that were called from outside of modules; owned
 
   bool called(PyObject* module, PyObject* inputs);
   bool returned(PyObject* module, PyObject* output);

@@ -17,7 +17,8 @@ constinit PyTypeObject* place_hook_type = nullptr;
 PyObject* call(PyObject* self, PyObject*, PyObject*) {
   const auto* const hook = reinterpret_cast<PlaceHook*>(self);
   if (capture_state().is_on) {
-    jmc_backward_at(hook->operation != 0 ? hook->operation : capture_state().calls.names.place(hook->node, Pass::backward));
+    jmc_backward_at(hook->operation != 0 ? hook->operation
+                                         : capture_state().calls.names.place(hook->node, Pass::backward));
   }
   Py_RETURN_NONE;
 }
@@ -28,9 +29,8 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyType_Slot kSlots[] = {{Py_tp_call, reinterpret_cast<void*>(call)},
-                        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-                        {0, nullptr}};
+PyType_Slot kSlots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {0, nullptr}};
 PyType_Spec kSpec = {"joulemap._capture.PlaceHook", sizeof(PlaceHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
 
 PyObject* new_hook(std::uint32_t node, jmc_place operation) {

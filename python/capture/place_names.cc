@@ -39,8 +39,9 @@ std::uint32_t PlaceNames::child(std::uint32_t parent, std::string_view name) {
 }
 
 jmc_place PlaceNames::make_place(std::uint32_t node, Pass pass) {
-  const jmc_place made = node == 0 ? phase_of(pass)
-                                   : jmc_place_in(place(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
+  const jmc_place made = node == 0
+                             ? phase_of(pass)
+                             : jmc_place_in(place(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
   nodes_[node].places[static_cast<std::size_t>(pass)] = made;
   return made;
 }

@@ -55,14 +55,16 @@ PyObject* module_returned(PyObject*, PyObject* args) {
 }
 
 PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"tensor_type", "is_grad_enabled", "graph_task",   "function_modes",  "is_transformed",
-                                "is_running",  "resolve",         "make_carrier", "careful_grad_fn", "on_step_state",
-                                nullptr};
+  static const char* names[] = {"tensor_type",     "is_grad_enabled", "graph_task", "function_modes",
+                                "is_transformed",  "is_running",      "resolve",    "make_carrier",
+                                "careful_grad_fn", "on_step_state",   nullptr};
   TorchFunctions f;
-  PyObject** const places[] = {&f.tensor_type, &f.is_grad_enabled, &f.graph_task,   &f.function_modes,  &f.is_transformed,
-                               &f.is_running,  &f.resolve,         &f.make_carrier, &f.careful_grad_fn, &f.on_step_state};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOO", const_cast<char**>(names), places[0], places[1], places[2],
-                                   places[3], places[4], places[5], places[6], places[7], places[8], places[9])) {
+  PyObject** const places[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
+                               &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
+                               &f.careful_grad_fn, &f.on_step_state};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOO", const_cast<char**>(names), places[0], places[1],
+                                   places[2], places[3], places[4], places[5], places[6], places[7], places[8],
+                                   places[9])) {
     return nullptr;
   }
   for (PyObject** const function : places) Py_INCREF(*function);
@@ -125,6 +127,11 @@ PyObject* begin_between(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
   LoopThread& thread = LoopThread::current();
   if (thread.trains && thread.is_outermost()) thread.begin_between(phase_place(thread.mode, phase));
+  Py_RETURN_NONE;
+}
+
+PyObject* end_between(PyObject*, PyObject*) {
+  LoopThread::current().end_between();
   Py_RETURN_NONE;
 }
 
@@ -279,6 +286,7 @@ PyMethodDef kFunctions[] = {
     {"phase_begin", phase_begin, METH_VARARGS, "phase_begin(phase, module or None, mode = 0) -> depth for leave_to"},
     {"leave_to", leave_to, METH_O, "leave_to(depth)"},
     {"begin_between", begin_between, METH_VARARGS, "begin_between(phase)"},
+    {"end_between", end_between, METH_NOARGS, nullptr},
     {"tell_event", tell_event, METH_O, "tell_event(event)"},
     {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
     {"backward_end", backward_end, METH_NOARGS, nullptr},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a failure of ours away from the program: it is told once, in the recording, and the capture turns itself off."""
+"""What keeps failures of ours away from the program: one is told, in the recording, and the capture turns itself off."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ._torch_modules import transform_check
 
 
 def carrier_maker(torch) -> Callable:
-    """A tensor whose hooks are ours alone: nodes of the graph are told of them through it (python/capture/module_calls.h)."""
+    """A tensor whose hooks are ours alone: nodes of the graph get them through it (python/capture/module_calls.h)."""
 
     def make_carrier(hook):
         with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():

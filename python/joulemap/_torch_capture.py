@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 
 from . import _capture
@@ -37,6 +38,7 @@ def install(torch) -> None:
     )
     os.register_at_fork(after_in_child=_capture.forget_in_child)
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
+    atexit.register(_capture.end_between)  # what Python does at its end is no part of the last step
     followed.install()
     _torch_backward.install(torch, operations)
     _torch_loop.install(torch)

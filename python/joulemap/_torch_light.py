@@ -2,8 +2,8 @@
 """Which modules are followed: all of them, or, where that would cost too much, only the calls of whole models.
 
 Hooks of all modules lie in two dictionaries of PyTorch's. Out of there they cost nothing; then the classes of models get a
-__call__ that is seen instead. torch.compile guards those dictionaries and would compile anew: once it has been used they stay
-as they are, and a flag stops the work.
+__call__ that is seen instead. torch.compile guards those dictionaries and would compile anew: once it has been used they
+stay as they are, and a flag stops the work.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ print(_capture.depth(), _capture.is_on())
 """
     )
     assert recorded.part.diagnostics == ["profiler_in_process"], recorded.part.of("diagnostic")
-    assert recorded.out.split() == ["1", "True"]
+    assert recorded.out.split() == ["0", "True"]
     assert recorded.part.diagnostics == ["profiler_in_process"]
 
 

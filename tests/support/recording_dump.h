@@ -54,7 +54,8 @@ class RecordingDump final : public recording::RecordingVisitor {
          known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
   }
   void on_activity(std::uint32_t source, const Activity& it) override {
-    for (const Place& row : it.places) line("place {} {} {} {} {}", source, row.id, row.parent, int(row.kind), row.name);
+    for (const Place& row : it.places)
+      line("place {} {} {} {} {}", source, row.id, row.parent, int(row.kind), row.name);
     for (const KernelClass& row : it.classes) {
       line("class {} {} {} {} {} {}", source, row.id, int(row.kind), fmt::join(row.grid, " "),
            fmt::join(row.block, " "), row.name);
@@ -63,8 +64,8 @@ class RecordingDump final : public recording::RecordingVisitor {
       line("queue {} {} {} {} {} {}", source, row.id, row.ordinal, row.context, row.stream, row.device);
     }
     for (const PlaceTally& row : it.place_tallies) {
-      line("time {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns, row.cpu_ns,
-           row.helpers_ns);
+      line("time {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns,
+           row.cpu_ns, row.helpers_ns);
     }
     for (const KernelTally& row : it.kernel_tallies) {
       line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.place,
