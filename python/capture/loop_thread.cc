@@ -38,6 +38,14 @@ void LoopThread::end_pass() {
   outermost_before.pop_back();
 }
 
+void LoopThread::leave_all() {
+  if (!calls.empty()) jmc_leave_to(calls.front().depth);
+  calls.clear();
+  outermost = 0;
+  outermost_before.clear();
+  end_between();
+}
+
 void LoopThread::forget() {
   const Mode known = mode;
   *this = LoopThread();

@@ -53,7 +53,8 @@ struct LoopThread {
   void begin_between(jmc_place place);
   void begin_pass(jmc_place place);
   void end_pass();
-  void forget();  // in the child of a fork
+  void leave_all();  // what was entered for modules and between phases
+  void forget();     // in the child of a fork
 };
 
 }  // namespace joulemap::python

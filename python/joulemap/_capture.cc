@@ -34,11 +34,17 @@ void tell_failure() {
   for (PyObject* const object : {type, value, traceback, text, bytes}) Py_XDECREF(object);
 }
 
+// This thread must not stay where it happens to be.
+void stop() {
+  capture_state().is_on = false;
+  LoopThread::current().leave_all();
+}
+
 // What a hook gives back: None, unless the program itself is being interrupted.
 PyObject* none_whatever(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
-    capture_state().is_on = false;
+    stop();
     tell_failure();
   }
   Py_RETURN_NONE;
@@ -252,7 +258,7 @@ PyObject* someone_profiles(PyObject*, PyObject* on) {
 }
 
 PyObject* turn_off(PyObject*, PyObject*) {
-  capture_state().is_on = false;
+  stop();
   Py_RETURN_NONE;
 }
 

@@ -14,12 +14,12 @@ def tell_failure(error: Exception) -> None:
     _capture.diagnose("capture_failed", f"{type(error).__name__}: {error}", "please report this")
 
 
-def guarded(function: Callable) -> Callable:
+def guarded(function: Callable, even_when_off: bool = False) -> Callable:
     """The same function, which gives None where it would raise, or where the capture is off."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if not _capture.is_on():
+        if not (even_when_off or _capture.is_on()):
             return None
         try:
             return function(*args, **kwargs)
@@ -37,7 +37,7 @@ def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Ca
     looks through the function it sees the plain one.
     """
     original = getattr(owner, name)
-    begin, end = guarded(begin), guarded(end)
+    begin, end = guarded(begin), guarded(end, even_when_off=True)  # what has begun is to end
 
     @functools.wraps(original)
     def wrapper(*args, **kwargs):

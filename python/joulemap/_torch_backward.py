@@ -43,15 +43,19 @@ def install(torch, operations) -> None:
             return None
         is_nested = graph_task() != -1
         if not is_nested and args:
-            losses.add(args[0])
             operations.look_at_backward(args[0])
         _capture.backward_begin()
         return (is_nested,)
+
+    def begin_from_loss(args):
+        if args and graph_task() == -1 and not is_transformed():
+            losses.add(args[0])
+        return begin(args)
 
     def end(token, returned, args):
         _capture.backward_end()
         if returned and not token[0]:
             _capture.begin_between("gradients")
 
-    for name in ("backward", "grad"):
-        around(torch.autograd, name, torch.compiler.is_compiling, begin, end)
+    around(torch.autograd, "backward", torch.compiler.is_compiling, begin_from_loss, end)
+    around(torch.autograd, "grad", torch.compiler.is_compiling, begin, end)

@@ -39,6 +39,25 @@ class FollowedModules:
         self._handles: list = []
         self._stand_ins: list[tuple[type, object]] = []
         self._is_followed = True
+        self._hide_own_hooks()
+
+    def _hide_own_hooks(self) -> None:
+        """A compiled model warns when all modules have hooks. Ours are not the program's business."""
+        modules = self._torch.nn.modules.module
+        any_hook = getattr(modules, "_has_any_global_hook", None)
+        if any_hook is None:
+            return
+        forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
+        with_own = [getattr(modules, name) for name in forward]
+        backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
+        others = [getattr(modules, name) for name in backward]
+
+        @functools.wraps(any_hook)
+        def _has_any_global_hook():
+            own = 1 if self._handles else 0
+            return any(len(hooks) > own for hooks in with_own) or any(others)
+
+        modules._has_any_global_hook = _has_any_global_hook
 
     def follow(self, is_followed: bool) -> None:
         """Called while a model is being called: hooks that saw it begin are to see it end before they go."""

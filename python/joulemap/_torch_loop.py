@@ -22,8 +22,20 @@ def _watch_optimizers(torch) -> None:
     from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     open_steps = StepsUnderWay()
-    register_optimizer_step_pre_hook(open_steps.begin)
-    register_optimizer_step_post_hook(open_steps.end)
+    is_compiling = torch.compiler.is_compiling
+
+    def before(optimizer, args, kwargs):
+        if is_compiling():
+            return
+        open_steps.begin(optimizer)
+
+    def after(optimizer, args, kwargs):
+        if is_compiling():
+            return
+        open_steps.end()
+
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)
     record_function = torch.autograd.profiler.record_function
 
     # An optimizer's step runs inside a record_function of PyTorch's own: its end is seen even where the step has failed.
@@ -33,8 +45,8 @@ def _watch_optimizers(torch) -> None:
     def step_ended(name, returned, args):
         open_steps.abandon()
 
-    around(record_function, "__exit__", torch.compiler.is_compiling, step_ends, step_ended)
-    in_phase(Optimizer, "zero_grad", torch.compiler.is_compiling, "zero_grad", TRAIN)
+    around(record_function, "__exit__", is_compiling, step_ends, step_ended)
+    in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", TRAIN)
 
 
 class StepsUnderWay(threading.local):
@@ -42,12 +54,13 @@ class StepsUnderWay(threading.local):
 
     def __init__(self) -> None:
         self._depths: list[int] = []
-        self.begin, self.end, self.abandon = guarded(self._begin), guarded(self._end), guarded(self._abandon)
+        self.begin = guarded(self._begin)
+        self.end, self.abandon = guarded(self._end, even_when_off=True), guarded(self._abandon, even_when_off=True)
 
-    def _begin(self, optimizer, args, kwargs) -> None:
+    def _begin(self, optimizer) -> None:
         self._depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
 
-    def _end(self, optimizer, args, kwargs) -> None:
+    def _end(self) -> None:
         if self._depths:
             _capture.leave_to(self._depths.pop())
             _capture.tell_event(OPTIMIZER_DONE)

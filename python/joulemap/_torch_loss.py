@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import sys
 import time
 
 from . import _capture
+from ._guard import guarded
 
 RING = 8
 
@@ -21,6 +23,7 @@ class LossLog:
         self._pending: collections.deque = collections.deque()
         self._free: list = []
         self._is_off = False
+        atexit.register(guarded(self._read_what_has_come))
 
     def add(self, root) -> None:
         if self._is_off or _program_logs_losses():
@@ -30,12 +33,20 @@ class LossLog:
             root = root[0] if len(root) == 1 else None
         if type(root) is not self._torch.Tensor or root.numel() != 1 or not root.is_floating_point():
             return
-        with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
-            if root.device.type == "cpu":
-                _capture.metric("loss", float(root.detach()))
-            elif root.device.type == "cuda":
-                self._read_what_has_come()
-                self._copy(root.detach())
+        try:
+            with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
+                self._read(root.detach())
+        except RuntimeError as error:  # a tensor that holds no number
+            self._is_off = True
+            message = f"what backward() was called on cannot be read: {error}"
+            _capture.diagnose("loss_not_read", message, "say jm.log(loss=...)")
+
+    def _read(self, loss) -> None:
+        if loss.device.type == "cpu":
+            _capture.metric("loss", float(loss))
+        elif loss.device.type == "cuda":
+            self._read_what_has_come()
+            self._copy(loss)
 
     def _copy(self, value) -> None:
         torch = self._torch

@@ -52,18 +52,21 @@ class _Finder:
             self._waiting[name] = watcher  # not there yet; the program may put it there
             return None
         try:
-            self._call_afterwards(spec.loader, watcher)
+            self._call_afterwards(name, spec.loader, watcher)
         except Exception as error:  # noqa: BLE001
             _tell_failure(error)
         return spec
 
-    @staticmethod
-    def _call_afterwards(loader, watcher):
+    def _call_afterwards(self, name, loader, watcher):
         execute = loader.exec_module
 
         def execute_and_watch(module):
             del loader.exec_module
-            execute(module)
+            try:
+                execute(module)
+            except BaseException:
+                self._waiting[name] = watcher  # the program may try again
+                raise
             try:
                 from importlib import import_module
 
