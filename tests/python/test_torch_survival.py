@@ -157,6 +157,13 @@ def test_sampled_steps_tell_operations_of_both_passes(record):
     assert part.count("train", "backward", "MeanBackward0") == 1
 
 
+def test_a_step_that_never_ends_is_not_looked_at_for_ever(record):
+    calls = "for _ in range(2):\n    net(x)\nfor _ in range(60):\n    net(x).sum().backward()\n"
+    part = record(PRELUDE + "x = torch.ones(1, 8)\n" + calls).part
+    assert part.count("train", "backward", "Sequential", "0") > 50
+    assert 0 < part.count("train", "backward", "Sequential", "0", "AddmmBackward0") < 20
+
+
 def test_launch_bound_programs_are_followed_in_few_steps_only(record):
     part = record(
         PRELUDE
