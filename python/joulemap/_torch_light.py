@@ -73,19 +73,15 @@ class FollowedModules:
         self._replace(self._modules.Module)
 
     def follow(self, is_followed: bool) -> None:
-        """Called while a model is being called: what saw it begin is to see it end before it goes."""
+        """Also while a model is being called: a __call__ that saw it begin sees it end, wherever it lies by then."""
         if is_followed == self._is_followed:
             return
         self._is_followed = is_followed
         _capture.set_followed(is_followed)
-        if not self._compiled.is_used:
-            _capture.call_when_idle(guarded(self._change))
-
-    def _change(self) -> None:
         if self._compiled.is_used:
             return
         self._put_back()
-        for model in [self._modules.Module] if self._is_followed else _capture.model_types():
+        for model in [self._modules.Module] if is_followed else _capture.model_types():
             self._replace(model)
 
     def _replace(self, owner: type) -> None:

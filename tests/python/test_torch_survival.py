@@ -177,7 +177,7 @@ assert True in seen and False in seen
         JOULEMAP_TRACE="light",
     ).part
     assert part.steps == 300
-    assert 10 < part.count("train", "forward", "Sequential", "0") < 30
+    assert part.count("train", "forward", "Sequential", "0") == 16  # twelve to judge, and two of every 128
     assert part.count("train", "forward") > 270
     assert part.diagnostics == []
 
@@ -210,3 +210,29 @@ if __name__ == "__main__":
         assert part.count("train", "forward", "Sequential", "0") == 3
         assert part.count("train", "backward", "Sequential", "0") == 3
         assert part.diagnostics == []
+
+
+def test_models_of_other_threads_are_told_apart_from_the_loops_own(record):
+    recorded = record(
+        PRELUDE
+        + """
+import threading
+other = nn.Sequential(nn.Linear(8, 8))
+def serve():
+    with torch.no_grad():
+        for _ in range(20):
+            other(torch.randn(1, 8))
+    print(_capture.depth())
+threads = [threading.Thread(target=serve) for _ in range(2)]
+for thread in threads: thread.start()
+train(net, 20)
+for thread in threads: thread.join()
+"""
+    )
+    part = recorded.part
+    served = [path for path in part.times if path[:2] == ("inference", "forward") and len(path) == 4]
+    assert sum(part.count(*path) for path in served) == 40
+    trained = [path for path in part.times if path[:2] == ("train", "forward") and path[-1] == "2"]
+    assert [part.count(*path) for path in trained] == [20]
+    assert recorded.out.split() == ["0", "0"]
+    assert part.diagnostics == []
