@@ -24,7 +24,7 @@ constexpr double kDeclaredPeriod = 0.001;
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
   for (const Channel& channel : channels) {
-    Follower follower{channel, {}, {}};
+    Follower follower{channel, {}, {}, {}};
     if (tells_energy(channel)) {
       follower.meter.emplace(Meter{EnergyWindow(channel),
                                    PowerCurve(span.begin_ns, span.end_ns, slices_),
@@ -32,11 +32,14 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    false,
                                    0,
                                    {},
-                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns)});
+                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns),
+                                   TimeCurve(span, cells_for(span))});
       if (channel.refresh_s >= kSlowRefresh_s) {
         const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
         follower.meter->steps.suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
       }
+    } else if (channel.quantity == Quantity::cpu_time) {
+      follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -50,6 +53,8 @@ void RecordedEnergy::add(const Sample& sample) {
   if (follower.meter) {
     follow_energy(*follower.meter, sample.reading);
     follow_steps(follower, sample.reading);
+  } else if (follower.cpu_time) {
+    follow_cpu_time(follower, sample.reading);
   } else {
     follow_track(follower, sample.reading);
   }
@@ -71,6 +76,7 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
   if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
   if (joules > meter.joules) {
     meter.curve.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    meter.energy_j.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
     meter.known_until_ns = reading.time_ns();
     meter.joules = joules;
   }
@@ -94,6 +100,16 @@ void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
   steps.observe(reading.before_ns, reading.after_ns, reading.raw);
 }
 
+void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading) const {
+  if (reading.code != ReadCode::ok) return;
+  CpuTime& known = *follower.cpu_time;
+  if (known.last && reading.raw > known.last->raw) {
+    const double used_s = static_cast<double>(reading.raw - known.last->raw) * follower.channel.scale;
+    known.used_s.add(known.last->time_ns(), reading.time_ns(), used_s);
+  }
+  known.last = reading;
+}
+
 void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
@@ -108,6 +124,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   std::vector<ChannelEnergy> energies;
   for (Follower& follower : followers_) {
+    if (follower.cpu_time) continue;
     if (!follower.meter) {
       ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
       for (std::size_t i = 0; i < slices_; ++i) {
@@ -136,8 +153,34 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     });
     if (best != followers_.end()) result.power.push_back({row.name, best->meter->curve.watts()});
   }
+  add_curves(result);
   result.slice_s = PowerCurve(span_.begin_ns, span_.end_ns, slices_).slice_s();
   return result;
+}
+
+// The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
+void RecordedEnergy::add_curves(Result& result) {
+  const EnergyTotals totals = total_energy(result.table.rows);
+  const Provenance shown = totals.measured_j ? Provenance::measured : Provenance::estimated;
+  for (const DomainEnergy& row : result.table.rows) {
+    if (!row.counted || !row.joules || row.provenance != shown) continue;
+    for (Follower& follower : followers_) {
+      if (!follower.meter || follower.channel.name != row.channel || follower.channel.sensor != row.sensor) continue;
+      TimeCurve curve = std::move(follower.meter->energy_j);
+      curve.finish();
+      // A run that was over before two readings: evenly, for want of anything better.
+      if (curve.total() <= 0) curve.add(span_.begin_ns, span_.end_ns, *row.joules);
+      if (curve.total() > 0) curve.scale(*row.joules / curve.total());
+      curve.finish();
+      result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve)});
+      break;
+    }
+  }
+  for (Follower& follower : followers_) {
+    if (!follower.cpu_time) continue;
+    follower.cpu_time->used_s.finish();
+    result.cpu_times_s.emplace(follower.channel.name, std::move(follower.cpu_time->used_s));
+  }
 }
 
 }  // namespace joulemap::attribution
