@@ -140,6 +140,16 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   if (level_ != Level::kernel) {
     for (const PlaceTally& tally : activity.place_tallies) add_place(process, tally, joules_per_cpu_s);
   }
+  PlacePaths& places = sums_.names(process).places;
+  for (const PlaceShare& share : activity.shares) {
+    const std::vector<std::string> coarse = path_at_level(places.meaning(share.coarse));
+    const PlaceMeaning& fine = places.meaning(share.place);
+    std::vector<std::string> path = path_at_level(fine);
+    if (level_ == Level::op && !fine.op.empty()) path.push_back(fine.op);
+    Amount& sum = shares_[coarse][std::move(path)];
+    sum.count += share.count;
+    sum.time_s += seconds(share.time_ns);
+  }
   std::map<std::uint32_t, std::pair<std::string, double>> queues;
   for (const KernelTally& tally : activity.kernel_tallies) {
     const auto [known, is_new] = queues.try_emplace(tally.queue);
@@ -150,6 +160,29 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
       watts = curve == gpu_watts_.end() ? 0 : curve->second.mean_rate(activity.begin_ns, activity.end_ns);
     }
     add_kernel(process, tally, watts, device);
+  }
+}
+
+// At the level of functions a coarse place has no path of its own: what it divides into is told beside the rest.
+void Ledger::share_out_places() {
+  for (const auto& [coarse, parts] : shares_) {
+    double told_s = 0;
+    for (const auto& [path, amount] : parts) told_s += amount.time_s;
+    std::vector<Key> keys;
+    for (const auto& [key, entry] : entries_) {
+      if (key.first == coarse) keys.push_back(key);
+    }
+    for (const Key& key : keys) {
+      if (told_s <= 0) break;
+      const Entry whole = entries_.extract(key).mapped();
+      for (const auto& [path, amount] : parts) {
+        const double share = amount.time_s / told_s;
+        const auto count =
+            static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * whole.sum.time_s / told_s));
+        credit(path.empty() ? coarse : path, key.second, {count, whole.sum.time_s * share, whole.sum.energy_j * share},
+               {}, whole.basis, whole.has_energy);
+      }
+    }
   }
 }
 
@@ -204,6 +237,7 @@ double Ledger::idle_of_gpus() const {
 
 LedgerResult Ledger::finish() {
   if (level_ == Level::op) share_out_ops();
+  share_out_places();
   add_background();
   LedgerResult result;
   double attributed_j = 0;

@@ -6,7 +6,8 @@
 // - CPU and memory: while something runs, their energy is shared out by CPU time, to the command's places and to whatever
 //   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
 // - A GPU: its energy at each moment belongs to what runs then; kernels that run together share it. Basis "time-share".
-// - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there.
+// - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
+//   is that of a place that a framework's own profiler divided (PlaceShare).
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
 #pragma once
 
@@ -75,6 +76,7 @@ class Ledger {
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
+  void share_out_places();
   void share_out_ops();
   void add_background();
   double idle_of_gpus() const;
@@ -88,6 +90,8 @@ class Ledger {
   double gpu_attributed_j_ = 0;
   std::map<std::string, TimeCurve> gpu_watts_;
   std::map<Key, Entry> entries_;
+  // By the path of the coarse place: what it divides into.
+  std::map<std::vector<std::string>, std::map<std::vector<std::string>, Amount>> shares_;
   double attributed_j_ = 0;
 };
 

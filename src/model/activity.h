@@ -44,6 +44,15 @@ struct PlaceTally {
   std::int64_t helpers_ns = 0;  // CPU time of threads that worked for them: OpenMP's, say
 };
 
+// How the time at a coarse place divides among finer ones, as a profiler of the framework's own told for some sampled steps.
+// Only proportions count; the coarse place's time and energy are told by its tallies.
+struct PlaceShare {
+  std::uint32_t coarse = 0;
+  std::uint32_t place = 0;
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;
+};
+
 enum class KernelKind : std::uint8_t {
   kernel,
   copy,
@@ -111,10 +120,11 @@ struct Activity {
   std::vector<KernelTally> kernel_tallies;
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
+  std::vector<PlaceShare> shares;
 
   bool empty() const {
     return places.empty() && classes.empty() && queues.empty() && place_tallies.empty() && kernel_tallies.empty() &&
-           kernels.empty() && steps.empty();
+           kernels.empty() && steps.empty() && shares.empty();
   }
 };
 

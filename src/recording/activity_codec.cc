@@ -202,6 +202,22 @@ void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) 
   }
 }
 
+void put_shares(WireWriter& out, const std::vector<PlaceShare>& shares, unsigned shift) {
+  out.varint(shares.size());
+  put_ids(out, shares, &PlaceShare::coarse);
+  put_ids(out, shares, &PlaceShare::place);
+  put_ids(out, shares, &PlaceShare::count);
+  put_times(out, shares, &PlaceShare::time_ns, shift);
+}
+
+void take_shares(WireReader& in, std::vector<PlaceShare>& shares, unsigned shift) {
+  shares.resize(take_rows(in, kMostRowsPerChunk));
+  take_ids(in, shares, &PlaceShare::coarse);
+  take_ids(in, shares, &PlaceShare::place);
+  take_counts(in, shares, &PlaceShare::count);
+  take_times(in, shares, &PlaceShare::time_ns, shift);
+}
+
 // What a kernel's duration is held against: the last one of its class at its place.
 class LastDurations {
  public:
@@ -290,6 +306,7 @@ std::vector<Activity> split_activity(Activity activity) {
     move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
     move_rows(activity.steps, part.steps, kMostRowsPerPart);
     move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
+    move_rows(activity.shares, part.shares, kMostRowsPerPart);
   }
   return parts;
 }
@@ -306,6 +323,7 @@ std::string encode_activity(const Activity& activity) {
   put_kernel_tallies(out, activity.kernel_tallies, kKernelTimeShift);
   put_steps(out, activity.steps, kKernelTimeShift);
   put_kernels(out, activity.kernels, activity.begin_ns, kKernelTimeShift);
+  put_shares(out, activity.shares, kKernelTimeShift);
   return std::move(out).take();
 }
 
@@ -324,6 +342,7 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   take_kernel_tallies(in, activity.kernel_tallies, shift);
   take_steps(in, activity.steps, shift);
   take_kernels(in, activity.kernels, activity.begin_ns, shift);
+  take_shares(in, activity.shares, shift);
   if (!in.ok()) return std::nullopt;
   return decoded;
 }
