@@ -24,7 +24,6 @@ constexpr std::uint32_t kKernelsPerStep = 737;
 constexpr std::uint32_t kPlaces = 480;
 constexpr std::uint32_t kClasses = 96;
 constexpr std::int64_t kStep_ns = 32'500'000;
-constexpr std::int64_t kYoung_ns = 60 * kNanosecondsPerSecond;
 
 struct Day {
   capture::KernelLog log;
@@ -58,8 +57,7 @@ void play_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
 
 void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last) {
   Activity activity{.begin_ns = tallied_ns, .end_ns = now_ns};
-  const std::int64_t period_ns = (now_ns < kYoung_ns ? 1 : 10) * kNanosecondsPerSecond;
-  const bool tallies = is_last || now_ns - tallied_ns >= period_ns;
+  const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_period_ns(now_ns);
   day.log.collect(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
   if (tallies) {
     for (std::uint32_t place = 1; place <= kPlaces; ++place) {

@@ -14,11 +14,6 @@ namespace {
 constexpr std::uint32_t kFollowed = 1;
 constexpr std::uint32_t kSampled = 2;
 
-// How long sums run before they are written: finely while a run is young, so that short ones can be told, and then so
-// that a day stays small.
-constexpr std::int64_t kYoung_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kYoungTallies_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kOldTallies_ns = 10 * kNanosecondsPerSecond;
 // By then the records of a kernel have come back.
 constexpr std::int64_t kSettled_ns = 2 * kNanosecondsPerSecond;
 
@@ -237,8 +232,7 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   }
   if (is_last) tick(capture_cpu_told_ns_);
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
-  const bool young = now_ns - started_ns_ < kYoung_ns;
-  const bool tallies_due = is_last || now_ns - tallied_ns_ >= (young ? kYoungTallies_ns : kOldTallies_ns);
+  const bool tallies_due = is_last || now_ns - tallied_ns_ >= tally_period_ns(now_ns - started_ns_);
   const std::int64_t settled_ns = is_last ? INT64_MAX : now_ns - (exact_.load() ? 0 : kSettled_ns);
   kernels_.collect(activity, settled_ns, tallies_due);
   if (tallies_due) {

@@ -15,7 +15,7 @@ constexpr std::size_t kLaunches = std::size_t{1} << 18;
 // How much detail a recording may hold, in kernels: a quarter of an hour of a fast training in full, then a step now and
 // then. At two to three bytes a kernel a day stays under 300 MB.
 constexpr double kDetailAtFirst = 8e6;
-constexpr double kDetailPerSecond = 1000;
+constexpr double kDetailPerSecond = 400;
 constexpr double kMostSaved = 1e6;
 // A shape that is new is kept a few times whatever the budget says, as long as not every step is new.
 constexpr std::uint64_t kKeptOfAShape = 2;
@@ -55,6 +55,10 @@ bool is_of(const KernelClass& known, const KernelFacts& facts) {
 std::uint64_t key_of(std::uint32_t correlation, std::uint32_t step) { return std::uint64_t{correlation} << 32 | step; }
 
 }  // namespace
+
+std::int64_t tally_period_ns(std::int64_t run_ns) {
+  return std::clamp(run_ns / 60, kNanosecondsPerSecond, 30 * kNanosecondsPerSecond);
+}
 
 KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
 

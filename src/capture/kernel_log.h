@@ -115,4 +115,8 @@ class KernelLog {
   Load load_;
 };
 
+// How long sums run before they are written: finely while a run is young, so that a short one can be told, and ever more
+// coarsely as it goes on, so that a day stays small.
+std::int64_t tally_period_ns(std::int64_t run_ns);
+
 }  // namespace joulemap::capture
