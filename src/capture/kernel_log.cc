@@ -112,9 +112,9 @@ std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
 
 void KernelLog::on_kernel(const KernelFacts& facts) {
   const Launch& launch = launches_[facts.correlation % kLaunches];
-  const std::uint64_t key = launch.correlation_and_step.load(std::memory_order_acquire);
-  const bool launch_seen = key >> 32 == facts.correlation && key != 0;
-  const auto step = static_cast<std::uint32_t>(launch_seen ? key : 0);
+  const std::uint64_t seen = launch.correlation_and_step.load(std::memory_order_acquire);
+  const bool launch_seen = seen >> 32 == facts.correlation && seen != 0;
+  const auto step = static_cast<std::uint32_t>(launch_seen ? seen : 0);
 
   const std::lock_guard lock(lock_);
   std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
@@ -126,9 +126,10 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   if (!launch_seen && place == 0) ++counts_.unplaced;
   Kernel kernel{facts.start_ns, facts.end_ns, class_of(facts), queue_of(facts), place, facts.correlation, facts.bytes};
-  auto& [count, time_ns] = tallies_[{place, kernel.class_id, kernel.queue}];
-  ++count;
-  time_ns += facts.end_ns - facts.start_ns;
+  const TallyKey key{kernel.class_id, kernel.queue, place};
+  KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
+  ++tally.count;
+  tally.time_ns += facts.end_ns - facts.start_ns;
   steps_[step].kernels.push_back(kernel);
 }
 
@@ -209,10 +210,10 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
   for (; classes_told_ < classes_.size(); ++classes_told_) into.classes.push_back(classes_[classes_told_]);
   for (; queues_told_ < queues_.size(); ++queues_told_) into.queues.push_back(queues_[queues_told_]);
   if (!with_tallies) return;
-  for (const auto& [key, sums] : tallies_) {
-    const auto& [place, class_id, queue] = key;
-    into.kernel_tallies.push_back({class_id, queue, place, sums.first, sums.second});
-  }
+  for (const auto& [key, tally] : tallies_) into.kernel_tallies.push_back(tally);
+  std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
+    return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
+  });
   tallies_.clear();
 }
 
