@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/record_intake.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace joulemap::capture::cupti {
+
+RecordIntake::RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns)
+    : api_(api), sink_(sink), clock_(earliest_ns) {}
+
+void RecordIntake::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
+  const std::lock_guard hold(lock_);
+  clock_.add_moment(record_ns, monotonic_ns);
+}
+
+RecordIntake::Counts RecordIntake::counts() const {
+  const std::lock_guard hold(lock_);
+  return counts_;
+}
+
+void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
+  *buffer = open_.load() ? pool_.take() : nullptr;
+  *size = *buffer != nullptr ? kBufferBytes : 0;
+  *max_records = 0;  // as many as fit
+}
+
+void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
+                                       std::size_t valid_bytes) noexcept {
+  if (buffer == nullptr) return;
+  const std::lock_guard hold(lock_);
+  // After another profiler had CUPTI for a while its buffers may end up here. It may have freed them already.
+  if (!pool_.owns(buffer)) {
+    ++counts_.foreign_buffers;
+    return;
+  }
+  if (open_.load()) {
+    const std::int64_t now_ns = monotonic_ns();
+    Record* record = nullptr;
+    while (valid_bytes > 0 && api_.functions().next_record(buffer, valid_bytes, &record) == Outcome::success) {
+      take_record(record, now_ns);
+    }
+    std::size_t dropped = 0;
+    if (api_.functions().dropped_records != nullptr &&
+        api_.functions().dropped_records(context, stream, &dropped) == Outcome::success) {
+      counts_.dropped += dropped;
+    }
+  }
+  pool_.give_back(buffer);
+}
+
+void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
+  KernelFacts facts;
+  switch (decode_record(api_.layout(), record, facts)) {
+    case Decoded::unknown:
+      ++counts_.unknown;
+      return;
+    case Decoded::incomplete:
+      ++counts_.incomplete;
+      return;
+    case Decoded::facts:
+      break;
+  }
+  const std::optional<std::int64_t> start_ns = clock_.to_monotonic(facts.start_ns, now_ns);
+  const std::optional<std::int64_t> end_ns = clock_.to_monotonic(facts.end_ns, now_ns);
+  if (!start_ns || !end_ns || *end_ns < *start_ns) {
+    ++counts_.foreign_clock;
+    return;
+  }
+  facts.start_ns = *start_ns;
+  facts.end_ns = *end_ns;
+  introduce_device(facts.ordinal);
+  sink_.on_kernel(facts);
+  ++counts_.records;
+}
+
+void RecordIntake::introduce_device(std::uint32_t ordinal) {
+  constexpr std::uint32_t kMostDevices = 1024;  // more is a damaged record
+  if (ordinal >= kMostDevices) return;
+  if (ordinal >= introduced_.size()) introduced_.resize(ordinal + 1);
+  if (introduced_[ordinal]) return;
+  introduced_[ordinal] = true;
+  std::optional<std::string> uuid = api_.device_uuid(ordinal);
+  if (uuid) sink_.set_device(ordinal, *std::move(uuid));
+}
+
+}  // namespace joulemap::capture::cupti
