@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 namespace joulemap::capture::cupti {
@@ -22,11 +21,13 @@ inline constexpr std::size_t kMostRecordsInBuffer = kBufferBytes / kSmallestReco
 
 class BufferPool {
  public:
-  // Aligned to 8 bytes, of kBufferBytes. Null when there are too many already.
+  BufferPool();
+
+  // Aligned to 8 bytes, of kBufferBytes. Null when there are too many already, or no memory is left.
   std::uint8_t* take();
-  // False when it is not one of ours, or not given out: whoever owns it may be anybody.
+  // Whether it is one of ours, and given out.
   bool owns(const std::uint8_t* buffer) const;
-  bool give_back(std::uint8_t* buffer);
+  void give_back(const std::uint8_t* buffer);
   std::size_t given_out() const;
 
  private:
@@ -35,9 +36,11 @@ class BufferPool {
   };
   using Buffer = std::unique_ptr<std::uint8_t, Free>;
 
+  std::vector<Buffer>::const_iterator find(const std::uint8_t* buffer) const;
+
   mutable std::mutex lock_;
   std::vector<Buffer> free_;
-  std::unordered_map<const std::uint8_t*, Buffer> given_out_;
+  std::vector<Buffer> given_out_;  // a few, as a rule
 };
 
 }  // namespace joulemap::capture::cupti

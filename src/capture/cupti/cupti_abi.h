@@ -2,7 +2,7 @@
 //
 // The few types and functions of NVIDIA's CUPTI, and of the CUDA driver beneath it, that we use: declared here so that we
 // build without their headers and start without their libraries. Names, layouts and numbers are those of the CUPTI
-// reference (docs.nvidia.com/cupti), CUDA 11.0 to 13.0; cupti_abi_test.cc compares them with the headers where there are some.
+// reference (docs.nvidia.com/cupti), CUDA 11.0 to 13.0; tests/fake_cupti/abi_test.cc compares them with NVIDIA's headers.
 //
 // A function that the library lacks is null. Times are nanoseconds of the clock that CUPTI was told to use.
 #pragma once

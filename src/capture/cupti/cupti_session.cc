@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cupti/cupti_session.h"
 
-#include <chrono>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,7 +12,6 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr std::chrono::seconds kPatience{2};  // with another thread that is inside CUPTI
-constexpr std::chrono::seconds kFarewell{5};  // with CUPTI at the end
 
 // CUPTI's buffer and clock callbacks carry no pointer of ours, so what they are for has to be found without.
 struct ProcessHooks {
@@ -42,10 +41,11 @@ std::uint64_t own_clock() {
 
 }  // namespace
 
-CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, Position position)
+CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, Position position, std::chrono::milliseconds farewell)
     : api_(std::move(api)),
       sink_(sink),
       position_(position),
+      farewell_(farewell),
       // CUPTI fits its clock to the device's with a line: its times may be a little early.
       intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
 
@@ -134,8 +134,10 @@ void CuptiSession::set_launch_callbacks(bool on) {
   }
 }
 
+// A launch that was noted and has no record costs nothing; a record whose launch was not noted has no place. So launches are
+// noted first and last.
 Status CuptiSession::set_kinds(bool on) {
-  hears_.store(on);
+  if (on) hears_.store(true);
   for (const RecordKind kind : kRecordedKinds) {
     const Outcome outcome = on ? api_.functions().enable(kind) : api_.functions().disable(kind);
     if (outcome == Outcome::success) continue;
@@ -146,6 +148,7 @@ Status CuptiSession::set_kinds(bool on) {
     note("cupti_kind", "CUPTI did not switch records of kind " + std::to_string(static_cast<unsigned>(kind)) +
                            (on ? " on: " : " off: ") + api_.text_of(outcome));
   }
+  hears_.store(on);
   return Done{};
 }
 
@@ -154,8 +157,9 @@ void CuptiSession::listen(bool on) {
   if (listening_ == on) return;
   listening_ = on;
   if (!alive_.load() || lent_) return;
-  set_launch_callbacks(on);
+  if (on) set_launch_callbacks(true);
   const Status set = set_kinds(on);
+  if (!on) set_launch_callbacks(false);
   if (!set) note("cupti_kind", set.error().message, set.error().remedy);
 }
 
@@ -176,10 +180,14 @@ void CuptiSession::on_graph(std::uint32_t id, const ResourceChange& change) {
   std::uint64_t original = 0;
   const auto number = api_.functions().graph_node_id;
   if (change.descriptor == nullptr || number(change.descriptor->node, &node) != Outcome::success) return;
-  if (id == kGraphNodeCreated) {
-    sink_.on_graph_node(node, position_.place());
-  } else if (id == kGraphNodeCloned && number(change.descriptor->original_node, &original) == Outcome::success) {
-    sink_.on_graph_node_copied(original, node);
+  try {
+    if (id == kGraphNodeCreated) {
+      sink_.on_graph_node(node, position_.place());
+    } else if (id == kGraphNodeCloned && number(change.descriptor->original_node, &original) == Outcome::success) {
+      sink_.on_graph_node_copied(original, node);
+    }
+  } catch (const std::bad_alloc&) {
+    unplaced_nodes_.fetch_add(1);  // the program goes on; diagnostics() tells
   }
 }
 
@@ -257,7 +265,7 @@ void CuptiSession::lend() {
 void CuptiSession::finish() {
   if (!alive_.load()) return;
   const std::unique_lock hold_control(control_, kPatience);
-  const std::unique_lock hold(switches_, kPatience);
+  std::unique_lock hold(switches_, kPatience);
   if (!hold_control || !hold)
     return note("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
   if (!alive_.exchange(false)) return;
@@ -272,7 +280,8 @@ void CuptiSession::finish() {
     if (subscriber != nullptr) functions.unsubscribe(subscriber);
     return flushed;
   };
-  const std::optional<Outcome> flushed = outcome_within(kFarewell, let_go);
+  hold.unlock();
+  const std::optional<Outcome> flushed = outcome_within(farewell_, let_go);
   intake_.close();
   if (!flushed) return note("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");
   note_flush(*flushed);
@@ -307,6 +316,9 @@ Diagnostics CuptiSession::diagnostics() const {
     report_losses(lost_to_silence_, lost_to_profiler_, all);
   }
   report_counts(intake_.counts(), all);
+  if (const std::uint64_t nodes = unplaced_nodes_.load(); nodes > 0) {
+    all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not noted, for want of memory", ""});
+  }
   return all;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,9 @@ struct Position {
 
 class CuptiSession {
  public:
-  CuptiSession(CuptiApi api, KernelSink& sink, Position position);
+  // The sink outlives it. `farewell`: how long finish waits for CUPTI.
+  CuptiSession(CuptiApi api, KernelSink& sink, Position position,
+               std::chrono::milliseconds farewell = std::chrono::seconds(5));
   ~CuptiSession();  // finishes
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
@@ -84,23 +87,25 @@ class CuptiSession {
   const CuptiApi api_;
   KernelSink& sink_;
   const Position position_;
+  const std::chrono::milliseconds farewell_;
   RecordIntake intake_;
 
   std::atomic<bool> alive_{false};  // started, and neither finished nor abandoned
   std::atomic<bool> hears_{false};
   std::atomic<std::uint64_t> launches_{0};
+  std::atomic<std::uint64_t> unplaced_nodes_{0};
 
   std::timed_mutex control_;  // poll, someone_profiles, finish: held while CUPTI flushes
   LossWatch losses_;
   std::optional<std::int64_t> profiled_since_ns_;
+  bool own_clock_ = false;  // CUPTI was given our clock
+  bool can_probe_ = false;  // and asking CUPTI for the time shows whether it still has it
 
   std::timed_mutex switches_;  // what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
   LaunchCallbacks callbacks_;
   bool listening_ = false;  // what listen asked for
   bool lent_ = false;       // another profiler has CUPTI
-  bool own_clock_ = false;  // CUPTI was given our clock
-  bool can_probe_ = false;  // and asking CUPTI for the time shows whether it still has it
 
   mutable std::mutex notes_;
   Diagnostics noted_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cupti/record_intake.h"
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -40,7 +41,11 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
     while (valid_bytes > 0 && api_.functions().next_record(buffer, valid_bytes, &record) == Outcome::success) {
-      take_record(record, now_ns);
+      try {
+        take_record(record, now_ns);
+      } catch (const std::bad_alloc&) {
+        ++counts_.dropped;
+      }
     }
     std::size_t dropped = 0;
     if (api_.functions().dropped_records != nullptr &&

@@ -31,8 +31,7 @@ void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnost
 }
 
 void report_counts(const RecordIntake::Counts& counts, Diagnostics& into) {
-  report(into, "kernels_dropped", counts.dropped,
-         "records of kernels were dropped by CUPTI, which had no room for them", "");
+  report(into, "kernels_dropped", counts.dropped, "records of kernels were dropped for want of room", "");
   report(into, "kernels_incomplete", counts.incomplete,
          "kernels had not ended when CUPTI gave its records back, and are missing", "");
   report(into, "kernels_foreign_clock", counts.foreign_clock,
