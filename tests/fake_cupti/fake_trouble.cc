@@ -11,7 +11,7 @@
 namespace joulemap::fake_cupti {
 namespace {
 
-constexpr std::size_t kThiefsBufferBytes = 64 * 1024;
+constexpr std::size_t kThiefsBufferBytes = 64UL * 1024;
 
 void thief_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::malloc(kThiefsBufferBytes));

@@ -14,7 +14,7 @@
 
 namespace joulemap::capture::cupti {
 
-inline constexpr std::size_t kBufferBytes = 256 * 1024;
+inline constexpr std::size_t kBufferBytes = 256UL * 1024;
 inline constexpr std::size_t kMostBuffers = 256;         // 64 MB: then records are dropped, and CUPTI counts them
 inline constexpr std::size_t kSmallestRecordBytes = 72;  // a fill's, CUDA 11.0
 inline constexpr std::size_t kMostRecordsInBuffer = kBufferBytes / kSmallestRecordBytes;

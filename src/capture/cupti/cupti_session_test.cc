@@ -185,6 +185,20 @@ TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
   EXPECT_FALSE(second.start().has_value());
 }
 
+// Where the real library is installed, with or without a GPU.
+TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
+  Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
+  if (!api) GTEST_SKIP() << api.error().message;
+  CuptiSession real(*std::move(api), heard, kHere, kFarewell);
+  const Status started = real.start();
+  if (!started) {
+    EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
+  }
+  real.poll(monotonic_ns());
+  real.finish();
+  EXPECT_FALSE(real.hears());
+}
+
 // As CUDA 11.0: no clock of ours, no ids of graph nodes, shorter records.
 class OldCuptiSessionTest : public SessionUnderTest {
  protected:

@@ -24,7 +24,7 @@ thread_local int open_ranges = 0;
 std::string to_utf8(const wchar_t* text) {
   std::string utf8;
   for (; *text != 0; ++text) {
-    auto point = static_cast<std::uint32_t>(*text);
+    auto point = static_cast<char32_t>(*text);
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
     const auto tail = [&](int shift) { utf8 += static_cast<char>(0x80 | ((point >> shift) & 0x3f)); };
     if (point < 0x80) {
