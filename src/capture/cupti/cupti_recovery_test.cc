@@ -175,6 +175,16 @@ TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
   EXPECT_EQ(heard.kernels.size(), told) << "what comes later is not for this recording";
 }
 
+TEST_F(CuptiRecoveryTest, WhatCuptiHandsOutAfterTheEndIsNotTaken) {
+  start();
+  fake.hold_records(true);
+  fake.launch({});
+  session().finish();
+  fake.release_records(false);
+  fake.finalize();  // hands out whatever it has
+  EXPECT_TRUE(heard.kernels.empty());
+}
+
 TEST_F(CuptiRecoveryTest, ADriverThatIsGoneAtTheEndIsADiagnostic) {
   start();
   fake.refuse("cuptiActivityFlushAll", static_cast<int>(Outcome::not_initialized));
