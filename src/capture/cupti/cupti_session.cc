@@ -230,6 +230,7 @@ void CuptiSession::recover(std::int64_t now_ns) {
   {
     const std::lock_guard hold(switches_);
     lent_ = false;
+    intake_.write_off_buffers();
     unsubscribe();  // it may have died with the other profiler, which may have closed CUPTI for everybody
     const Status acquired = acquire();
     if (!acquired) note("cupti_lost", acquired.error().message, acquired.error().remedy);

@@ -61,6 +61,8 @@ class CuptiSession {
   // In a fork's child: CUDA does not survive a fork, so nothing of CUPTI is touched any more.
   void abandon() noexcept;
 
+  // What was launched before this and has ended has been told: CUPTI holds buffers back while their kernels run.
+  std::int64_t told_until_ns(std::int64_t now_ns) const { return intake_.told_until_ns(now_ns); }
   RecordIntake::Counts counts() const { return intake_.counts(); }
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   Diagnostics diagnostics() const;

@@ -185,6 +185,30 @@ TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
   EXPECT_FALSE(second.start().has_value());
 }
 
+TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
+  KernelLog log;
+  KernelLogSink sink(log);
+  Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  CuptiSession over_log(*std::move(api), sink, kHere, kFarewell);
+  ASSERT_TRUE(over_log.start().has_value());
+  step_here = 1;
+  log.begin_step(1, 0, monotonic_ns(), true);
+  place_here = 6;
+  const std::uint64_t node = fake.clone_node(fake.capture_node());
+  place_here = 7;
+  fake.launch({.name = "gemm", .device = 2});
+  fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
+  over_log.finish();
+  Activity activity{.end_ns = monotonic_ns()};
+  log.collect(activity, INT64_MAX, true);
+  ASSERT_EQ(activity.kernels.size(), 2U);
+  EXPECT_EQ(activity.kernels[0].place, 7U);
+  EXPECT_EQ(activity.kernels[1].place, 6U) << "of the node, not of the graph's launch";
+  EXPECT_EQ(activity.steps.at(0).kernels, 2U);
+  EXPECT_EQ(activity.queues.at(0).device, "GPU-20212223-2425-2627-2829-2a2b2c2d2e2f");
+  EXPECT_EQ(log.counts().unplaced, 0U);
+}
+
 // Where the real library is installed, with or without a GPU.
 TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cupti/record_intake.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -8,6 +9,12 @@
 #include "base/clock.h"
 
 namespace joulemap::capture::cupti {
+namespace {
+
+constexpr std::int64_t kLongestLoanNs = 30 * kNanosecondsPerSecond;
+constexpr std::size_t kLargestRecordBytes = 256;  // a kernel's has 216 in CUDA 13.0: what has no room for it is full
+
+}  // namespace
 
 RecordIntake::RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns)
     : api_(api), sink_(sink), clock_(earliest_ns) {}
@@ -23,20 +30,31 @@ RecordIntake::Counts RecordIntake::counts() const {
 }
 
 void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
-  *buffer = open_.load() ? pool_.take() : nullptr;
-  *size = *buffer != nullptr ? kBufferBytes : 0;
+  const BufferPool::Loan loan{monotonic_ns(), sizing_.next_bytes()};
+  *buffer = open_.load() ? pool_.take(loan) : nullptr;
+  *size = *buffer != nullptr ? loan.bytes : 0;
   *max_records = 0;  // as many as fit
+}
+
+std::uint64_t RecordIntake::room_lent() const {
+  return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // and one that is asked for any moment
+}
+
+std::int64_t RecordIntake::told_until_ns(std::int64_t now_ns) const {
+  return std::max(pool_.lent().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
 }
 
 void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
                                        std::size_t valid_bytes) noexcept {
   if (buffer == nullptr) return;
   const std::lock_guard hold(lock_);
+  const std::optional<BufferPool::Loan> loan = pool_.loan_of(buffer);
   // After another profiler had CUPTI for a while its buffers may end up here. It may have freed them already.
-  if (!pool_.owns(buffer)) {
+  if (!loan) {
     ++counts_.foreign_buffers;
     return;
   }
+  if (valid_bytes + kLargestRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
   if (open_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;

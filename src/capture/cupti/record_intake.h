@@ -44,7 +44,11 @@ class RecordIntake {
   Counts counts() const;
 
   // How many records CUPTI may have that we have not seen.
-  std::uint64_t room_lent() const { return (pool_.given_out() + 1) * kMostRecordsInBuffer; }
+  std::uint64_t room_lent() const;
+  // What was launched before this and has ended has been told. (A buffer that is out for long is empty, or lost.)
+  std::int64_t told_until_ns(std::int64_t now_ns) const;
+  // Buffers that are out will not come back: somebody else got them.
+  void write_off_buffers() { pool_.write_off(); }
 
  private:
   void take_record(const Record* record, std::int64_t now_ns);
@@ -53,6 +57,7 @@ class RecordIntake {
   const CuptiApi& api_;
   KernelSink& sink_;
   BufferPool pool_;
+  BufferSizing sizing_;
   std::atomic<bool> open_{true};
 
   mutable std::mutex lock_;

@@ -14,14 +14,14 @@ class RecordIntakeTest : public ::testing::Test {
 
   std::uint8_t* request() {
     std::uint8_t* buffer = nullptr;
-    std::size_t size = 0;
     std::size_t most_records = 1;
     intake.on_buffer_requested(&buffer, &size, &most_records);
-    EXPECT_EQ(size, buffer == nullptr ? 0 : kBufferBytes);
+    EXPECT_EQ(size == 0, buffer == nullptr);
     EXPECT_EQ(most_records, 0U);
     return buffer;
   }
 
+  std::size_t size = 0;  // of the last request
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   Heard heard;
   RecordIntake intake{*api, heard, 0};
@@ -59,13 +59,49 @@ TEST_F(RecordIntakeTest, LendsNothingOnceItIsClosed) {
   EXPECT_EQ(request(), nullptr);
 }
 
+TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
+  const std::int64_t before_ns = monotonic_ns();
+  EXPECT_EQ(intake.told_until_ns(before_ns), before_ns) << "CUPTI has nothing";
+  std::uint8_t* first = request();
+  const std::int64_t between_ns = monotonic_ns();
+  request();
+  const std::int64_t after_ns = monotonic_ns();
+  EXPECT_LE(intake.told_until_ns(after_ns), between_ns);
+  intake.on_buffer_completed(nullptr, 0, first, 0);
+  EXPECT_GE(intake.told_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.told_until_ns(after_ns), after_ns);
+  const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
+  EXPECT_GT(intake.told_until_ns(later_ns), after_ns) << "nothing is waited for that long";
+  intake.write_off_buffers();
+  EXPECT_EQ(intake.told_until_ns(later_ns), later_ns);
+}
+
+TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
+  std::uint8_t* buffer = request();
+  intake.write_off_buffers();
+  intake.on_buffer_completed(nullptr, 0, buffer, 0);
+  EXPECT_EQ(intake.counts().foreign_buffers, 0U);
+  EXPECT_EQ(request(), buffer);
+}
+
+TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
+  BufferSizing sizing;
+  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
+  EXPECT_EQ(sizing.next_bytes(), kLargestBufferBytes);
+  const std::size_t before = sizing.next_bytes();
+  sizing.on_full(kNanosecondsPerSecond / 4);
+  EXPECT_EQ(sizing.next_bytes(), before);
+  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerSecond);
+  EXPECT_EQ(sizing.next_bytes(), kSmallestBufferBytes);
+}
+
 // Through the whole library: CUPTI drops what it has no buffer for, and the next one that comes back tells.
 class DroppedRecordsTest : public SessionUnderTest {};
 
 TEST_F(DroppedRecordsTest, AreADiagnostic) {
   start();
   fake.hold_records(true);
-  const int more_than_fit = static_cast<int>(kMostBuffers * kBufferBytes / 216) + 100;
+  const int more_than_fit = static_cast<int>(kMostBuffers * kLargestBufferBytes / 216) + 100;
   for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
   fake.hold_records(false);
   fake.release_records(false);
