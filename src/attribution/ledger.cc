@@ -253,6 +253,10 @@ LedgerResult Ledger::finish() {
     }
     result.rows.push_back(std::move(row));
   }
+  for (const auto& [device, busy_s] : sums_.gpu_busy_s()) {
+    if (energy_.gpus.contains(device)) continue;
+    result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded", ""});
+  }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
   });
