@@ -105,9 +105,10 @@ void Capture::leave_to(std::size_t depth) {
   if (depth < thread.track->depth()) thread.track->leave_to(depth, clocks(thread));
 }
 
+std::size_t Capture::depth() { return this_thread().track->depth(); }
+
 void Capture::leave() {
-  const std::size_t depth = this_thread().track->depth();
-  if (depth > 0) leave_to(depth - 1);
+  if (depth() > 0) leave_to(depth() - 1);
 }
 
 void Capture::push_region(std::string_view name) {
