@@ -81,6 +81,7 @@ Capture::ThreadState& Capture::this_thread() {
 
 EdgeClocks Capture::clocks(ThreadState& thread) {
   EdgeClocks edge{.now_ns = monotonic_ns()};
+  edge.sampled = (step_flags_.load(std::memory_order_relaxed) & kSampled) != 0;
   if (!exact_.load(std::memory_order_relaxed)) return edge;
   edge.thread_cpu_ns = this_thread_cpu_ns();
   helpers_->add_followed(thread.track->advance_cpu(edge.thread_cpu_ns));
