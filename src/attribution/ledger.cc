@@ -35,6 +35,12 @@ std::string demangled(const std::string& name) {
   return status == 0 && text ? std::string(text.get()) : name;
 }
 
+double share_inside(const Activity& activity, TimeSpan span) {
+  const std::int64_t from_ns = std::max(activity.begin_ns, span.begin_ns);
+  const std::int64_t to_ns = std::min(activity.end_ns, span.end_ns);
+  return to_ns > from_ns ? seconds(to_ns - from_ns) / seconds(activity.end_ns - activity.begin_ns) : 0;
+}
+
 }  // namespace
 
 std::optional<Level> level_named(std::string_view name) {
@@ -137,7 +143,9 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
 }
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
-  const double joules_per_cpu_s = joules_per_cpu_s_.mean_rate(activity.begin_ns, activity.end_ns);
+  // What ran before the command's time or after it has no part in the command's energy.
+  const double inside = share_inside(activity, joules_per_cpu_s_.span());
+  const double joules_per_cpu_s = inside * joules_per_cpu_s_.mean_rate(activity.begin_ns, activity.end_ns);
   if (level_ != Level::kernel) {
     for (const PlaceTally& tally : activity.place_tallies) add_place(process, tally, joules_per_cpu_s);
   }
@@ -158,7 +166,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (is_new) {
       device = sums_.names(process).device_of(tally.queue);
       const auto curve = gpu_watts_.find(device);
-      watts = curve == gpu_watts_.end() ? 0 : curve->second.mean_rate(activity.begin_ns, activity.end_ns);
+      watts = curve == gpu_watts_.end() ? 0 : inside * curve->second.mean_rate(activity.begin_ns, activity.end_ns);
     }
     add_kernel(process, tally, watts, device);
   }

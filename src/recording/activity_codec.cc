@@ -270,6 +270,29 @@ void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t bas
   }
 }
 
+// Whoever adds times up must not have to think of overflows: nothing runs for years, nor backwards.
+constexpr std::int64_t kLongest_ns = std::int64_t{1} << 56;
+constexpr std::int64_t kLatest_ns = std::int64_t{1} << 61;
+
+bool is_sane(std::int64_t from_ns, std::int64_t to_ns) {
+  return from_ns > -kLatest_ns && to_ns < kLatest_ns && from_ns <= to_ns && to_ns - from_ns <= kLongest_ns;
+}
+
+bool is_sane(const Activity& activity) {
+  const auto tally_is = [](const PlaceTally& tally) {
+    return is_sane(0, tally.wall_ns) && is_sane(0, tally.cpu_ns) && is_sane(0, tally.helpers_ns);
+  };
+  const auto sum_is = [](const KernelTally& tally) { return is_sane(0, tally.time_ns); };
+  const auto step_is = [](const StepRecord& step) {
+    return is_sane(step.begin_ns, step.end_ns) && is_sane(0, step.gpu_ns);
+  };
+  const auto kernel_is = [](const Kernel& kernel) { return is_sane(kernel.start_ns, kernel.end_ns); };
+  const auto share_is = [](const PlaceShare& share) { return is_sane(0, share.time_ns); };
+  return is_sane(activity.begin_ns, activity.end_ns) && std::ranges::all_of(activity.place_tallies, tally_is) &&
+         std::ranges::all_of(activity.kernel_tallies, sum_is) && std::ranges::all_of(activity.steps, step_is) &&
+         std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is);
+}
+
 }  // namespace
 
 std::string encode_activity(const Activity& activity) {
@@ -304,7 +327,7 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   take_steps(in, activity.steps, shift);
   take_kernels(in, activity.kernels, activity.begin_ns, shift);
   take_shares(in, activity.shares, shift);
-  if (!in.ok()) return std::nullopt;
+  if (!in.ok() || !is_sane(activity)) return std::nullopt;
   return decoded;
 }
 
