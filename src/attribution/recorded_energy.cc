@@ -24,7 +24,7 @@ constexpr double kDeclaredPeriod = 0.001;
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
   for (const Channel& channel : channels) {
-    Follower follower{channel, {}, {}};
+    Follower follower{channel, {}, {}, {}};
     if (tells_energy(channel)) {
       follower.meter.emplace(Meter{EnergyWindow(channel),
                                    PowerCurve(span.begin_ns, span.end_ns, slices_),
@@ -32,11 +32,15 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    false,
                                    0,
                                    {},
-                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns)});
+                                   StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns),
+                                   TimeCurve(span, cells_for(span)),
+                                   {}});
       if (channel.refresh_s >= kSlowRefresh_s) {
         const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
         follower.meter->steps.suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
       }
+    } else if (channel.quantity == Quantity::cpu_time) {
+      follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -48,15 +52,18 @@ void RecordedEnergy::add(const Sample& sample) {
   if (sample.channel >= followers_.size()) return;  // the reader has reported it
   Follower& follower = followers_[sample.channel];
   if (follower.meter) {
-    follow_energy(*follower.meter, sample.reading);
+    follow_energy(*follower.meter, follower.channel, sample.reading);
     follow_steps(follower, sample.reading);
+  } else if (follower.cpu_time) {
+    follow_cpu_time(follower, sample.reading);
   } else {
     follow_track(follower, sample.reading);
   }
 }
 
 // The order of a live measurement: the last reading before the begin was taken for it; the first after the end, too.
-void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
+void RecordedEnergy::follow_energy(Meter& meter, const Channel& channel, const Reading& reading) {
+  const bool is_slow = channel.kind == ChannelKind::counter && channel.refresh_s >= kSlowRefresh_s;
   if (!meter.begun && reading.time_ns() > span_.begin_ns) {
     meter.window.begin(span_.begin_ns);
     meter.begun = true;
@@ -71,6 +78,12 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
   if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
   if (joules > meter.joules) {
     meter.curve.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    if (is_slow) {
+      if (meter.points.empty()) meter.points.push_back({*meter.known_until_ns, meter.joules});
+      meter.points.push_back({reading.before_ns, joules});  // its value is that of the call's beginning
+    } else {
+      meter.energy_j.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    }
     meter.known_until_ns = reading.time_ns();
     meter.joules = joules;
   }
@@ -94,6 +107,16 @@ void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
   steps.observe(reading.before_ns, reading.after_ns, reading.raw);
 }
 
+void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading) const {
+  if (reading.code != ReadCode::ok) return;
+  CpuTime& known = *follower.cpu_time;
+  if (known.last && reading.raw > known.last->raw) {
+    const double used_s = static_cast<double>(reading.raw - known.last->raw) * follower.channel.scale;
+    known.used_s.add(known.last->time_ns(), reading.time_ns(), used_s);
+  }
+  known.last = reading;
+}
+
 void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
@@ -108,6 +131,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   std::vector<ChannelEnergy> energies;
   for (Follower& follower : followers_) {
+    if (follower.cpu_time) continue;
     if (!follower.meter) {
       ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
       for (std::size_t i = 0; i < slices_; ++i) {
@@ -136,8 +160,61 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     });
     if (best != followers_.end()) result.power.push_back({row.name, best->meter->curve.watts()});
   }
+  add_curves(result);
   result.slice_s = PowerCurve(span_.begin_ns, span_.end_ns, slices_).slice_s();
   return result;
+}
+
+// What a slow counter shows is the energy until its last step, not until it was read.
+void RecordedEnergy::draw_slow_counter(Meter& meter) const {
+  // A reading that shows the counter moved comes after the step, however well its moment is known.
+  const auto stepped_ns = [&](std::int64_t read_ns) {
+    if (!meter.steps.is_locked()) return read_ns;
+    return std::min(read_ns, meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns());
+  };
+  for (std::size_t i = 1; i < meter.points.size(); ++i) {
+    const Meter::Point& from = meter.points[i - 1];
+    const Meter::Point& to = meter.points[i];
+    meter.energy_j.add(stepped_ns(from.read_ns), stepped_ns(to.read_ns), to.joules - from.joules);
+  }
+  // The span's edges lie before the first step and after the last: as it was next to them.
+  if (meter.points.size() < 2) return;
+  const auto rate_w = [&](const Meter::Point& from, const Meter::Point& to) {
+    const double time_s = seconds(stepped_ns(to.read_ns) - stepped_ns(from.read_ns));
+    return time_s > 0 ? (to.joules - from.joules) / time_s : 0;
+  };
+  const std::int64_t first_ns = stepped_ns(meter.points.front().read_ns);
+  const std::int64_t last_ns = stepped_ns(meter.points.back().read_ns);
+  const double first_w = rate_w(meter.points[0], meter.points[1]);
+  const double last_w = rate_w(meter.points[meter.points.size() - 2], meter.points.back());
+  meter.energy_j.add(span_.begin_ns, first_ns, first_w * seconds(std::max(first_ns - span_.begin_ns, std::int64_t{0})));
+  meter.energy_j.add(last_ns, span_.end_ns, last_w * seconds(std::max(span_.end_ns - last_ns, std::int64_t{0})));
+}
+
+// The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
+void RecordedEnergy::add_curves(Result& result) {
+  const EnergyTotals totals = total_energy(result.table.rows);
+  const Provenance shown = totals.measured_j ? Provenance::measured : Provenance::estimated;
+  for (const DomainEnergy& row : result.table.rows) {
+    if (!row.counted || !row.joules || row.provenance != shown) continue;
+    for (Follower& follower : followers_) {
+      if (!follower.meter || follower.channel.name != row.channel || follower.channel.sensor != row.sensor) continue;
+      draw_slow_counter(*follower.meter);
+      TimeCurve curve = std::move(follower.meter->energy_j);
+      curve.finish();
+      // A run that was over before two readings: evenly, for want of anything better.
+      if (curve.total() <= 0) curve.add(span_.begin_ns, span_.end_ns, *row.joules);
+      if (curve.total() > 0) curve.scale(*row.joules / curve.total());
+      curve.finish();
+      result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve)});
+      break;
+    }
+  }
+  for (Follower& follower : followers_) {
+    if (!follower.cpu_time) continue;
+    follower.cpu_time->used_s.finish();
+    result.cpu_times_s.emplace(follower.channel.name, std::move(follower.cpu_time->used_s));
+  }
 }
 
 }  // namespace joulemap::attribution

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/time_curve.h"
 #include "model/channel.h"
 #include "model/domain_table.h"
 #include "model/energy_window.h"
@@ -22,15 +23,10 @@
 
 namespace joulemap::attribution {
 
-// The command's time; CLOCK_MONOTONIC of the host that recorded it.
-struct TimeSpan {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-};
-
 class RecordedEnergy {
  public:
-  // `channels`: what Sample::channel counts in. `slices`: of the power curve.
+  // `channels`: what Sample::channel counts in. `slices`: of the power curve, which people look at; energy over time, which
+  // is shared out among what ran, is kept finer.
   RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
 
   // Of one channel in order of time.
@@ -42,6 +38,15 @@ class RecordedEnergy {
     std::vector<ReportTrack> tracks;  // of channels that tell no energy
     std::vector<CounterSteps> steps;  // of slow counters that step regularly
     double slice_s = 0;
+
+    struct DomainCurve {
+      std::string domain;
+      DomainClass domain_class = DomainClass::other;
+      std::string device;
+      TimeCurve energy_j;  // finished; sums to the domain's energy
+    };
+    std::vector<DomainCurve> curves;               // of all domains that are counted
+    std::map<std::string, TimeCurve> cpu_times_s;  // by channel
   };
   Result finish();
 
@@ -55,6 +60,18 @@ class RecordedEnergy {
     double joules = 0;  // of all readings so far
     std::optional<std::int64_t> known_until_ns;
     StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatch_ns};
+    TimeCurve energy_j;
+    // Of a slow counter: when it was seen to have moved, and its joules then. Until its steps are known, see add_curves.
+    struct Point {
+      std::int64_t read_ns;
+      double joules;
+    };
+    std::vector<Point> points;
+  };
+  // CPU time: how much was used when.
+  struct CpuTime {
+    TimeCurve used_s;
+    std::optional<Reading> last;
   };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {
@@ -64,12 +81,16 @@ class RecordedEnergy {
   struct Follower {
     Channel channel;
     std::optional<Meter> meter;
+    std::optional<CpuTime> cpu_time;
     Track track;
   };
 
-  void follow_energy(Meter& meter, const Reading& reading);
+  void follow_energy(Meter& meter, const Channel& channel, const Reading& reading);
   void follow_steps(Follower& follower, const Reading& reading);
+  void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
+  void add_curves(Result& result);
+  void draw_slow_counter(Meter& meter) const;
 
   TimeSpan span_;
   std::size_t slices_;

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "attribution/host_ledgers.h"
 #include "attribution/recorded_energy.h"
 #include "attribution/recording_survey.h"
 #include "base/clock.h"
@@ -19,10 +20,10 @@ constexpr std::size_t kSlices = 240;
 // Half widths are made for 95 %; the report states 90 %. They are sums of many small errors: the normal law's ratio.
 constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
 
-// The second look: the samples.
+// The second look: the samples, and the sums of what ran.
 class EnergyPass final : public recording::RecordingVisitor {
  public:
-  explicit EnergyPass(const std::vector<SurveyedSource>& sources) {
+  EnergyPass(const std::vector<SurveyedSource>& sources, HostLedgers& ledgers) : ledgers_(ledgers) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
       if (!span || sources[i].channels.empty()) continue;
@@ -37,6 +38,8 @@ class EnergyPass final : public recording::RecordingVisitor {
       pass->second.energy.add(sample);
     }
   }
+  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add_sums(source, activity); }
+  void on_mark(std::uint32_t source, const Mark& mark) override { ledgers_.add_moment(source, mark); }
   std::size_t count() const { return passes_.size(); }
   template <class Use>
   void finish(Use&& use) {
@@ -48,7 +51,18 @@ class EnergyPass final : public recording::RecordingVisitor {
     std::uint32_t first_channel = 0;
     RecordedEnergy energy;
   };
+  HostLedgers& ledgers_;
   std::map<std::uint32_t, Pass> passes_;
+};
+
+// The third look: each gets its part.
+class LedgerPass final : public recording::RecordingVisitor {
+ public:
+  explicit LedgerPass(HostLedgers& ledgers) : ledgers_(ledgers) {}
+  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add(source, activity); }
+
+ private:
+  HostLedgers& ledgers_;
 };
 
 void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
@@ -72,7 +86,7 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
 }
 
 // A row for each domain that is counted: measured ones; estimated ones where nothing was measured.
-void add_rows(ReportResult& result) {
+void add_domain_rows(ReportResult& result) {
   const Provenance shown = result.totals.measured_j ? Provenance::measured : Provenance::estimated;
   const std::optional<double> total_j =
       shown == Provenance::measured ? result.totals.measured_j : result.totals.estimated_j;
@@ -95,6 +109,24 @@ void add_rows(ReportResult& result) {
   // By domain nothing is set apart: all that was measured is somebody's.
   result.attributed_j = total_j;
   result.idle_j = result.unattributed_j = 0;
+}
+
+Status add_ledger_rows(ReportResult& result, std::span<const recording::RecordingFile> files, HostLedgers& ledgers) {
+  LedgerPass pass(ledgers);
+  const Result<recording::RecordingSummary> read = recording::read_recording(files, pass);
+  if (!read) return read.error();
+  LedgerResult told = ledgers.finish();
+  result.rows = std::move(told.rows);
+  result.attributed_j = told.attributed_j;
+  result.idle_j = told.idle_j;
+  result.unattributed_j = told.unattributed_j;
+  result.diagnostics.add_all(told.diagnostics);
+  if (result.rows.empty()) {
+    result.diagnostics.add(
+        {"nothing_captured", 1, fmt::format("the recording does not tell what ran by {}", result.by),
+         "record a program that uses PyTorch, CUDA or joulemap's regions and steps; see docs/capture.md"});
+  }
+  return Done{};
 }
 
 void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources) {
@@ -123,30 +155,38 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
 
 }  // namespace
 
-Result<ReportResult> build_report(std::span<const std::string> paths) {
+Result<ReportResult> build_report(std::span<const std::string> paths, Level level) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
-  EnergyPass energy(survey.sources());
+  HostLedgers ledgers(survey.sources(), level);
+  EnergyPass energy(survey.sources(), ledgers);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();
 
   ReportResult result;
   result.inputs.assign(paths.begin(), paths.end());
-  const bool all_written = !summary->diagnostics.contains("recording_write_failed");
-  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   result.samples = summary->samples;
   result.file_bytes = summary->bytes;
   result.diagnostics = summary->diagnostics;
   survey.describe(result);
+  const bool all_written = !result.diagnostics.contains("recording_write_failed");
+  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   const bool several = energy.count() > 1;
   energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) {
-    add_to(result, std::move(found), several ? survey.sources()[source].source.host + "/" : "");
+    const std::string prefix = several ? survey.sources()[source].source.host + "/" : "";
+    ledgers.set_energy(source, found, prefix);
+    add_to(result, std::move(found), prefix);
   });
   result.totals = total_energy(result.domains);
-  add_rows(result);
+  result.by = name_of(level);
+  if (level == Level::domain) {
+    add_domain_rows(result);
+  } else if (const Status added = add_ledger_rows(result, *files, ledgers); !added) {
+    return added.error();
+  }
   note_what_is_missing(result, survey.sources());
   return result;
 }

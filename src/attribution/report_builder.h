@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to what `joulemap report` says. Reads the files twice, in bounded memory: once for when the command
-// began and ended, once for the samples between.
+// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when the
+// command began and ended, once for the samples between and the sums of what ran, once to give each of that its part.
 #pragma once
 
 #include <span>
 #include <string>
 
+#include "attribution/ledger.h"
 #include "base/result.h"
 #include "model/report_result.h"
 
 namespace joulemap::attribution {
 
 // The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together.
-Result<ReportResult> build_report(std::span<const std::string> paths);
+Result<ReportResult> build_report(std::span<const std::string> paths, Level level = Level::domain);
 
 }  // namespace joulemap::attribution

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -44,6 +45,14 @@ std::vector<char*> pointers_to(std::span<const std::string> texts) {
 }
 
 // In the child, between fork and exec: only calls that are safe there.
+// Of two variables of one name some programs take the first, others (shells) the last: there must be one.
+bool is_replaced(std::string_view inherited, std::span<const std::string> environment) {
+  const std::string_view name_and_sign = inherited.substr(0, inherited.find('=') + 1);
+  return !name_and_sign.empty() && std::any_of(environment.begin(), environment.end(), [&](const std::string& variable) {
+    return variable.starts_with(name_and_sign);
+  });
+}
+
 [[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,
                                    const sigset_t& signal_mask) {
   char byte = 0;
@@ -67,8 +76,10 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
 
   std::vector<char*> arguments = pointers_to(argv);
   arguments.push_back(nullptr);
-  std::vector<char*> variables = pointers_to(environment);  // first: of two with one name, the first is found
-  for (char** inherited = environ; *inherited != nullptr; ++inherited) variables.push_back(*inherited);
+  std::vector<char*> variables = pointers_to(environment);
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    if (!is_replaced(*inherited, environment)) variables.push_back(*inherited);
+  }
   variables.push_back(nullptr);
 
   const pid_t pid = ::fork();

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
@@ -41,9 +42,6 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
   if (flags.command.empty()) {
     return Error{ErrorCode::usage, "record needs a command", "joulemap record -- python train.py"};
   }
-  if (flags.trace == "kernels") {
-    return Error{ErrorCode::unsupported, "this version records samples and marks, no kernels yet", "leave out --trace"};
-  }
   return std::nullopt;
 }
 
@@ -64,6 +62,18 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const auto known = recording::load_calibrations(calibration_path())) {
     options.calibration = recording::calibrations_of(*known, meter->channels());
   }
+  Diagnostics capture_notes;
+  if (flags.trace != "off") {
+    const Result<CaptureFiles> files = find_capture_files(program_path());
+    if (!files) {
+      capture_notes.add({"no_capture", 1, files.error().message, files.error().remedy});
+    } else {
+      CaptureEnvironment capture = capture_environment(*files, flags.trace);
+      options.variables = std::move(capture.variables);
+      capture_notes = std::move(capture.diagnostics);
+    }
+  }
+  options.diagnostics = capture_notes;
   Result<RecordResult> result = sampling::record(*meter, options);
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
@@ -87,9 +97,9 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
       ->type_name("MS")
       ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));
-  verb.add_option("--trace", flags->trace, "what ran: auto, off, kernels")
+  verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"auto", "off", "kernels"}));
+      ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   verb.callback([flags, &verb, &line] {

@@ -41,7 +41,8 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  const Result<ReportResult> result = attribution::build_report(flags.files);
+  const Result<ReportResult> result =
+      attribution::build_report(flags.files, attribution::level_named(flags.by).value_or(attribution::Level::domain));
   if (!result) return fail(result.error());
   const std::string text =
       flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
@@ -54,7 +55,9 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
-  verb.add_option("--by", flags->by, "rows: domain")->type_name("LEVEL")->check(CLI::IsMember({"domain"}));
+  verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, function, region, kernel, step, epoch")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "function", "region", "kernel", "step", "epoch"}));
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });

@@ -39,9 +39,19 @@ struct Place {
 struct PlaceTally {
   std::uint32_t place = 0;
   std::uint64_t count = 0;      // how often a thread entered it
+  std::uint64_t sampled = 0;    // of these, in steps whose operations were told, too
   std::int64_t wall_ns = 0;     // threads at this place, and not in one within it
   std::int64_t cpu_ns = 0;      // CPU time of those threads
   std::int64_t helpers_ns = 0;  // CPU time of threads that worked for them: OpenMP's, say
+};
+
+// How the time at a coarse place divides among finer ones, as a profiler of the framework's own told for some sampled steps.
+// Only proportions count; the coarse place's time and energy are told by its tallies.
+struct PlaceShare {
+  std::uint32_t coarse = 0;
+  std::uint32_t place = 0;
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;
 };
 
 enum class KernelKind : std::uint8_t {
@@ -111,10 +121,11 @@ struct Activity {
   std::vector<KernelTally> kernel_tallies;
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
+  std::vector<PlaceShare> shares;
 
   bool empty() const {
     return places.empty() && classes.empty() && queues.empty() && place_tallies.empty() && kernel_tallies.empty() &&
-           kernels.empty() && steps.empty();
+           kernels.empty() && steps.empty() && shares.empty();
   }
 };
 

@@ -30,8 +30,9 @@ enum class Quantity : std::uint8_t {
   utilization,
   memory,
   throttle_reasons,  // a set of bits, as NVML defines them
+  cpu_time,          // of the whole machine, or of the recorded command
 };
-inline constexpr std::size_t kQuantities = 8;
+inline constexpr std::size_t kQuantities = 9;
 
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
@@ -82,6 +83,8 @@ constexpr std::string_view unit_of(Quantity quantity) {
       return "B";
     case Quantity::throttle_reasons:
       return "bits";
+    case Quantity::cpu_time:
+      return "s";
   }
   return "";
 }

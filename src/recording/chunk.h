@@ -14,7 +14,7 @@
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers of another major version cannot read it
-inline constexpr std::uint8_t kFormatMinor = 0;  // they can, and skip what they do not know
+inline constexpr std::uint8_t kFormatMinor = 1;  // they can, and skip what they do not know
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;

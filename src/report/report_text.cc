@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/diagnostics_text.h"
 #include "report/energy_rows.h"
+#include "report/ledger_text.h"
 #include "report/sparkline.h"
 
 namespace joulemap::report {
@@ -88,7 +89,7 @@ std::string report_text(const ReportResult& result, Characters characters) {
   std::string out = title(result);
   for (const DomainEnergy& domain : result.domains) out += row_text(row_of(domain));
   if (result.domains.empty()) out += "  no sensor gave a value\n";
-  out += totals(result) + power_curves(result, characters) + facts(result);
+  out += totals(result) + ledger_text(result) + power_curves(result, characters) + facts(result);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

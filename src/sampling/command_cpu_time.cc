@@ -24,7 +24,14 @@ bool has_living_children() {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// Everything below this process, the finished and the living.
+std::optional<double> machine_cpu_s() {
+  const Result<MachineCpuTime> time = read_machine_cpu_time(SystemRoot{});
+  if (!time) return std::nullopt;
+  return time->busy_s;
+}
+
+}  // namespace
+
 double all_children_cpu_s() {
   const UserSystemTime finished = finished_children_cpu_time();
   double total_s = finished.user_s + finished.system_s;
@@ -36,14 +43,6 @@ double all_children_cpu_s() {
   }
   return total_s;
 }
-
-std::optional<double> machine_cpu_s() {
-  const Result<MachineCpuTime> time = read_machine_cpu_time(SystemRoot{});
-  if (!time) return std::nullopt;
-  return time->busy_s;
-}
-
-}  // namespace
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -19,6 +19,9 @@ namespace joulemap::sampling {
 // Makes this process the parent of orphaned descendants. Once, before the first command.
 void adopt_orphans();
 
+// CPU time of everything below this process, the finished and the living.
+double all_children_cpu_s();
+
 // Whose time is set against the machine's.
 struct CpuTimeSubject {
   bool has_command = false;

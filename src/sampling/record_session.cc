@@ -9,6 +9,7 @@
 #include "base/signal_gate.h"
 #include "recording/part_folder.h"
 #include "recording/recording_writer.h"
+#include "sampling/cpu_time_log.h"
 #include "sampling/watched_command.h"
 
 namespace joulemap::sampling {
@@ -39,6 +40,7 @@ class Recorder {
   recording::PartFolder& folder_;
   recording::RecordingWriter writer_;
   WatchedCommand command_;
+  std::optional<CpuTimeLog> cpu_times_;
   RecordResult result_;
   std::int64_t next_flush_ns_ = 0;
   std::int64_t next_clock_ns_ = 0;
@@ -53,6 +55,7 @@ void Recorder::mark(MarkKind kind, std::int64_t time_ns) {
 
 void Recorder::pair_clocks() {
   writer_.add(ClockPair{monotonic_ns(), unix_ns()});
+  for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
   next_clock_ns_ = monotonic_ns() + kClockPeriod_ns;
 }
 
@@ -67,8 +70,14 @@ void Recorder::flush() {
 }
 
 Status Recorder::start() {
-  if (Status status = command_.prepare(options_.command, folder_.environment()); !status) return status;
-  writer_.set_channels(meter_.channels());
+  std::vector<std::string> environment = folder_.environment();
+  environment.insert(environment.end(), options_.variables.begin(), options_.variables.end());
+  if (Status status = command_.prepare(options_.command, environment); !status) return status;
+  result_.diagnostics = options_.diagnostics;
+  std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
+  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()));
+  for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
+  writer_.set_channels(channels);
   for (const EnvironmentFact& fact : options_.environment) writer_.add(fact);
   for (const ChannelCalibration& known : options_.calibration) writer_.add(known);
   meter_.set_tap([this](const Sample& sample) {
@@ -100,6 +109,7 @@ void Recorder::run() {
 RecordResult Recorder::finish() {
   meter_.end();
   mark(MarkKind::command_end, meter_.end_ns());
+  cpu_times_->search_now();
   pair_clocks();
   meter_.set_tap({});
   result_.command = options_.command;

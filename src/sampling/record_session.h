@@ -20,6 +20,8 @@ struct RecordOptions {
   std::string file;                             // an older one of that name is kept as FILE.old
   std::vector<EnvironmentFact> environment;     // of the setting, written as it is
   std::vector<ChannelCalibration> calibration;  // likewise
+  std::vector<std::string> variables;           // "NAME=value", for the command: what makes it load the capture
+  Diagnostics diagnostics;                      // of how the recording was set up; written and told
 };
 
 // Fails only before the command has started.

@@ -174,9 +174,9 @@ def read_activity(f: Fields, source: int):
     shift, begin, end = f.u8(), f.svarint(), f.svarint()
     yield from read_names(f, source)
     count = f.varint()
-    places, entries = ([f.varint() for _ in range(count)] for _ in range(2))
+    places, entries, sampled = ([f.varint() for _ in range(count)] for _ in range(3))
     times = [shifted(f, count, shift) for _ in range(3)]
-    for row in zip(places, entries, *times):
+    for row in zip(places, entries, *times, sampled):
         yield f"time {source} {begin} {end} {' '.join(map(str, row))}"
     count = f.varint()
     columns = [[f.varint() for _ in range(count)] for _ in range(4)]
@@ -189,6 +189,10 @@ def read_activity(f: Fields, source: int):
     for row in zip(numbers, *(shifted(f, count, shift) for _ in range(3)), shapes, kernels, flags):
         yield f"step {source} {' '.join(map(str, row))}"
     yield from read_kernels(f, source, begin, shift)
+    count = f.varint()
+    columns = [[f.varint() for _ in range(count)] for _ in range(3)]
+    for row in zip(*columns, shifted(f, count, shift)):
+        yield f"share {source} {' '.join(map(str, row))}"
 
 
 def read_end(f: Fields, source: int):

@@ -64,8 +64,8 @@ class RecordingDump final : public recording::RecordingVisitor {
       line("queue {} {} {} {} {} {}", source, row.id, row.ordinal, row.context, row.stream, row.device);
     }
     for (const PlaceTally& row : it.place_tallies) {
-      line("time {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns,
-           row.cpu_ns, row.helpers_ns);
+      line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns,
+           row.cpu_ns, row.helpers_ns, row.sampled);
     }
     for (const KernelTally& row : it.kernel_tallies) {
       line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.place,
@@ -78,6 +78,9 @@ class RecordingDump final : public recording::RecordingVisitor {
     for (const Kernel& row : it.kernels) {
       line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.place,
            row.correlation, row.bytes);
+    }
+    for (const PlaceShare& row : it.shares) {
+      line("share {} {} {} {} {}", source, row.coarse, row.place, row.count, row.time_ns);
     }
   }
   void on_end(std::uint32_t source, const RecordingEnd& it) override {

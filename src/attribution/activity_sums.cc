@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/activity_sums.h"
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+
+std::string ProcessNames::device_of(std::uint32_t queue) const {
+  const auto known = queues.find(queue);
+  if (known == queues.end()) return {};
+  return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
+}
+
+void ActivitySums::add(std::uint32_t process, const Activity& activity) {
+  ProcessNames& names = processes_[process];
+  for (const Place& place : activity.places) names.places.add(place);
+  for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
+  for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
+  double cpu_s = 0;
+  for (const PlaceTally& tally : activity.place_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
+  captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
+  std::map<std::uint32_t, double> busy_s;
+  for (const KernelTally& tally : activity.kernel_tallies) busy_s[tally.queue] += seconds(tally.time_ns);
+  for (const auto& [queue, time_s] : busy_s) {
+    busy_.push_back({process, queue, activity.begin_ns, activity.end_ns, time_s});
+  }
+  for (const StepRecord& step : activity.steps) {
+    const double step_s = seconds(step.end_ns - step.begin_ns);
+    names.step_s += step_s;
+    ++names.steps;
+    if (!step.listened) continue;
+    names.listened_s += step_s;
+    ++names.listened;
+  }
+  has_activity_ = has_activity_ || !activity.place_tallies.empty() || !activity.kernel_tallies.empty();
+}
+
+void ActivitySums::finish() {
+  captured_s_.finish();
+  for (const Busy& busy : busy_) {
+    const ProcessNames& names = processes_[busy.process];
+    TimeCurve& curve = gpu_busy_s_.try_emplace(names.device_of(busy.queue), span_, cells_for(span_)).first->second;
+    curve.add(busy.begin_ns, busy.end_ns, busy.busy_s * names.kernel_scale());
+  }
+  for (auto& [device, curve] : gpu_busy_s_) curve.finish();
+  busy_.clear();
+}
+
+}  // namespace joulemap::attribution

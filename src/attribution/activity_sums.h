@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ActivitySums: the second look at what ran: how much CPU time was captured when, how busy each GPU was, what the places and
+// kernels are called, and how many steps were listened to. With these and the energy over time, the third look can give each
+// row its part. Memory grows with names and cells, not with the length. One machine; times are its CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "attribution/place_paths.h"
+#include "attribution/time_curve.h"
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+
+// What is known of one process.
+struct ProcessNames {
+  PlacePaths places;
+  std::unordered_map<std::uint32_t, KernelClass> classes;
+  std::unordered_map<std::uint32_t, KernelQueue> queues;
+  double step_s = 0;      // of all steps
+  double listened_s = 0;  // of those whose kernels were told
+  std::uint64_t steps = 0;
+  std::uint64_t listened = 0;
+
+  // Kernels stand for those of steps that were not listened to.
+  double kernel_scale() const { return listened_s > 0 && listened < steps ? step_s / listened_s : 1; }
+  // Which GPU a queue is of: its UUID, or "ordinal N".
+  std::string device_of(std::uint32_t queue) const;
+};
+
+class ActivitySums {
+ public:
+  explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cells_for(span)) {}
+
+  void add(std::uint32_t process, const Activity& activity);
+  // After everything was added.
+  void finish();
+
+  ProcessNames& names(std::uint32_t process) { return processes_[process]; }
+  const std::map<std::uint32_t, ProcessNames>& processes() const { return processes_; }
+  bool has_activity() const { return has_activity_; }
+
+  const TimeCurve& captured_cpu_s() const { return captured_s_; }
+  // Kernel time of each GPU, by device.
+  const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
+
+ private:
+  struct Busy {
+    std::uint32_t process;
+    std::uint32_t queue;
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    double busy_s;
+  };
+
+  TimeSpan span_;
+  std::map<std::uint32_t, ProcessNames> processes_;
+  TimeCurve captured_s_;
+  std::vector<Busy> busy_;  // until the queues' devices are known
+  std::map<std::string, TimeCurve> gpu_busy_s_;
+  bool has_activity_ = false;
+};
+
+}  // namespace joulemap::attribution

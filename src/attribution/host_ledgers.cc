@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/host_ledgers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::attribution {
+namespace {
+
+// Names of the channels that sampling/cpu_time_log.h writes.
+constexpr const char* kMachineCpuTime = "machine-cpu-time";
+constexpr const char* kCommandCpuTime = "command-cpu-time";
+
+void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
+  if (!sum) sum.emplace(curve.span(), curve.size());
+  for (std::size_t cell = 0; cell < curve.size(); ++cell) sum->set(cell, (*sum)[cell] + curve[cell]);
+  sum->finish();
+}
+
+void append(LedgerResult& all, LedgerResult one) {
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
+    if (part) sum = sum.value_or(0) + *part;
+  };
+  add(all.attributed_j, one.attributed_j);
+  add(all.idle_j, one.idle_j);
+  add(all.unattributed_j, one.unattributed_j);
+  all.diagnostics.add_all(one.diagnostics);
+  all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
+}
+
+void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
+  for (const auto& [process, names] : sums.processes()) {
+    if (names.listened == 0 || names.listened >= names.steps) continue;
+    diagnostics.add({"kernels_sampled", 1,
+                     fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
+                                 names.listened, names.steps),
+                     "record --trace full records all, at a cost"});
+  }
+}
+
+}  // namespace
+
+HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level) : level_(level) {
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    boot_of_.push_back(sources[i].source.boot_id);
+    const std::optional<TimeSpan> span = sources[i].span();
+    if (sources[i].source.role != "recorder" || !span) continue;
+    hosts_.try_emplace(i, sources[i].source.boot_id, *span);
+  }
+}
+
+HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
+  for (auto& [recorder, host] : hosts_) {
+    if (host.boot_id == boot_of_[source]) return &host;
+  }
+  return nullptr;
+}
+
+void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
+  if (Host* const host = host_of(source)) host->sums.add(source, activity);
+}
+
+void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
+  const MarkKind wanted = level_ == Level::epoch ? MarkKind::epoch : MarkKind::step;
+  if (mark.kind != wanted || (level_ != Level::epoch && level_ != Level::step)) return;
+  if (Host* const host = host_of(source)) host->moments[source].push_back({mark.time_ns, mark.id});
+}
+
+void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
+  const auto found = hosts_.find(source);
+  if (found == hosts_.end()) return;
+  Host& host = found->second;
+  host.sums.finish();
+  std::uint32_t ordinal = 0;
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    add_curve(host.total_j, curve.energy_j);
+    if (curve.domain_class != DomainClass::gpu) {
+      add_curve(host.energy.cpu_j, curve.energy_j);
+      continue;
+    }
+    host.energy.gpus.insert_or_assign(curve.device, MachineEnergy::Gpu{prefix + curve.domain, curve.energy_j});
+    // Where a process could not tell which GPU its number means, they are taken in NVML's order.
+    const std::string by_number = fmt::format("ordinal {}", ordinal++);
+    if (host.sums.gpu_busy_s().contains(by_number)) {
+      host.energy.gpus.insert_or_assign(by_number, MachineEnergy::Gpu{prefix + curve.domain, curve.energy_j});
+    }
+  }
+  const auto cpu_time = [&](const char* name) -> std::optional<TimeCurve> {
+    const auto curve = energy.cpu_times_s.find(name);
+    return curve == energy.cpu_times_s.end() ? std::nullopt : std::optional(std::move(curve->second));
+  };
+  host.energy.machine_cpu_s = cpu_time(kMachineCpuTime);
+  if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTime))
+    host.energy.command_cpu_s = command_s->total();
+  host.ledger.emplace(level_, host.energy, host.sums);
+}
+
+void HostLedgers::add(std::uint32_t source, const Activity& activity) {
+  Host* const host = host_of(source);
+  if (host != nullptr && host->ledger) host->ledger->add(source, activity);
+}
+
+LedgerResult HostLedgers::result_of(Host& host) {
+  if (level_ != Level::step && level_ != Level::epoch) {
+    LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
+    note_light_mode(host.sums, result.diagnostics);
+    return result;
+  }
+  const auto most = std::max_element(host.moments.begin(), host.moments.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::vector<NumberedMoment> moments = most == host.moments.end() ? std::vector<NumberedMoment>() : most->second;
+  return rows_of(name_of(level_), std::move(moments), host.total_j, host.span);
+}
+
+LedgerResult HostLedgers::finish() {
+  LedgerResult all;
+  for (auto& [recorder, host] : hosts_) append(all, result_of(host));
+  return all;
+}
+
+bool HostLedgers::has_activity() const {
+  return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second.sums.has_activity(); });
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples tell the energy, and
+// any number of processes, which tell what ran; they belong together by the machine's boot. Used in the order of its
+// functions. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attribution/activity_sums.h"
+#include "attribution/ledger.h"
+#include "attribution/recorded_energy.h"
+#include "attribution/recording_survey.h"
+#include "attribution/step_rows.h"
+
+namespace joulemap::attribution {
+
+class HostLedgers {
+ public:
+  HostLedgers(const std::vector<SurveyedSource>& sources, Level level);
+
+  // Second look.
+  void add_sums(std::uint32_t source, const Activity& activity);
+  void add_moment(std::uint32_t source, const Mark& mark);
+  // After it: the energy of the recorder `source`. `prefix` stands before its domains' names.
+  void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
+  // Third look.
+  void add(std::uint32_t source, const Activity& activity);
+
+  LedgerResult finish();
+  bool has_activity() const;
+
+ private:
+  struct Host {
+    std::string boot_id;
+    TimeSpan span;
+    ActivitySums sums;
+    MachineEnergy energy;
+    std::optional<TimeCurve> total_j;
+    std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
+    std::optional<Ledger> ledger;
+
+    Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command) {}
+  };
+
+  Host* host_of(std::uint32_t source);
+  LedgerResult result_of(Host& host);
+
+  Level level_;
+  std::vector<std::string> boot_of_;     // by source
+  std::map<std::uint32_t, Host> hosts_;  // by recorder
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the sums of
+// what ran, each tally gets its part.
+//
+// - CPU and memory: while something runs, their energy is shared out by CPU time, to the command's places and to whatever
+//   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
+// - A GPU: its energy at each moment belongs to what runs then; kernels that run together share it. Basis "time-share".
+// - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
+//   is that of a place that a framework's own profiler divided (PlaceShare).
+// attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attribution/activity_sums.h"
+#include "attribution/time_curve.h"
+#include "model/activity.h"
+#include "model/report_result.h"
+
+namespace joulemap::attribution {
+
+enum class Level : std::uint8_t { domain, phase, layer, op, function, region, kernel, step, epoch };
+std::optional<Level> level_named(std::string_view name);
+std::string_view name_of(Level level);
+
+// What was drawn when; curves are finished.
+struct MachineEnergy {
+  std::optional<TimeCurve> cpu_j;  // of all counted domains but GPUs
+  struct Gpu {
+    std::string domain;
+    TimeCurve energy_j;
+  };
+  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
+  std::optional<TimeCurve> machine_cpu_s;  // what all processes used
+  std::optional<double> command_cpu_s;     // what the command's used
+};
+
+struct LedgerResult {
+  std::vector<ReportRow> rows;
+  std::optional<double> attributed_j;
+  std::optional<double> idle_j;
+  std::optional<double> unattributed_j;
+  Diagnostics diagnostics;
+};
+
+class Ledger {
+ public:
+  Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums);
+
+  void add(std::uint32_t process, const Activity& activity);
+  LedgerResult finish();
+
+ private:
+  struct Amount {
+    std::uint64_t count = 0;
+    std::uint64_t sampled = 0;
+    double time_s = 0;
+    double energy_j = 0;
+  };
+  struct Entry {
+    Amount sum;
+    std::string name;  // as recorded, where it differs from the path's last element
+    std::string basis;
+    bool has_energy = false;
+    std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
+    bool is_part = false;                 // one of those, as a row
+  };
+  using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
+
+  void add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s);
+  void add_kernel(std::uint32_t process, const KernelTally& tally, double watts, const std::string& device);
+  void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
+              const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
+  std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
+  std::string part_at_level(const PlaceMeaning& meaning) const;
+  void share_out_places();
+  void share_out_parts();
+  void gather_functions();
+  void add_background();
+  double idle_of_gpus() const;
+
+  Level level_;
+  const MachineEnergy& energy_;
+  ActivitySums& sums_;
+  TimeCurve joules_per_cpu_s_;  // rates: mean_rate() of it over a stretch
+  TimeCurve background_s_;
+  double cpu_idle_j_ = 0;
+  std::map<std::string, TimeCurve> gpu_watts_;
+  std::map<Key, Entry> entries_;
+  // By the path of the coarse place: what it divides into.
+  std::map<std::vector<std::string>, std::map<std::vector<std::string>, Amount>> shares_;
+};
+
+}  // namespace joulemap::attribution

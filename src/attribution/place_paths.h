@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlacePaths: what a place of a recording means: which mode, phase, module, operation, function it stands for, from the
+// chain of its parents. Places may be told after they are used; one that never is has an empty meaning. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+
+struct PlaceMeaning {
+  std::string mode;
+  std::string phase;
+  std::string module;  // the innermost
+  std::string op;
+  std::string function;
+  std::vector<std::string> regions;  // outermost first
+
+  // ["train", "backward", "layer4.0.conv2"]; where none of them is known, the program's own regions.
+  std::vector<std::string> layer_path() const;
+  std::vector<std::string> phase_path() const;
+};
+
+class PlacePaths {
+ public:
+  void add(const Place& place) { places_.insert_or_assign(place.id, place); }
+  // By reference: until the next add.
+  const PlaceMeaning& meaning(std::uint32_t place);
+  bool knows(std::uint32_t place) const { return place == 0 || places_.contains(place); }
+
+ private:
+  std::unordered_map<std::uint32_t, Place> places_;
+  std::unordered_map<std::uint32_t, PlaceMeaning> meanings_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of steps and epochs: what the whole machine drew while each of them lasted. They follow one another, so each ends
+// where the next begins, and the last with the command. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "attribution/ledger.h"
+#include "attribution/time_curve.h"
+
+namespace joulemap::attribution {
+
+struct NumberedMoment {
+  std::int64_t time_ns = 0;
+  std::uint64_t number = 0;
+};
+
+// `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
+// (ranks) number the same steps: those of the process that told the most are taken.
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
+                     const std::optional<TimeCurve>& energy_j, TimeSpan span);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/capture_files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+
+namespace joulemap::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_that_exists(const fs::path& folder, std::initializer_list<const char*> candidates) {
+  std::error_code ignored;  // what cannot be looked at is not there
+  for (const char* candidate : candidates) {
+    const fs::path path = folder / candidate;
+    // Links are not followed: in a build tree the shim is one, and what belongs to it lies beside the link.
+    if (fs::exists(path, ignored)) return path.lexically_normal();
+  }
+  return {};
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// A library that CUDA or NVTX loads by name: there can be one.
+void inject(CaptureEnvironment& made, const char* variable, const std::string& library) {
+  const std::string taken = environment(variable);
+  if (taken.empty()) {
+    made.variables.push_back(fmt::format("{}={}", variable, library));
+  } else if (taken != library) {
+    made.diagnostics.add({"injection_taken", 1,
+                          fmt::format("{} names another tool already ({}): kernels are not recorded", variable, taken),
+                          fmt::format("unset {}", variable)});
+  }
+}
+
+}  // namespace
+
+std::string program_path() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : std::string();
+}
+
+Result<CaptureFiles> find_capture_files(const std::string& program) {
+  const fs::path folder = fs::path(program).parent_path();
+  CaptureFiles files;
+  files.library = first_that_exists(folder, {"../lib/libjoulemap_capture.so", "../libjoulemap_capture.so"});
+  if (files.library.empty()) {
+    return Error{ErrorCode::not_found, "libjoulemap_capture.so is not beside this program: what runs is not recorded",
+                 "install joulemap as a whole: the folder of make dist, or the wheel"};
+  }
+  const std::string shim =
+      first_that_exists(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
+  if (!shim.empty()) files.inject = fs::path(shim).parent_path();
+  return files;
+}
+
+CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_view trace) {
+  CaptureEnvironment made;
+  if (trace == "off") return made;
+  made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
+  inject(made, "CUDA_INJECTION64_PATH", files.library);
+  if (trace == "kernels") return made;
+  inject(made, "NVTX_INJECTION64_PATH", files.library);
+  if (files.inject.empty()) {
+    made.diagnostics.add({"no_python_capture", 1,
+                          "the Python package is not beside this program: layers are not recorded",
+                          "install joulemap as a whole: the folder of make dist, or the wheel"});
+    return made;
+  }
+  const std::string path = environment("PYTHONPATH");
+  made.variables.push_back(fmt::format("PYTHONPATH={}{}{}", files.inject, path.empty() ? "" : ":", path));
+  return made;
+}
+
+}  // namespace joulemap::cli

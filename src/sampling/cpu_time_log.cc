@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/cpu_time_log.h"
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/cpu_times.h"
+#include "sampling/command_cpu_time.h"
+
+namespace joulemap::sampling {
+namespace {
+
+constexpr std::int64_t kSearchPeriod_ns = 10 * kNanosecondsPerSecond;
+constexpr double kMillisecond_s = 1e-3;
+
+Channel channel_named(std::string_view name, std::string_view source) {
+  Channel channel;
+  channel.name = name;
+  channel.sensor = "proc";
+  channel.source = source;
+  channel.domain = "cpu-time";
+  channel.countable = false;
+  channel.quantity = Quantity::cpu_time;
+  channel.scale = kMillisecond_s;
+  channel.refresh_s = 0.01;
+  return channel;
+}
+
+Sample sample_of(std::uint32_t channel, double cpu_s, std::int64_t before_ns) {
+  return {channel,
+          {static_cast<std::uint64_t>(std::llround(cpu_s / kMillisecond_s)), before_ns, monotonic_ns(), ReadCode::ok}};
+}
+
+}  // namespace
+
+std::vector<Channel> CpuTimeLog::channels() {
+  return {channel_named(kMachineCpuTime, "/proc/stat"), channel_named(kCommandCpuTime, "/proc/*/stat")};
+}
+
+std::vector<Sample> CpuTimeLog::read() {
+  std::vector<Sample> samples;
+  const std::int64_t now_ns = monotonic_ns();
+  if (const Result<MachineCpuTime> machine = read_machine_cpu_time(SystemRoot{})) {
+    samples.push_back(sample_of(first_, machine->busy_s, now_ns));
+  }
+  if (now_ns < next_search_ns_) return samples;
+  next_search_ns_ = now_ns + kSearchPeriod_ns;
+  samples.push_back(sample_of(first_ + 1, all_children_cpu_s(), now_ns));
+  return samples;
+}
+
+}  // namespace joulemap::sampling

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CpuTimeLog: CPU time of the machine and of the recorded command as channels of a recording, so that a report can tell the
+// command's share of a package's energy from its neighbours'. The machine's is read every time; the command's, which means
+// to search /proc, every ten seconds. Owner: the recorder; main thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/channel.h"
+#include "model/sample.h"
+
+namespace joulemap::sampling {
+
+// Names of its channels.
+inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
+inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
+
+class CpuTimeLog {
+ public:
+  // `first`: the number of the first of its channels.
+  explicit CpuTimeLog(std::uint32_t first) : first_(first) {}
+
+  static std::vector<Channel> channels();
+  std::vector<Sample> read();
+  // The next read searches for the command's processes, whatever the time.
+  void search_now() { next_search_ns_ = 0; }
+
+ private:
+  std::uint32_t first_;
+  std::int64_t next_search_ns_ = 0;
+};
+
+}  // namespace joulemap::sampling
