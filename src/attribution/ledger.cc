@@ -120,7 +120,6 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
   const auto gpu = energy_.gpus.find(device);
   const bool has_energy = gpu != energy_.gpus.end();
   const std::string shown = has_energy ? gpu->second.domain : device;
-  gpu_attributed_j_ += time_s * watts;
   std::vector<std::string> path;
   if (level_ == Level::kernel) {
     const auto known = names.classes.find(tally.class_id);
@@ -128,10 +127,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
   } else {
     path = path_at_level(meaning);
   }
-  if (path.empty()) {
-    gpu_attributed_j_ -= time_s * watts;
-    return;
-  }
+  if (path.empty()) return;
   credit(std::move(path), shown, {count, time_s, time_s * watts}, meaning, kByTimeShare, has_energy);
 }
 

@@ -87,12 +87,10 @@ class Ledger {
   TimeCurve joules_per_cpu_s_;  // rates: mean_rate() of it over a stretch
   TimeCurve background_s_;
   double cpu_idle_j_ = 0;
-  double gpu_attributed_j_ = 0;
   std::map<std::string, TimeCurve> gpu_watts_;
   std::map<Key, Entry> entries_;
   // By the path of the coarse place: what it divides into.
   std::map<std::vector<std::string>, std::map<std::vector<std::string>, Amount>> shares_;
-  double attributed_j_ = 0;
 };
 
 }  // namespace joulemap::attribution

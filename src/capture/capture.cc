@@ -14,13 +14,8 @@ namespace {
 constexpr std::uint32_t kFollowed = 1;
 constexpr std::uint32_t kSampled = 2;
 
-// How long sums run before they are written: finely while a run is young, so that short ones can be told, and then so
-// that a day stays small.
-constexpr std::int64_t kYoung_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kYoungTallies_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kOldTallies_ns = 10 * kNanosecondsPerSecond;
-// By then the records of a kernel have come back.
-constexpr std::int64_t kSettled_ns = 2 * kNanosecondsPerSecond;
+// By then the records of a kernel have come back, if they ever do.
+constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
 constexpr std::string_view kInferred = "inferred";
 
@@ -231,15 +226,19 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
 
 void Capture::gather(MarkSink& sink, bool is_last) {
   const std::int64_t now_ns = monotonic_ns();
+  std::int64_t told_until_ns = now_ns;
   {
     const std::lock_guard lock(source_lock_);
-    if (source_) source_->poll(now_ns);
+    if (source_) {
+      source_->poll(now_ns);
+      told_until_ns = source_->told_until_ns(now_ns);
+    }
   }
   if (is_last) tick(capture_cpu_told_ns_);
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
-  const bool young = now_ns - started_ns_ < kYoung_ns;
-  const bool tallies_due = is_last || now_ns - tallied_ns_ >= (young ? kYoungTallies_ns : kOldTallies_ns);
-  const std::int64_t settled_ns = is_last ? INT64_MAX : now_ns - (exact_.load() ? 0 : kSettled_ns);
+  const bool tallies_due = is_last || now_ns - tallied_ns_ >= tally_period_ns(now_ns - started_ns_);
+  // A kernel whose record is lost must not hold up the steps for ever.
+  const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
   kernels_.collect(activity, settled_ns, tallies_due);
   if (tallies_due) {
     std::vector<PlaceTally> rows;
@@ -265,14 +264,30 @@ void Capture::tell(Diagnostics& told) {
   }
 }
 
-void Capture::finish() {
+void Capture::someone_profiles(bool running) {
+  const std::lock_guard lock(source_lock_);
+  if (source_) source_->someone_profiles(running, monotonic_ns());
+}
+
+void Capture::finish_kernels() {
   Diagnostics told;
   {
     const std::lock_guard lock(source_lock_);
-    if (source_) source_->finish(told);
+    if (!source_ || kernels_are_finished_) return;
+    kernels_are_finished_ = true;
+    source_->finish(told);
   }
   for (const Diagnostic& diagnostic : told.list()) marks_->diagnose(diagnostic);
+}
+
+void Capture::finish() {
+  finish_kernels();
   marks_->finish();
+}
+
+// No lock: the thread that held it may not be here.
+void Capture::abandon() noexcept {
+  if (source_) source_->abandon();
 }
 
 }  // namespace joulemap::capture

@@ -31,7 +31,12 @@ class KernelSource {
   virtual ~KernelSource() = default;
   virtual void listen(bool on) = 0;            // between two steps
   virtual void poll(std::int64_t now_ns) = 0;  // about twice a second, by the capture's thread
+  // Kernels that were launched before then and have ended have been told.
+  virtual std::int64_t told_until_ns(std::int64_t now_ns) const = 0;
+  // Another profiler in this process begins or ends.
+  virtual void someone_profiles(bool running, std::int64_t now_ns) = 0;
   virtual void finish(Diagnostics& told) = 0;  // everything that is still out comes in
+  virtual void abandon() noexcept = 0;         // in the child of a fork
 };
 
 class Capture {
@@ -67,7 +72,12 @@ class Capture {
 
   // From now on CPU times are shared out every 10 ms: what launches kernels must not wait for a clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
+  void someone_profiles(bool running);
+  // Before whatever tells them is gone; finish does it, too.
+  void finish_kernels();
   void finish();
+  // In the child of a fork, of its parent's.
+  void abandon() noexcept;
 
  private:
   struct ThreadState;
@@ -102,6 +112,7 @@ class Capture {
 
   std::mutex source_lock_;
   std::unique_ptr<KernelSource> source_;
+  bool kernels_are_finished_ = false;
 
   std::int64_t started_ns_;
   std::int64_t tallied_ns_;

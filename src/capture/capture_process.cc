@@ -22,6 +22,7 @@ constinit std::atomic<bool> registered{false};
 // Another thread of the parent may have held the lock, and is not here to give it back.
 void forget_in_child() {
   new (&making) std::mutex;
+  if (Capture* const parents = current.load()) parents->abandon();
   current.store(nullptr);
   asked.store(0);
 }

@@ -15,7 +15,7 @@ constexpr std::size_t kLaunches = std::size_t{1} << 18;
 // How much detail a recording may hold, in kernels: a quarter of an hour of a fast training in full, then a step now and
 // then. At two to three bytes a kernel a day stays under 300 MB.
 constexpr double kDetailAtFirst = 8e6;
-constexpr double kDetailPerSecond = 1000;
+constexpr double kDetailPerSecond = 400;
 constexpr double kMostSaved = 1e6;
 // A shape that is new is kept a few times whatever the budget says, as long as not every step is new.
 constexpr std::uint64_t kKeptOfAShape = 2;
@@ -55,6 +55,10 @@ bool is_of(const KernelClass& known, const KernelFacts& facts) {
 std::uint64_t key_of(std::uint32_t correlation, std::uint32_t step) { return std::uint64_t{correlation} << 32 | step; }
 
 }  // namespace
+
+std::int64_t tally_period_ns(std::int64_t run_ns) {
+  return std::clamp(run_ns / 60, kNanosecondsPerSecond, 30 * kNanosecondsPerSecond);
+}
 
 KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
 
@@ -108,9 +112,9 @@ std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
 
 void KernelLog::on_kernel(const KernelFacts& facts) {
   const Launch& launch = launches_[facts.correlation % kLaunches];
-  const std::uint64_t key = launch.correlation_and_step.load(std::memory_order_acquire);
-  const bool launch_seen = key >> 32 == facts.correlation && key != 0;
-  const auto step = static_cast<std::uint32_t>(launch_seen ? key : 0);
+  const std::uint64_t seen = launch.correlation_and_step.load(std::memory_order_acquire);
+  const bool launch_seen = seen >> 32 == facts.correlation && seen != 0;
+  const auto step = static_cast<std::uint32_t>(launch_seen ? seen : 0);
 
   const std::lock_guard lock(lock_);
   std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
@@ -122,9 +126,10 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   if (!launch_seen && place == 0) ++counts_.unplaced;
   Kernel kernel{facts.start_ns, facts.end_ns, class_of(facts), queue_of(facts), place, facts.correlation, facts.bytes};
-  auto& [count, time_ns] = tallies_[{place, kernel.class_id, kernel.queue}];
-  ++count;
-  time_ns += facts.end_ns - facts.start_ns;
+  const TallyKey key{kernel.class_id, kernel.queue, place};
+  KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
+  ++tally.count;
+  tally.time_ns += facts.end_ns - facts.start_ns;
   steps_[step].kernels.push_back(kernel);
 }
 
@@ -205,10 +210,10 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
   for (; classes_told_ < classes_.size(); ++classes_told_) into.classes.push_back(classes_[classes_told_]);
   for (; queues_told_ < queues_.size(); ++queues_told_) into.queues.push_back(queues_[queues_told_]);
   if (!with_tallies) return;
-  for (const auto& [key, sums] : tallies_) {
-    const auto& [place, class_id, queue] = key;
-    into.kernel_tallies.push_back({class_id, queue, place, sums.first, sums.second});
-  }
+  for (const auto& [key, tally] : tallies_) into.kernel_tallies.push_back(tally);
+  std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
+    return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
+  });
   tallies_.clear();
 }
 

@@ -16,7 +16,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -88,6 +87,19 @@ class KernelLog {
     bool ended = false;
     bool spilled = false;  // part of it is written already
   };
+  struct TallyKey {
+    std::uint32_t class_id;
+    std::uint32_t queue;
+    std::uint32_t place;
+    bool operator==(const TallyKey&) const = default;
+  };
+  struct TallyHash {
+    std::size_t operator()(const TallyKey& key) const {
+      const std::uint64_t number = std::uint64_t{key.place} << 32 | (key.class_id ^ key.queue << 24);
+      return (number ^ number >> 29) * 0x9E3779B97F4A7C15u;
+    }
+  };
+
   std::uint32_t class_of(const KernelFacts& facts);
   std::uint32_t queue_of(const KernelFacts& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
@@ -107,12 +119,16 @@ class KernelLog {
   std::map<std::uint32_t, std::string> devices_;
   std::unordered_map<std::uint64_t, std::uint32_t> graph_places_;
   std::map<std::uint32_t, OpenStep> steps_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::pair<std::uint64_t, std::int64_t>> tallies_;
+  std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   Counts counts_;
   Load load_;
 };
+
+// How long sums run before they are written: finely while a run is young, so that a short one can be told, and ever more
+// coarsely as it goes on, so that a day stays small.
+std::int64_t tally_period_ns(std::int64_t run_ns);
 
 }  // namespace joulemap::capture

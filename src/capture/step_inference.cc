@@ -27,8 +27,8 @@ StepInference::Found StepInference::on(LoopEvent event, std::int64_t time_ns) {
       break;
     case LoopEvent::forward_train:
     case LoopEvent::forward_infer:
-      // Two calls in a row are one step when a backward pass follows both: a siamese network, a discriminator. That shows only
-      // later; in a program that trains, calls with gradients are taken for training.
+      // Two calls in a row are one step when a backward pass follows both: a siamese network, a discriminator. That shows
+      // only later; in a program that trains, calls with gradients are taken for training.
       if (!forwarded_ || event == LoopEvent::forward_infer || updated_ || !trains_) found.step = begin_step_if_due();
       forwarded_ = true;
       if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);

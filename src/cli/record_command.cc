@@ -97,7 +97,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
       ->type_name("MS")
       ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));
-  verb.add_option("--trace", flags->trace, "what ran: auto (full, or light where that would slow it), full, light, kernels, off")
+  verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");

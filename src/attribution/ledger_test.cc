@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr std::uint32_t kProcess = 3;
+
+TimeCurve evenly(double amount) {
+  TimeCurve curve(kSpan, cells_for(kSpan));
+  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.finish();
+  return curve;
+}
+
+// train > forward > conv (> conv2d), train > backward > conv, a region of the program's own, and two kernels.
+Activity names() {
+  Activity activity;
+  activity.places = {{1, 0, PlaceKind::mode, "train"},      {2, 1, PlaceKind::phase, "forward"},
+                     {3, 2, PlaceKind::module, "net"},      {4, 3, PlaceKind::module, "net.conv"},
+                     {5, 4, PlaceKind::op, "torch.conv2d"}, {6, 1, PlaceKind::phase, "backward"},
+                     {7, 6, PlaceKind::module, "net.conv"}, {8, 0, PlaceKind::region, "setup"},
+                     {9, 4, PlaceKind::op, "torch.relu"}};
+  activity.classes = {{0, KernelKind::kernel, "_Z4gemmv", {}, {}}, {1, KernelKind::copy, "HtoD", {}, {}}};
+  activity.queues = {{0, "GPU-1", 0, 1, 7}};
+  return activity;
+}
+
+PlaceTally cpu(std::uint32_t place, double cpu_s, std::uint64_t count = 1) {
+  const auto cpu_ns = static_cast<std::int64_t>(cpu_s * 1e9);
+  return {place, count, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
+}
+
+struct Outcome {
+  LedgerResult result;
+  const ReportRow* row(const std::vector<std::string>& path, const std::string& device = "cpu") const {
+    for (const ReportRow& row : result.rows) {
+      if (row.path == path && row.device == device) return &row;
+    }
+    return nullptr;
+  }
+  double energy(const std::vector<std::string>& path, const std::string& device = "cpu") const {
+    const ReportRow* const found = row(path, device);
+    return found != nullptr && found->energy_j ? *found->energy_j : -1;
+  }
+};
+
+Outcome account(Level level, const MachineEnergy& energy, Activity activity) {
+  activity.begin_ns = kSpan.begin_ns;
+  activity.end_ns = kSpan.end_ns;
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, activity);
+  sums.finish();
+  Ledger ledger(level, energy, sums);
+  ledger.add(kProcess, activity);
+  Outcome outcome{ledger.finish()};
+  double rows_j = 0;
+  for (const ReportRow& row : outcome.result.rows) rows_j += row.energy_j.value_or(0);
+  EXPECT_NEAR(rows_j, outcome.result.attributed_j.value_or(rows_j), 1e-6);
+  return outcome;
+}
+
+TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
+  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of everything
+  EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
+}
+
+TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 2.5)};
+  const Outcome outcome = account(Level::phase, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
+}
+
+TEST(Ledger, WhatOthersUsedIsBackground) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 5)};
+  MachineEnergy energy{.cpu_j = evenly(1000)};
+  energy.machine_cpu_s = evenly(20);
+  energy.command_cpu_s = 10;  // of which five were not captured
+  const Outcome outcome = account(Level::layer, energy, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
+  EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 250, 1e-6);
+}
+
+TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
+  Activity activity = names();
+  // One step of ten was sampled: there the layer's time is that of its operations.
+  activity.place_tallies = {cpu(4, 9, 9), cpu(5, 0.75, 3), cpu(9, 0.25, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
+  EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+  EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
+}
+
+TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(1, 10)};
+  activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
+  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
+  EXPECT_EQ(outcome.row({"train"}), nullptr);
+}
+
+TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome by_layer = account(Level::layer, energy, activity);
+  EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
+  EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
+  EXPECT_NEAR(*by_layer.result.unattributed_j, 200, 1e-6);
+  const Outcome by_kernel = account(Level::kernel, energy, activity);
+  EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
+  EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");
+  EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
+}
+
+TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome outcome = account(Level::kernel, energy, activity);
+  EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
+}
+
+TEST(Ledger, StepsThatWereNotListenedToAreLikeTheOthers) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  for (int i = 0; i < 10; ++i) {
+    activity.steps.push_back({i, i * kSecond_ns, (i + 1) * kSecond_ns, 0, 0, 0, i == 0, i == 0});
+  }
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome outcome = account(Level::kernel, energy, activity);
+  EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
+  EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
+  EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
+}
+
+TEST(Ledger, WithoutSamplesTheTimesStand) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(8, 4)};
+  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  const Outcome outcome = account(Level::layer, {}, activity);
+  ASSERT_NE(outcome.row({"setup"}), nullptr);
+  EXPECT_FALSE(outcome.row({"setup"})->energy_j);
+  EXPECT_NEAR(outcome.row({"setup"})->time_s, 4, 1e-9);
+  ASSERT_NE(outcome.row({"train", "forward", "net.conv"}, "GPU-1"), nullptr);
+  EXPECT_FALSE(outcome.result.attributed_j);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution
