@@ -4,6 +4,7 @@
 #include <bit>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <protozero/varint.hpp>
 
 namespace joulemap::formats {
 
@@ -42,6 +43,18 @@ bool ProtobufReader::next() {
     rest_ = {};
     return false;
   }
+}
+
+std::vector<std::uint64_t> packed_numbers(std::string_view bytes) {
+  std::vector<std::uint64_t> numbers;
+  const char* at = bytes.data();
+  const char* const end = at + bytes.size();
+  try {
+    while (at != end) numbers.push_back(protozero::decode_varint(&at, end));
+  } catch (const protozero::exception&) {
+    return numbers;
+  }
+  return numbers;
 }
 
 ProtobufWriter& ProtobufWriter::add(std::uint32_t field, std::uint64_t number) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace joulemap::formats {
 
@@ -42,6 +43,9 @@ class ProtobufReader {
   Kind kind_ = Kind::none;
   bool damaged_ = false;
 };
+
+// The numbers of a packed field; as many as make sense.
+std::vector<std::uint64_t> packed_numbers(std::string_view bytes);
 
 class ProtobufWriter {
  public:

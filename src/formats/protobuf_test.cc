@@ -42,6 +42,11 @@ TEST(Protobuf, SaysSoWhereTheBytesMakeNoSense) {
   EXPECT_FALSE(fields.next());
 }
 
+TEST(Protobuf, PackedNumbersAreReadUntilTheyAreCut) {
+  EXPECT_EQ(packed_numbers("\x05\xac\x02"), (std::vector<std::uint64_t>{5, 300}));
+  EXPECT_EQ(packed_numbers("\x05\xac"), (std::vector<std::uint64_t>{5}));
+}
+
 TEST(Protobuf, AnEmptyMessageIsWhole) {
   ProtobufReader fields("");
   EXPECT_FALSE(fields.next());

@@ -40,14 +40,26 @@ constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Steps",       "Framework Name Scope", "Framework Ops", "XLA Modules", "XLA Ops",
     "XLA TraceMe", "Source code",          "Launch Stats",  "Source Code"};
 constexpr std::string_view kGpu = "/device:GPU";
+constexpr std::string_view kPrograms = "/host:metadata";
+constexpr std::string_view kHloProto = "Hlo Proto";
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
+// A week: no trace is longer, and sums of such times fit.
+constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 constexpr std::size_t kMostNotes = 16;  // of the profiler itself
 
 XPlaneKind kind_of(std::string_view name) {
   if (name.starts_with("/device:")) return XPlaneKind::device;
   if (name == "/host:CPU" || name == "/host:python-tracer") return XPlaneKind::host;
   return XPlaneKind::metadata;
+}
+
+std::string_view name_of_plane(std::string_view bytes) {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == plane_field::kName) return fields.bytes();
+  }
+  return {};
 }
 
 // Sums of what a file says must not overflow; such a time is nonsense anyway.
@@ -61,6 +73,18 @@ class PlaneReading {
  public:
   PlaneReading(std::string_view bytes, XPlaneVisitor& visitor, Diagnostics& diagnostics)
       : bytes_(bytes), visitor_(visitor), diagnostics_(diagnostics) {}
+
+  // The programs of the plane that holds them.
+  void tell_programs() {
+    read_tables();
+    for (const auto& [id, event] : event_names_) {
+      stats_.clear();
+      for (const std::string_view stat : event.stats) add_stat(stat);
+      for (const XStat& stat : stats_) {
+        if (stat.name == kHloProto) visitor_.on_program(event.name, stat.text());
+      }
+    }
+  }
 
   void run() {
     read_tables();
@@ -163,8 +187,9 @@ class PlaneReading {
       if (fields.field() == event_field::kStats) add_stat(fields.bytes());
     }
     note_damage(fields, "an event");
-    if (event.duration_ps < 0) {
-      diagnostics_.add({"damaged_trace", 1, "a trace of the framework's profiler has an event of negative length", ""});
+    if (event.duration_ps < 0 || event.duration_ps > kLongest_ps) {
+      diagnostics_.add(
+          {"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
       return;
     }
     if (const auto known = event_names_.find(metadata); known != event_names_.end()) {
@@ -248,6 +273,11 @@ std::optional<std::int64_t> XEvent::integer(std::string_view stat) const {
 
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor) {
   Diagnostics diagnostics;
+  ProtobufReader programs(bytes);
+  while (programs.next()) {
+    if (programs.field() != space_field::kPlanes || name_of_plane(programs.bytes()) != kPrograms) continue;
+    PlaneReading(programs.bytes(), visitor, diagnostics).tell_programs();
+  }
   std::size_t notes = 0;
   ProtobufReader fields(bytes);
   while (fields.next()) {

@@ -65,6 +65,8 @@ struct XEvent {
 class XPlaneVisitor {
  public:
   virtual ~XPlaneVisitor() = default;
+  // A program that XLA compiled, before all planes: "jit_step(182)" and its HloProto.
+  virtual void on_program(std::string_view /*name*/, std::string_view /*hlo_proto*/) {}
   // Whether its lines, whether its events are wanted.
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;

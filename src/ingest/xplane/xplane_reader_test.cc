@@ -125,7 +125,7 @@ TEST(XPlaneReader, DamageInsideATableOfNamesLeavesTheOtherPlanes) {
 
 TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   ProtobufWriter event;
-  event.add(1, 1).add(2, INT64_MAX).add(3, INT64_MAX);
+  event.add(1, 1).add(2, INT64_MAX).add(3, 5);
   ProtobufWriter plane;
   plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(3, INT64_MAX).add(4, event));
   const std::string bytes = ProtobufWriter().add(1, plane).bytes();
@@ -133,6 +133,35 @@ TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   read_xplane(bytes, seen);
   ASSERT_EQ(seen.begins_ns.size(), 1u);
   EXPECT_EQ(seen.begins_ns[0], INT64_MAX);
+}
+
+TEST(XPlaneReader, AnEventOfImpossibleLengthIsLeftOut) {
+  for (const std::int64_t duration_ps : {std::int64_t{-1}, INT64_MAX}) {
+    ProtobufWriter plane;
+    plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(4, ProtobufWriter().add(1, 1).add(3, duration_ps)));
+    const std::string bytes = ProtobufWriter().add(1, plane).bytes();
+    Listing seen;
+    EXPECT_TRUE(read_xplane(bytes, seen).contains("damaged_trace"));
+    EXPECT_TRUE(seen.names.empty());
+  }
+}
+
+TEST(XPlaneReader, GivesTheProgramsBeforeThePlanes) {
+  class Programs : public Listing {
+    void on_program(std::string_view name, std::string_view proto) override {
+      EXPECT_TRUE(planes.empty());
+      names.push_back(std::string(name) + "=" + std::string(proto));
+    }
+  };
+  ProtobufWriter program;
+  program.add(1, 4).add(2, "jit_step(182)").add(5, ProtobufWriter().add(1, 3).add(6, "proto"));
+  ProtobufWriter metadata;
+  metadata.add(2, "/host:metadata").add(4, ProtobufWriter().add(1, 4).add(2, program)).add(5, named(3, "Hlo Proto"));
+  const std::string bytes = space() + ProtobufWriter().add(1, metadata).bytes();
+  Programs seen;
+  read_xplane(bytes, seen);
+  ASSERT_FALSE(seen.names.empty());
+  EXPECT_EQ(seen.names[0], "jit_step(182)=proto");
 }
 
 }  // namespace
