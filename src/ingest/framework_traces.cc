@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <tuple>
@@ -24,14 +25,25 @@ constexpr std::string_view kXPlane = ".xplane.pb";
 constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
 constexpr std::size_t kLargestNote = std::size_t{1} << 26;
 
+// A function that was compiled as a whole shows by its operations whether it trains.
+std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
+  for (const auto& [kind, name] : note.coarse) {
+    if (kind == PlaceKind::mode) return {};
+  }
+  const bool trains = std::any_of(traced.shares.begin(), traced.shares.end(),
+                                  [](const OpShare& share) { return share.place.phase == "backward"; });
+  return trains ? "train" : "inference";
+}
+
 // Adds traces up.
 class Shares {
  public:
   void add(const TraceNote& note, const TraceShares& traced) {
     std::uint32_t coarse = 0;
     for (const auto& [kind, name] : note.coarse) coarse = place_in(coarse, kind, name);
+    const std::uint32_t within = place_in(coarse, PlaceKind::mode, mode_to_add(note, traced));
     for (const OpShare& share : traced.shares) {
-      std::uint32_t place = place_in(coarse, PlaceKind::phase, share.place.phase);
+      std::uint32_t place = place_in(within, PlaceKind::phase, share.place.phase);
       place = place_in(place, PlaceKind::module, share.place.module);
       place = place_in(place, PlaceKind::op, share.place.op);
       PlaceShare& sum = sums_[{coarse, place}];

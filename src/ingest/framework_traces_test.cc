@@ -56,6 +56,17 @@ TEST_F(FrameworkTraces, BecomeSharesOfThePlaceThatTheNoteNames) {
   EXPECT_TRUE(read.diagnostics.contains("layers_from_profiler"));
 }
 
+TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
+  write(folder_ + "/7-1.xplane.pb", trace("gradient_tape/model_1/dense_1/MatMul", "MatMul", 500));
+  write(folder_ + "/7-1.meta", "coarse\tregion\tstep\n");
+  const FrameworkActivity read = read_framework_traces(folder_);
+  ASSERT_GE(read.activity.places.size(), 3u);
+  EXPECT_EQ(read.activity.places[0].name, "step");
+  EXPECT_EQ(read.activity.places[1].name, "train");
+  EXPECT_EQ(read.activity.places[1].kind, PlaceKind::mode);
+  EXPECT_EQ(read.activity.places[2].name, "backward");
+}
+
 TEST_F(FrameworkTraces, AreRemovedOnceTheyWereRead) {
   write(folder_ + "/7-1.xplane.pb", "damaged");
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");

@@ -99,12 +99,12 @@ class Sharing : public XPlaneVisitor {
     return {std::string(kInput), std::string(kInputLayer), std::string(op)};
   }
 
-  // TensorFlow's names have gone through XLA as they were; JAX's begin with the function that was compiled.
+  // TensorFlow's names have gone through XLA as they were; JAX's have functions in them: jit(step).
   OpPlace xla_place(const std::string& name, std::string_view module, std::string_view instruction) {
     const HloProgram& program = program_named(name, module);
     const HloOrigin* const origin = program.origin_of(instruction);
     if (origin == nullptr) return {{}, {}, std::string(instruction.substr(0, instruction.find('.')))};
-    const bool is_jax = origin->op_type.empty() || origin->op_name.find("jit(") != std::string_view::npos;
+    const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
     return is_jax ? place_of_xla_op(origin->op_name, program.trains())
                   : place_of_tensorflow_op(origin->op_name, origin->op_type, scopes_);
   }
