@@ -12,7 +12,7 @@ folder=build/dist/$name
 
 fail() { echo "make_dist: $*" >&2; exit 1; }
 
-# check FILE [NAME THAT MAY BE NEEDED]
+# check FILE [PATTERN OF NAMES THAT MAY BE NEEDED]
 check() {
   local file=$1 also=${2:-libc}
   local needed newest
@@ -33,17 +33,31 @@ check_exports() {
 }
 
 rm -rf "$folder"
-mkdir -p "$folder/bin" "$folder/lib" "$folder/include"
+package=$folder/python/joulemap
+mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject"
 strip -o "$folder/bin/joulemap" $objects/bin/joulemap
-strip --strip-unneeded -o "$folder/lib/libjoulemap.so" $objects/lib/libjoulemap.so
+for library in libjoulemap.so libjoulemap_capture.so; do
+  strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
+  cp "$folder/lib/$library" "$package/"
+done
+# The package as the wheel has it: what `record` injects into Python programs lies in it.
+for extension in _hot.abi3.so _capture.abi3.so; do
+  strip --strip-unneeded -o "$package/$extension" "$objects/python/joulemap/$extension"
+done
+cp python/joulemap/*.py python/joulemap/*.pyi python/joulemap/py.typed "$package/"
+cp python/joulemap/inject/sitecustomize.py "$package/inject/"
 cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 
 check "$folder/bin/joulemap"
-check "$folder/lib/libjoulemap.so"
-check $objects/python/joulemap/_hot.abi3.so libjoulemap
+check "$folder/lib/libjoulemap.so" libjoulemap_capture
+check "$folder/lib/libjoulemap_capture.so"
+check "$package/_hot.abi3.so" 'libjoulemap|libjoulemap_capture'
+check "$package/_capture.abi3.so" libjoulemap_capture
 check_exports "$folder/lib/libjoulemap.so" 'jm_.*'
-check_exports $objects/python/joulemap/_hot.abi3.so 'PyInit__hot'
+check_exports "$folder/lib/libjoulemap_capture.so" 'jmc_.*|InitializeInjection.*'
+check_exports "$package/_hot.abi3.so" 'PyInit__hot'
+check_exports "$package/_capture.abi3.so" 'PyInit__capture'
 
 tar -C build/dist -czf "build/dist/$name.tar.gz" "$name"
 echo "make_dist: $folder, build/dist/$name.tar.gz"

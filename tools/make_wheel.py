@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Python wheel out of a build: the package, its two libraries and the program. Standard library only, no network.
+"""Makes the Python wheel out of a build: the package, its libraries and the program. Standard library only, no network.
 
     tools/make_wheel.py --build build/dist-objects --out build/dist
 
@@ -73,10 +73,14 @@ def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
     for pattern in SOURCES:
         for source in sorted(package.glob(pattern)):
             files[f"joulemap/{source.name}"] = (source.read_bytes(), False)
+    injected = package / "inject" / "sitecustomize.py"
+    files["joulemap/inject/sitecustomize.py"] = (injected.read_bytes(), False)
     for header in sorted((ROOT / "include" / "joulemap").iterdir()):
         files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
-    files["joulemap/libjoulemap.so"] = (stripped(build / "lib" / "libjoulemap.so"), True)
-    files["joulemap/_hot.abi3.so"] = (stripped(build / "python" / "joulemap" / "_hot.abi3.so"), True)
+    for library in ("libjoulemap.so", "libjoulemap_capture.so"):
+        files[f"joulemap/{library}"] = (stripped(build / "lib" / library), True)
+    for extension in ("_hot.abi3.so", "_capture.abi3.so"):
+        files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension), True)
     files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap"), True)
 
     info = f"joulemap-{version}.dist-info"

@@ -62,7 +62,7 @@ void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last
   if (tallies) {
     for (std::uint32_t place = 1; place <= kPlaces; ++place) {
       const auto wall_ns = static_cast<std::int64_t>(200'000'000 + day.random() % 5'000'000);
-      activity.place_tallies.push_back({place, 308, wall_ns, wall_ns - 1000, 0});
+      activity.place_tallies.push_back({place, 308, 1, wall_ns, wall_ns - 1000, 0});
     }
     tallied_ns = now_ns;
   }

@@ -35,6 +35,8 @@ JMC_API size_t jmc_enter(jmc_place place);
 JMC_API void jmc_leave(void);
 /* Leaves everything that was entered at that depth or deeper: what an exception skipped, too. */
 JMC_API void jmc_leave_to(size_t depth);
+/* How deep this thread is: what jmc_enter would return. */
+JMC_API size_t jmc_depth(void);
 
 /* A thread that works for another (autograd's, say) is at no place of its own. While a backward pass runs it is at `place`,
  * until it says more. Passes nest. */
@@ -53,13 +55,13 @@ JMC_API int jmc_region_pop(void); /* 0 when none is open on this thread */
 
 /* What happens in a training or serving loop, in its order: steps and epochs are inferred from it. */
 typedef enum jmc_event {
-  JMC_LOADER_NEW,       /* a new iterator over the data */
-  JMC_LOADER_NEXT,      /* asked for the next batch */
-  JMC_FORWARD_TRAIN,    /* an outermost module is called, with gradients */
-  JMC_FORWARD_INFER,    /* and without */
-  JMC_FORWARD_DONE,     /* it returned */
-  JMC_BACKWARD,         /* a backward pass begins */
-  JMC_OPTIMIZER_DONE    /* parameters were updated */
+  JMC_LOADER_NEW,    /* a new iterator over the data */
+  JMC_LOADER_NEXT,   /* asked for the next batch */
+  JMC_FORWARD_TRAIN, /* an outermost module is called, with gradients */
+  JMC_FORWARD_INFER, /* and without */
+  JMC_FORWARD_DONE,  /* it returned */
+  JMC_BACKWARD,      /* a backward pass begins */
+  JMC_OPTIMIZER_DONE /* parameters were updated */
 } jmc_event;
 /* 1 when a new step has begun. */
 JMC_API int jmc_on_event(int event);
@@ -67,6 +69,9 @@ JMC_API int jmc_on_event(int event);
 JMC_API int jmc_step_is_sampled(void);
 /* Whether modules are to be followed in the present step: always, unless the program is launch bound. */
 JMC_API int jmc_step_is_followed(void);
+
+/* Another profiler begins (1) or ends (0) in this process: it may take the GPU's records for itself. */
+JMC_API void jmc_someone_profiles(int on);
 
 /* What was lost or could not be captured; carried along by every report. */
 JMC_API void jmc_diagnose(const char* code, const char* message, const char* remedy);

@@ -10,6 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
+# Names that log() was given: what the program tells itself need not be inferred.
+logged_names: set[str] = set()
+
 region = _hot.Region
 is_recording = _hot.is_recording
 
@@ -30,6 +33,7 @@ def log(**values: object) -> None:
     Takes what float() takes: numbers, NumPy scalars, tensors of one element in the CPU's memory. A tensor on a GPU is a
     TypeError: reading it would make the program wait for the GPU, and change what is being measured.
     """
+    logged_names.update(values)
     for name, value in values.items():
         _hot.log_value(name, value if type(value) is float else _number(name, value))
 

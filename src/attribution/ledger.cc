@@ -91,13 +91,16 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
   Entry& entry = entries_[{std::move(path), device}];
   entry.basis = basis;
   entry.has_energy = entry.has_energy || has_energy;
-  const auto grow = [&](Amount& sum) {
-    sum.count += amount.count;
+  const auto grow = [&](Amount& sum, bool entered) {
+    if (entered) sum.count += amount.count;
+    if (entered) sum.sampled += amount.sampled;
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
   };
-  grow(entry.sum);
-  if (level_ == Level::op && !meaning.op.empty()) grow(entry.ops[meaning.op]);
+  // Entering an operation is no entering of its layer. A kernel is one of its layer's all the same.
+  const bool entered = meaning.op.empty() || level_ == Level::function || device != kCpu;
+  grow(entry.sum, entered);
+  if (level_ == Level::op && !meaning.op.empty()) grow(entry.ops[meaning.op], true);
 }
 
 void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s) {
@@ -105,10 +108,8 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, double jo
   std::vector<std::string> path = path_at_level(meaning);
   if (path.empty()) return;
   const double energy_j = seconds(tally.cpu_ns + tally.helpers_ns) * joules_per_cpu_s;
-  // Entering an operation is no entering of its layer.
-  const std::uint64_t count = meaning.op.empty() || level_ == Level::op || level_ == Level::function ? tally.count : 0;
-  credit(std::move(path), std::string(kCpu), {count, seconds(tally.wall_ns), energy_j}, meaning, kByCpuTime,
-         energy_.cpu_j.has_value());
+  credit(std::move(path), std::string(kCpu), {tally.count, tally.sampled, seconds(tally.wall_ns), energy_j}, meaning,
+         kByCpuTime, energy_.cpu_j.has_value());
 }
 
 void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double watts, const std::string& device) {
@@ -128,7 +129,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
     path = path_at_level(meaning);
   }
   if (path.empty()) return;
-  credit(std::move(path), shown, {count, time_s, time_s * watts}, meaning, kByTimeShare, has_energy);
+  credit(std::move(path), shown, {count, 0, time_s, time_s * watts}, meaning, kByTimeShare, has_energy);
 }
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
@@ -175,8 +176,8 @@ void Ledger::share_out_places() {
         const double share = amount.time_s / told_s;
         const auto count =
             static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * whole.sum.time_s / told_s));
-        credit(path.empty() ? coarse : path, key.second, {count, whole.sum.time_s * share, whole.sum.energy_j * share},
-               {}, whole.basis, whole.has_energy);
+        credit(path.empty() ? coarse : path, key.second,
+               {count, 0, whole.sum.time_s * share, whole.sum.energy_j * share}, {}, whole.basis, whole.has_energy);
       }
     }
   }
@@ -194,13 +195,16 @@ void Ledger::share_out_ops() {
     }
     for (const auto& [op, amount] : entry.ops) {
       const double share = amount.time_s / sampled_s;
-      const double steps = entry.sum.time_s / sampled_s;
+      // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
+      const double steps = entry.sum.sampled > 0
+                               ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
+                               : entry.sum.time_s / sampled_s;
       Key fine = key;
       fine.first.push_back(op);
       Entry& row = told[fine];
       row.basis = entry.basis;
       row.has_energy = entry.has_energy;
-      row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)),
+      row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                  entry.sum.time_s * share, entry.sum.energy_j * share};
     }
   }
@@ -216,7 +220,7 @@ void Ledger::add_background() {
     time_s += background_s_[cell];
   }
   if (time_s <= 0) return;
-  credit({"background"}, std::string(kCpu), {0, time_s, energy_j}, {}, kByCpuTime, energy_.cpu_j.has_value());
+  credit({"background"}, std::string(kCpu), {0, 0, time_s, energy_j}, {}, kByCpuTime, energy_.cpu_j.has_value());
 }
 
 double Ledger::idle_of_gpus() const {
@@ -252,6 +256,10 @@ LedgerResult Ledger::finish() {
       attributed_j += entry.sum.energy_j;
     }
     result.rows.push_back(std::move(row));
+  }
+  for (const auto& [device, busy_s] : sums_.gpu_busy_s()) {
+    if (energy_.gpus.contains(device)) continue;
+    result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded", ""});
   }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);

@@ -59,6 +59,7 @@ class Ledger {
  private:
   struct Amount {
     std::uint64_t count = 0;
+    std::uint64_t sampled = 0;
     double time_s = 0;
     double energy_j = 0;
   };

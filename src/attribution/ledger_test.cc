@@ -30,9 +30,9 @@ Activity names() {
   return activity;
 }
 
-PlaceTally cpu(std::uint32_t place, double cpu_s, std::uint64_t count = 1) {
+PlaceTally cpu(std::uint32_t place, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled = 0) {
   const auto cpu_ns = static_cast<std::int64_t>(cpu_s * 1e9);
-  return {place, count, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
+  return {place, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
 }
 
 struct Outcome {
@@ -97,7 +97,7 @@ TEST(Ledger, WhatOthersUsedIsBackground) {
 TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled: there the layer's time is that of its operations.
-  activity.place_tallies = {cpu(4, 9, 9), cpu(5, 0.75, 3), cpu(9, 0.25, 1)};
+  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);

@@ -33,7 +33,8 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                    0,
                                    {},
                                    StepClock(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns),
-                                   TimeCurve(span, cells_for(span))});
+                                   TimeCurve(span, cells_for(span)),
+                                   {}});
       if (channel.refresh_s >= kSlowRefresh_s) {
         const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
         follower.meter->steps.suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
@@ -51,7 +52,7 @@ void RecordedEnergy::add(const Sample& sample) {
   if (sample.channel >= followers_.size()) return;  // the reader has reported it
   Follower& follower = followers_[sample.channel];
   if (follower.meter) {
-    follow_energy(*follower.meter, sample.reading);
+    follow_energy(*follower.meter, follower.channel, sample.reading);
     follow_steps(follower, sample.reading);
   } else if (follower.cpu_time) {
     follow_cpu_time(follower, sample.reading);
@@ -61,7 +62,8 @@ void RecordedEnergy::add(const Sample& sample) {
 }
 
 // The order of a live measurement: the last reading before the begin was taken for it; the first after the end, too.
-void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
+void RecordedEnergy::follow_energy(Meter& meter, const Channel& channel, const Reading& reading) {
+  const bool is_slow = channel.kind == ChannelKind::counter && channel.refresh_s >= kSlowRefresh_s;
   if (!meter.begun && reading.time_ns() > span_.begin_ns) {
     meter.window.begin(span_.begin_ns);
     meter.begun = true;
@@ -76,7 +78,12 @@ void RecordedEnergy::follow_energy(Meter& meter, const Reading& reading) {
   if (!meter.known_until_ns) meter.known_until_ns = reading.time_ns();
   if (joules > meter.joules) {
     meter.curve.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
-    meter.energy_j.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    if (is_slow) {
+      if (meter.points.empty()) meter.points.push_back({*meter.known_until_ns, meter.joules});
+      meter.points.push_back({reading.before_ns, joules});  // its value is that of the call's beginning
+    } else {
+      meter.energy_j.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+    }
     meter.known_until_ns = reading.time_ns();
     meter.joules = joules;
   }
@@ -158,6 +165,32 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   return result;
 }
 
+// What a slow counter shows is the energy until its last step, not until it was read.
+void RecordedEnergy::draw_slow_counter(Meter& meter) const {
+  // A reading that shows the counter moved comes after the step, however well its moment is known.
+  const auto stepped_ns = [&](std::int64_t read_ns) {
+    if (!meter.steps.is_locked()) return read_ns;
+    return std::min(read_ns, meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns());
+  };
+  for (std::size_t i = 1; i < meter.points.size(); ++i) {
+    const Meter::Point& from = meter.points[i - 1];
+    const Meter::Point& to = meter.points[i];
+    meter.energy_j.add(stepped_ns(from.read_ns), stepped_ns(to.read_ns), to.joules - from.joules);
+  }
+  // The span's edges lie before the first step and after the last: as it was next to them.
+  if (meter.points.size() < 2) return;
+  const auto rate_w = [&](const Meter::Point& from, const Meter::Point& to) {
+    const double time_s = seconds(stepped_ns(to.read_ns) - stepped_ns(from.read_ns));
+    return time_s > 0 ? (to.joules - from.joules) / time_s : 0;
+  };
+  const std::int64_t first_ns = stepped_ns(meter.points.front().read_ns);
+  const std::int64_t last_ns = stepped_ns(meter.points.back().read_ns);
+  const double first_w = rate_w(meter.points[0], meter.points[1]);
+  const double last_w = rate_w(meter.points[meter.points.size() - 2], meter.points.back());
+  meter.energy_j.add(span_.begin_ns, first_ns, first_w * seconds(std::max(first_ns - span_.begin_ns, std::int64_t{0})));
+  meter.energy_j.add(last_ns, span_.end_ns, last_w * seconds(std::max(span_.end_ns - last_ns, std::int64_t{0})));
+}
+
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
@@ -166,6 +199,7 @@ void RecordedEnergy::add_curves(Result& result) {
     if (!row.counted || !row.joules || row.provenance != shown) continue;
     for (Follower& follower : followers_) {
       if (!follower.meter || follower.channel.name != row.channel || follower.channel.sensor != row.sensor) continue;
+      draw_slow_counter(*follower.meter);
       TimeCurve curve = std::move(follower.meter->energy_j);
       curve.finish();
       // A run that was over before two readings: evenly, for want of anything better.

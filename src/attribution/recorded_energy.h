@@ -61,6 +61,12 @@ class RecordedEnergy {
     std::optional<std::int64_t> known_until_ns;
     StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatch_ns};
     TimeCurve energy_j;
+    // Of a slow counter: when it was seen to have moved, and its joules then. Until its steps are known, see add_curves.
+    struct Point {
+      std::int64_t read_ns;
+      double joules;
+    };
+    std::vector<Point> points;
   };
   // CPU time: how much was used when.
   struct CpuTime {
@@ -79,11 +85,12 @@ class RecordedEnergy {
     Track track;
   };
 
-  void follow_energy(Meter& meter, const Reading& reading);
+  void follow_energy(Meter& meter, const Channel& channel, const Reading& reading);
   void follow_steps(Follower& follower, const Reading& reading);
   void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
+  void draw_slow_counter(Meter& meter) const;
 
   TimeSpan span_;
   std::size_t slices_;

@@ -168,12 +168,12 @@ Result<ReportResult> build_report(std::span<const std::string> paths, Level leve
 
   ReportResult result;
   result.inputs.assign(paths.begin(), paths.end());
-  const bool all_written = !summary->diagnostics.contains("recording_write_failed");
-  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   result.samples = summary->samples;
   result.file_bytes = summary->bytes;
   result.diagnostics = summary->diagnostics;
   survey.describe(result);
+  const bool all_written = !result.diagnostics.contains("recording_write_failed");
+  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   const bool several = energy.count() > 1;
   energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) {
     const std::string prefix = several ? survey.sources()[source].source.host + "/" : "";

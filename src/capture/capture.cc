@@ -81,6 +81,7 @@ Capture::ThreadState& Capture::this_thread() {
 
 EdgeClocks Capture::clocks(ThreadState& thread) {
   EdgeClocks edge{.now_ns = monotonic_ns()};
+  edge.sampled = (step_flags_.load(std::memory_order_relaxed) & kSampled) != 0;
   if (!exact_.load(std::memory_order_relaxed)) return edge;
   edge.thread_cpu_ns = this_thread_cpu_ns();
   helpers_->add_followed(thread.track->advance_cpu(edge.thread_cpu_ns));
@@ -105,9 +106,10 @@ void Capture::leave_to(std::size_t depth) {
   if (depth < thread.track->depth()) thread.track->leave_to(depth, clocks(thread));
 }
 
+std::size_t Capture::depth() { return this_thread().track->depth(); }
+
 void Capture::leave() {
-  const std::size_t depth = this_thread().track->depth();
-  if (depth > 0) leave_to(depth - 1);
+  if (depth() > 0) leave_to(depth() - 1);
 }
 
 void Capture::push_region(std::string_view name) {

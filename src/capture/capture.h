@@ -57,6 +57,7 @@ class Capture {
   std::size_t enter(std::uint32_t place);
   void leave();
   void leave_to(std::size_t depth);
+  std::size_t depth();
   void push_region(std::string_view name);
   bool pop_region();
 

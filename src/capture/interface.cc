@@ -74,6 +74,10 @@ void jmc_leave_to(size_t depth) {
   when_recorded([&](Capture& capture) { capture.leave_to(depth); });
 }
 
+size_t jmc_depth(void) {
+  return when_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
+}
+
 void jmc_backward_begin(jmc_place place) {
   when_recorded([&](Capture& capture) { capture.begin_backward(place); });
 }
@@ -124,6 +128,12 @@ int jmc_step_is_sampled(void) {
 
 int jmc_step_is_followed(void) {
   return when_recorded(0, [](Capture& capture) { return capture.present_step().followed ? 1 : 0; });
+}
+
+void jmc_someone_profiles(int on) {
+  if (on == 0) return;
+  jmc_diagnose("profiler_in_process", "another profiler ran in this process; it takes the GPU's records for itself",
+               "record without it");
 }
 
 void jmc_diagnose(const char* code, const char* message, const char* remedy) {

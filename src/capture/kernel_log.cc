@@ -130,7 +130,8 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
   ++tally.count;
   tally.time_ns += facts.end_ns - facts.start_ns;
-  steps_[step].kernels.push_back(kernel);
+  // One that comes after its step was closed is kept with what belongs to none.
+  steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }
 
 void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened) {
@@ -191,6 +192,7 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
     if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
       close(step, into);
       if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
+      closed_until_ = std::max(closed_until_, serial);
       place = steps_.erase(place);
       continue;
     }

@@ -121,6 +121,7 @@ class KernelLog {
   std::map<std::uint32_t, OpenStep> steps_;
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
+  std::uint32_t closed_until_ = 0;  // steps up to this one are written
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   Counts counts_;

@@ -86,6 +86,22 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
   EXPECT_EQ(activity.kernels.at(1).place, 1u);  // its capture was not seen: where the graph was launched
 }
 
+TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
+  KernelLog log;
+  log.begin_step(1, 0, 0, true);
+  log.on_launch(1, 3, 1);
+  log.begin_step(2, 1, kMillisecond_ns, true);
+  Activity early{.end_ns = 2 * kMillisecond_ns};
+  log.collect(early, 2 * kMillisecond_ns, false);
+  ASSERT_EQ(early.steps.size(), 1u);
+  log.on_kernel(kernel(1, 10));
+  const Activity rest = collect_all(log);
+  ASSERT_EQ(rest.steps.size(), 1u);
+  EXPECT_EQ(rest.steps[0].number, 1);
+  EXPECT_EQ(rest.kernels.size(), 1u);
+  EXPECT_EQ(rest.kernel_tallies.at(0).place, 3u);
+}
+
 // One step of so many kernels; serials count from 1.
 void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std::int64_t step_ns) {
   const std::int64_t begin_ns = serial * step_ns;

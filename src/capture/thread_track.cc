@@ -48,13 +48,19 @@ void ThreadTrack::pass_time(const EdgeClocks& clocks) {
   last_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_cpu_ns_);
 }
 
+void ThreadTrack::count_entry(std::uint32_t place, bool sampled) {
+  PlaceTally& entered = tally(place);
+  ++entered.count;
+  if (sampled) ++entered.sampled;
+}
+
 void ThreadTrack::stand_at(std::uint32_t place) { here_.store(place, std::memory_order_relaxed); }
 
 std::size_t ThreadTrack::enter(std::uint32_t place, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
   pass_time(clocks);
   stack_.push_back(place);
-  ++tally(place).count;
+  count_entry(place, clocks.sampled);
   stand_at(place);
   return stack_.size() - 1;
 }
@@ -72,7 +78,7 @@ void ThreadTrack::move_to(std::uint32_t place, const EdgeClocks& clocks) {
   if (stack_.empty() || stack_.back() == place) return;
   pass_time(clocks);
   stack_.back() = place;
-  ++tally(place).count;
+  count_entry(place, clocks.sampled);
   stand_at(place);
 }
 
@@ -81,7 +87,7 @@ void ThreadTrack::lend(std::uint32_t place, const EdgeClocks& clocks) {
   if (lent_ == place) return;
   pass_time(clocks);
   lent_ = place;
-  if (place != 0) ++tally(place).count;
+  if (place != 0) count_entry(place, clocks.sampled);
   stand_at(top());
 }
 
@@ -120,6 +126,7 @@ void add_up(std::vector<PlaceTally>& rows, std::vector<PlaceTally>& sums) {
     if (sums.empty() || sums.back().place != row.place) sums.push_back({.place = row.place});
     PlaceTally& sum = sums.back();
     sum.count += row.count;
+    sum.sampled += row.sampled;
     sum.wall_ns += row.wall_ns;
     sum.cpu_ns += row.cpu_ns;
     sum.helpers_ns += row.helpers_ns;

@@ -22,6 +22,7 @@ struct EdgeClocks {
   std::int64_t now_ns = 0;
   std::int64_t thread_cpu_ns = -1;
   std::int64_t helpers_ns = 0;  // CPU time of other threads since the last edge, if it is this thread they work for
+  bool sampled = false;         // the present step's operations are told, too
 };
 
 class ThreadTrack {
@@ -61,6 +62,7 @@ class ThreadTrack {
   PlaceTally& tally(std::uint32_t place);
   void pass_time(const EdgeClocks& clocks);
   void settle_cpu(std::int64_t cpu_ns);
+  void count_entry(std::uint32_t place, bool sampled);
   void stand_at(std::uint32_t place);
   std::uint32_t top() const { return stack_.empty() ? lent_ : stack_.back(); }
 

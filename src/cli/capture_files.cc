@@ -17,7 +17,8 @@ std::string first_that_exists(const fs::path& folder, std::initializer_list<cons
   std::error_code ignored;  // what cannot be looked at is not there
   for (const char* candidate : candidates) {
     const fs::path path = folder / candidate;
-    if (fs::exists(path, ignored)) return fs::weakly_canonical(path, ignored);
+    // Links are not followed: in a build tree the shim is one, and what belongs to it lies beside the link.
+    if (fs::exists(path, ignored)) return path.lexically_normal();
   }
   return {};
 }

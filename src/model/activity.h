@@ -39,6 +39,7 @@ struct Place {
 struct PlaceTally {
   std::uint32_t place = 0;
   std::uint64_t count = 0;      // how often a thread entered it
+  std::uint64_t sampled = 0;    // of these, in steps whose operations were told, too
   std::int64_t wall_ns = 0;     // threads at this place, and not in one within it
   std::int64_t cpu_ns = 0;      // CPU time of those threads
   std::int64_t helpers_ns = 0;  // CPU time of threads that worked for them: OpenMP's, say

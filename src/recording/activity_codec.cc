@@ -144,6 +144,7 @@ void put_place_tallies(WireWriter& out, const std::vector<PlaceTally>& tallies, 
   out.varint(tallies.size());
   put_ids(out, tallies, &PlaceTally::place);
   put_ids(out, tallies, &PlaceTally::count);
+  put_ids(out, tallies, &PlaceTally::sampled);
   for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
     put_times(out, tallies, member, shift);
   }
@@ -153,6 +154,7 @@ void take_place_tallies(WireReader& in, std::vector<PlaceTally>& tallies, unsign
   tallies.resize(take_rows(in, kMostRowsPerChunk));
   take_ids(in, tallies, &PlaceTally::place);
   take_counts(in, tallies, &PlaceTally::count);
+  take_counts(in, tallies, &PlaceTally::sampled);
   for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
     take_times(in, tallies, member, shift);
   }

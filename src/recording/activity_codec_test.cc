@@ -43,7 +43,7 @@ TEST(ActivityCodec, GivesBackEverything) {
   activity.classes = {{5, KernelKind::kernel, "_ZN2at6nativeE", {8, 4, 1}, {256, 1, 1}},
                       {6, KernelKind::copy, "HtoD", {}, {}}};
   activity.queues = {{0, "GPU-1", 0, 1, 7}};
-  activity.place_tallies = {{2, 17, 64'000, 32'000, 96'000}};
+  activity.place_tallies = {{2, 17, 3, 64'000, 32'000, 96'000}};
   activity.kernel_tallies = {{5, 0, 2, 12, 3'200'000}};
   activity.steps = {{41, kBegin_ns, kBegin_ns + 32'000'000, 0xABCDEF0123456789u, 200, 31'999'968, true, false}};
   activity.shares = {{1, 2, 3, 4096}};
@@ -60,6 +60,7 @@ TEST(ActivityCodec, GivesBackEverything) {
   EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
   EXPECT_EQ(back.queues[0].stream, 7u);
   EXPECT_EQ(back.place_tallies[0].helpers_ns, 96'000);
+  EXPECT_EQ(back.place_tallies[0].sampled, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
   EXPECT_EQ(back.steps[0].shape, activity.steps[0].shape);
   EXPECT_EQ(back.steps[0].number, 41);

@@ -77,6 +77,29 @@ void write_recorder(const std::string& folder) {
   EXPECT_TRUE(writer.finish(end));
 }
 
+Activity golden_activity() {
+  Activity activity;
+  activity.begin_ns = 1'100'000'000;
+  activity.end_ns = 3'800'000'000;
+  activity.places = {
+      {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 2, PlaceKind::module, "fc"}};
+  activity.classes = {{0, KernelKind::kernel, "_Z4gemmPf", {64, 2, 1}, {128, 1, 1}},
+                      {1, KernelKind::copy, "HtoD", {}, {}}};
+  activity.queues = {{0, "GPU-5a1e", 0, 1, 7}};
+  activity.place_tallies = {{0, 0, 0, 32'000'000, 16'000'000, 0}, {3, 30, 2, 1'600'000'000, 800'000'000, 32'000}};
+  activity.kernel_tallies = {{0, 0, 3, 30, 960'000}, {1, 0, 0, 1, 64'000}};
+  for (std::int64_t step = 0; step < 30; ++step) {
+    const std::int64_t begin_ns = 1'100'000'000 + step * 90'000'032;
+    activity.steps.push_back({step, begin_ns, begin_ns + 90'000'032, 0x1234'5678'9abc'def1, 1, 32'000, true, step < 3});
+    const auto correlation = static_cast<std::uint32_t>(100 + step * 3);
+    const std::int64_t start_ns = begin_ns + 6'400 + step % 5 * 32;
+    if (step < 3) activity.kernels.push_back({start_ns, start_ns + 32'000 + step * 32, 0, 0, 3, correlation, 0});
+  }
+  activity.kernels.push_back({1'500'000'000, 1'500'064'000, 1, 0, 0, 7, 4096});
+  activity.shares = {{1, 3, 5, 640'000}};
+  return activity;
+}
+
 void write_process(const std::string& folder) {
   RecordingSource source = recording_source(4712);
   source.role = "process";
@@ -89,6 +112,7 @@ void write_process(const std::string& folder) {
   }
   writer.add(Mark{-5, MarkKind::command_begin, 18'000'000'000'000'000'000u, 1, "\xC3\xA9poque"});
   writer.add(Metric{7, std::nullopt, "accuracy", -0.5});
+  writer.add(golden_activity());
   EXPECT_TRUE(writer.flush());  // and never ended: it was killed
 }
 

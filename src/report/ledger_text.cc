@@ -10,11 +10,10 @@ namespace {
 
 constexpr std::size_t kPathColumns = 38;
 
-// Long paths and kernel names lose their beginning and end less than their middle.
-std::string fitted(const std::string& text) {
+// A kernel is told by the beginning of its name, a layer by the end of its path.
+std::string fitted(const std::string& text, bool is_path) {
   if (text.size() <= kPathColumns) return text;
-  const std::size_t front = kPathColumns / 3;
-  return text.substr(0, front) + ".." + text.substr(text.size() - (kPathColumns - front - 2));
+  return is_path ? ".." + text.substr(text.size() - kPathColumns + 2) : text.substr(0, kPathColumns - 2) + "..";
 }
 
 std::string path_text(const ReportRow& row) {
@@ -33,7 +32,7 @@ std::string line(const std::string& joules, const std::string& share, double tim
 std::string row_line(const ReportRow& row) {
   return line(row.energy_j ? number(*row.energy_j) : "?", row.share ? fmt::format("{:.1f} %", 100 * *row.share) : "",
               row.time_s, row.count > 0 ? fmt::format("{}x", row.count) : "", row.device.substr(0, 5),
-              fitted(path_text(row)));
+              fitted(path_text(row), row.path.size() > 1));
 }
 
 std::string rest_line(const ReportResult& result, std::size_t from) {

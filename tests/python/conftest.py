@@ -12,6 +12,9 @@ import pytest
 from truth import Truth
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from recorded_program import RecordedProgram, run_recorded  # noqa: E402
 
 # What every program begins with.
 PRELUDE = """
@@ -56,6 +59,18 @@ def python(environment: dict):
         assert process.returncode == 0, process.stderr + process.stdout
         assert process.stderr == ""
         return json.loads(process.stdout.rstrip("\n").split("\n")[-1])
+
+    return run
+
+
+@pytest.fixture
+def record(binaries: Path, tmp_path: Path):
+    """Runs a program as `joulemap record` does; gives what the capture wrote of its processes."""
+
+    def run(program: str, *arguments: str, code: int = 0, **more: str) -> RecordedProgram:
+        recorded = run_recorded(binaries.parent, tmp_path / "recorded", program, *arguments, **more)
+        assert recorded.code == code, recorded.err
+        return recorded
 
     return run
 

@@ -137,6 +137,64 @@ def read_facts(f: Fields, source: int):
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 
+def shifted(f: Fields, count: int, shift: int) -> list[int]:
+    return [signed(value << shift) for value in f.column(count)]
+
+
+def read_names(f: Fields, source: int):
+    for r in f.records():
+        yield f"place {source} {r.varint()} {r.varint()} {r.u8()} {r.text()}"
+    for r in f.records():
+        fields = [r.varint(), r.u8(), *(r.varint() for _ in range(6))]
+        yield f"class {source} {' '.join(map(str, fields))} {r.text()}"
+    for r in f.records():
+        number, device = r.varint(), r.text()
+        yield f"queue {source} {number} {r.varint()} {r.varint()} {r.varint()} {device}"
+
+
+def read_kernels(f: Fields, source: int, base: int, shift: int):
+    count = f.varint()
+    classes, queues, places = ([f.varint() for _ in range(count)] for _ in range(3))
+    correlations, last = [], 0
+    for _ in range(count):
+        last += f.svarint()
+        correlations.append(last % 2**32)
+    sizes = [f.varint() for _ in range(count)]
+    durations: dict[tuple[int, int], int] = {}
+    end = base >> shift
+    for i, (gap, change) in enumerate(zip(f.column(count), f.column(count))):
+        key = classes[i], places[i]
+        durations[key] = (durations.get(key, 0) + change) % 2**64
+        start, end = end + gap, end + gap + durations[key]
+        times = f"{signed(start << shift)} {signed(end << shift)}"
+        yield f"kernel {source} {times} {classes[i]} {queues[i]} {places[i]} {correlations[i]} {sizes[i]}"
+
+
+def read_activity(f: Fields, source: int):
+    shift, begin, end = f.u8(), f.svarint(), f.svarint()
+    yield from read_names(f, source)
+    count = f.varint()
+    places, entries, sampled = ([f.varint() for _ in range(count)] for _ in range(3))
+    times = [shifted(f, count, shift) for _ in range(3)]
+    for row in zip(places, entries, *times, sampled):
+        yield f"time {source} {begin} {end} {' '.join(map(str, row))}"
+    count = f.varint()
+    columns = [[f.varint() for _ in range(count)] for _ in range(4)]
+    for row in zip(*columns, shifted(f, count, shift)):
+        yield f"kernels {source} {begin} {end} {' '.join(map(str, row))}"
+    count = f.varint()
+    flags = [f.u8() for _ in range(count)]
+    shapes, kernels = ([f.varint() for _ in range(count)] for _ in range(2))
+    numbers = shifted(f, count, 0)
+    for row in zip(numbers, *(shifted(f, count, shift) for _ in range(3)), shapes, kernels, flags):
+        yield f"step {source} {' '.join(map(str, row))}"
+    yield from read_kernels(f, source, begin, shift)
+    count = f.varint()
+    columns = [[f.varint() for _ in range(count)] for _ in range(3)]
+    for row in zip(*columns, shifted(f, count, shift)):
+        yield f"share {source} {' '.join(map(str, row))}"
+
+
 def read_end(f: Fields, source: int):
     r = f.record()
     yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
@@ -167,7 +225,7 @@ def chunks(data: bytes):
 def dump(data: bytes) -> list[str]:
     lines: list[str] = []
     first_channels: dict[int, int] = {}
-    readers = {3: read_events, 4: read_facts, 5: read_end}
+    readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity}
     for kind, source, payload in chunks(data):
         if kind == 1 and source not in first_channels:
             first_channels[source] = sum(line.startswith("channel ") for line in lines)

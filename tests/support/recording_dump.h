@@ -53,6 +53,36 @@ class RecordingDump final : public recording::RecordingVisitor {
          known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_of, known(it.read_wall_s),
          known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
   }
+  void on_activity(std::uint32_t source, const Activity& it) override {
+    for (const Place& row : it.places)
+      line("place {} {} {} {} {}", source, row.id, row.parent, int(row.kind), row.name);
+    for (const KernelClass& row : it.classes) {
+      line("class {} {} {} {} {} {}", source, row.id, int(row.kind), fmt::join(row.grid, " "),
+           fmt::join(row.block, " "), row.name);
+    }
+    for (const KernelQueue& row : it.queues) {
+      line("queue {} {} {} {} {} {}", source, row.id, row.ordinal, row.context, row.stream, row.device);
+    }
+    for (const PlaceTally& row : it.place_tallies) {
+      line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns,
+           row.cpu_ns, row.helpers_ns, row.sampled);
+    }
+    for (const KernelTally& row : it.kernel_tallies) {
+      line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.place,
+           row.count, row.time_ns);
+    }
+    for (const StepRecord& row : it.steps) {
+      line("step {} {} {} {} {} {} {} {}", source, row.number, row.begin_ns, row.end_ns, row.gpu_ns, row.shape,
+           row.kernels, (row.listened ? 1 : 0) + (row.detailed ? 2 : 0));
+    }
+    for (const Kernel& row : it.kernels) {
+      line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.place,
+           row.correlation, row.bytes);
+    }
+    for (const PlaceShare& row : it.shares) {
+      line("share {} {} {} {} {}", source, row.coarse, row.place, row.count, row.time_ns);
+    }
+  }
   void on_end(std::uint32_t source, const RecordingEnd& it) override {
     line("end {} {} {} {} {} {}", source, known(it.exit_code), known(it.signal), it.own_cpu_s, it.missed_ticks,
          it.lost_samples);

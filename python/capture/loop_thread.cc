@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop_thread.h"
+
+namespace joulemap::python {
+
+LoopThread& LoopThread::current() {
+  thread_local LoopThread thread;
+  return thread;
+}
+
+void LoopThread::end_between() {
+  if (!is_between) return;
+  const std::size_t depth = jmc_depth();
+  if (depth > between_depth + 1) return;  // a region is open on top of it
+  jmc_leave_to(between_depth);
+  is_between = false;
+}
+
+void LoopThread::begin_between(jmc_place place) {
+  end_between();
+  if (is_between) return;
+  between_depth = jmc_enter(place);
+  is_between = true;
+}
+
+void LoopThread::begin_pass(jmc_place place) {
+  end_between();
+  outermost_before.push_back(outermost);
+  outermost = calls.size();
+  jmc_backward_begin(place);
+}
+
+void LoopThread::end_pass() {
+  jmc_backward_end();
+  if (outermost_before.empty()) return;
+  calls.resize(outermost < calls.size() ? outermost : calls.size());
+  outermost = outermost_before.back();
+  outermost_before.pop_back();
+}
+
+void LoopThread::leave_all() {
+  if (!calls.empty()) jmc_leave_to(calls.front().depth);
+  calls.clear();
+  outermost = 0;
+  outermost_before.clear();
+  end_between();
+}
+
+void LoopThread::forget() {
+  const Mode known = mode;
+  *this = LoopThread();
+  mode = known;
+}
+
+}  // namespace joulemap::python

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "module_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "place_hook.h"
+
+namespace joulemap::python {
+namespace {
+
+// Outputs are looked through this deep and this far: lists of hidden states, dictionaries of those.
+constexpr int kDeepest = 3;
+constexpr Py_ssize_t kMostValues = 256;
+// A program that makes classes of models by the dozen is followed less well, not kept in memory.
+constexpr std::size_t kMostModelTypes = 32;
+
+// An owned reference that is let go of at the end of its scope.
+class Owned {
+ public:
+  explicit Owned(PyObject* object) : object_(object) {}
+  ~Owned() { Py_XDECREF(object_); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  PyObject* get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_;
+};
+
+// Names of attributes are made once: interning takes longer than all else here.
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+bool ask_number(PyObject* function, long long& answer) {
+  const Owned result(PyObject_CallObject(function, nullptr));
+  if (!result) return false;
+  answer = PyLong_AsLongLong(result.get());
+  return answer != -1 || PyErr_Occurred() == nullptr;
+}
+
+bool ask(PyObject* function, bool& answer) {
+  const Owned result(PyObject_CallObject(function, nullptr));
+  if (!result) return false;
+  const int truth = PyObject_IsTrue(result.get());
+  answer = truth == 1;
+  return truth >= 0;
+}
+
+}  // namespace
+
+bool ModuleCalls::is_in_backward(bool& answer) {
+  long long task = -1;
+  if (!ask_number(torch.graph_task, task)) return false;
+  answer = task != -1;
+  return true;
+}
+
+bool ModuleCalls::tell(int event) {
+  jmc_on_event(event);
+  const bool sampled = jmc_step_is_sampled() != 0;
+  const bool followed = jmc_step_is_followed() != 0;
+  if (sampled == is_sampled_ && followed == is_followed_) return true;
+  is_sampled_ = sampled;
+  is_followed_ = followed;
+  const Owned result(
+      PyObject_CallFunction(torch.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(followed)));
+  return static_cast<bool>(result);
+}
+
+const KnownModule* ModuleCalls::known(PyObject* module, const LoopThread& thread) {
+  if (const KnownModule* const found = modules.find(module)) return found;
+  PyObject* const outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
+  const Owned result(PyObject_CallFunctionObjArgs(torch.resolve, module, outermost, nullptr));
+  return result ? modules.find(module) : nullptr;
+}
+
+bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module) {
+  const bool is_loss = module.is_loss;  // what is called below may move the table
+  bool recomputes = false;
+  bool transformed = false;
+  bool gradients = false;
+  long long function_modes = 0;
+  if (!is_in_backward(recomputes) || !ask(torch.is_transformed, transformed)) return false;
+  if (!ask(torch.is_grad_enabled, gradients) || !ask_number(torch.function_modes, function_modes)) return false;
+  thread.is_silent = transformed;
+  thread.carefully = function_modes > own_function_modes;
+  if (transformed) return true;
+  if (recomputes) {
+    thread.pass = Pass::recompute;
+    return true;
+  }
+  thread.end_between();
+  thread.mode = gradients ? Mode::train : Mode::inference;
+  thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
+  return is_loss || tell(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
+}
+
+bool ModuleCalls::end_outermost(LoopThread& thread) {
+  if (thread.is_silent || thread.pass == Pass::recompute) return true;
+  if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
+  const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
+  if (gradients && thread.trains) thread.begin_between(names.place(0, Pass::loss));
+  if (when_idle == nullptr || !thread.calls.empty()) return true;
+  const Owned callback(std::exchange(when_idle, nullptr));
+  const Owned result(PyObject_CallObject(callback.get(), nullptr));
+  return static_cast<bool>(result);
+}
+
+void ModuleCalls::keep_type(PyObject* module) {
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
+  if (model_types.size() >= kMostModelTypes) return;
+  if (std::find(model_types.begin(), model_types.end(), type) != model_types.end()) return;
+  Py_INCREF(type);
+  model_types.push_back(type);
+}
+
+// An interrupt ends calls without a hook being called. It shows when the model is called again.
+bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
+  if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
+  const Owned result(PyObject_CallFunctionObjArgs(torch.is_running, module, nullptr));
+  if (!result) return false;
+  if (PyObject_IsTrue(result.get()) == 1) return true;
+  jmc_leave_to(thread.calls[thread.outermost].depth);
+  thread.calls.resize(thread.outermost);
+  return true;
+}
+
+bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
+  LoopThread& thread = LoopThread::current();
+  if (!drop_stale_calls(thread, module)) return false;
+  const bool is_outermost = thread.is_outermost();
+  if (!is_outermost && (!follows || thread.is_silent)) return true;
+  const KnownModule* const found = known(module, thread);
+  if (found == nullptr) return PyErr_Occurred() == nullptr;
+  const std::uint32_t node = found->node;
+  if (is_outermost) {
+    if (!found->is_loss) keep_type(module);
+    if (!begin_outermost(thread, *found)) return false;
+  }
+  if (thread.is_silent) {
+    thread.calls.push_back({module, jmc_depth(), node, false});
+    return true;
+  }
+  const std::uint32_t around = thread.enclosing();
+  if (follows && !give_away(thread, inputs, around, 0)) return false;
+  const bool enters = is_outermost || around != node;
+  // What its modules use is not told from its own while they are not followed: it is the phase's.
+  const std::size_t depth = enters ? jmc_enter(names.place(follows ? node : 0, thread.pass)) : jmc_depth();
+  thread.calls.push_back({module, depth, node, enters});
+  return true;
+}
+
+// An exception that Python's hooks do not see (an interrupt) leaves calls behind, above the one that returns.
+bool ModuleCalls::returned(PyObject* module, PyObject* output) {
+  LoopThread& thread = LoopThread::current();
+  std::size_t at = thread.calls.size();
+  while (at > thread.outermost && thread.calls[at - 1].module != module) --at;
+  if (at <= thread.outermost) return true;
+  const ModuleCall call = thread.calls[at - 1];
+  const bool given = !follows || thread.is_silent || give_away(thread, output, call.node, 0);
+  thread.calls.resize(at - 1);
+  if (call.entered) jmc_leave_to(call.depth);
+  return given && (!thread.is_outermost() || end_outermost(thread));
+}
+
+PyObject* ModuleCalls::carrier(std::uint32_t node) {
+  if (node >= carriers_.size()) carriers_.resize(node + std::size_t{1});
+  if (carriers_[node] == nullptr) {
+    const Owned hook(new_backward_hook(node));
+    if (!hook) return nullptr;
+    PyObject* const made = PyObject_CallFunctionObjArgs(torch.make_carrier, hook.get(), nullptr);
+    carriers_[node] = made;
+  }
+  return carriers_[node];
+}
+
+bool ModuleCalls::give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
+  static PyObject* const kGradFn = interned("grad_fn");
+  static PyObject* const kSequenceNumber = interned("_sequence_nr");
+  static PyObject* const kRegister = interned("_register_hook_dict");
+  const bool plainly = !thread.carefully && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch.tensor_type;
+  const Owned grad_fn(plainly ? PyObject_GetAttr(tensor, kGradFn)
+                              : PyObject_CallFunctionObjArgs(torch.careful_grad_fn, tensor, nullptr));
+  if (!grad_fn) return false;
+  if (grad_fn.get() == Py_None) return true;
+  const Owned number(PyObject_CallMethodObjArgs(grad_fn.get(), kSequenceNumber, nullptr));
+  if (!number) return false;
+  const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred() != nullptr) return false;
+  // The largest number is that of nodes that have none.
+  if (sequence < thread.first_free || sequence >= UINT64_MAX / 2) return true;
+  PyObject* const hooks = carrier(node);
+  if (hooks == nullptr) return false;
+  const Owned done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
+  if (!done) return false;
+  thread.first_free = sequence + 1;
+  if (thread.keeps_stretches) thread.stretches.emplace_back(sequence, node);
+  return true;
+}
+
+bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
+  if (value == Py_None || nesting > kDeepest) return true;
+  if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch.tensor_type)) != 0) {
+    return give_tensor_away(thread, value, node);
+  }
+  if (PyTuple_Check(value)) {
+    const Py_ssize_t size = PyTuple_Size(value);
+    for (Py_ssize_t i = 0; i < size && i < kMostValues; ++i) {
+      if (!give_away(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
+    }
+  } else if (PyList_Check(value)) {
+    const Py_ssize_t size = PyList_Size(value);
+    for (Py_ssize_t i = 0; i < size && i < kMostValues; ++i) {
+      if (!give_away(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
+    }
+  } else if (PyDict_Check(value)) {
+    PyObject* key = nullptr;
+    PyObject* held = nullptr;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; i < kMostValues && PyDict_Next(value, &at, &key, &held) != 0; ++i) {
+      if (!give_away(thread, held, node, nesting + 1)) return false;
+    }
+  } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
+    const Owned fields(PyObject_GetAttrString(value, "__dict__"));
+    if (fields) return give_away(thread, fields.get(), node, nesting + 1);
+    PyErr_Clear();  // one with slots
+  }
+  return true;
+}
+
+void ModuleCalls::forget_in_child() {
+  names.forget_places();
+  LoopThread::current().forget();
+}
+
+}  // namespace joulemap::python

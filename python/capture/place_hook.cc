@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place_hook.h"
+
+#include "capture_state.h"
+
+namespace joulemap::python {
+namespace {
+
+struct PlaceHook {
+  PyObject_HEAD std::uint32_t node;
+  jmc_place operation;  // 0: the module itself
+};
+
+// A type of Python's is an object of its own that outlives everything.
+constinit PyTypeObject* place_hook_type = nullptr;
+
+PyObject* call(PyObject* self, PyObject*, PyObject*) {
+  const auto* const hook = reinterpret_cast<PlaceHook*>(self);
+  if (capture_state().is_on) {
+    jmc_backward_at(hook->operation != 0 ? hook->operation
+                                         : capture_state().calls.names.place(hook->node, Pass::backward));
+  }
+  Py_RETURN_NONE;
+}
+
+void dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+PyType_Slot kSlots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {0, nullptr}};
+PyType_Spec kSpec = {"joulemap._capture.PlaceHook", sizeof(PlaceHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
+
+PyObject* new_hook(std::uint32_t node, jmc_place operation) {
+  const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(place_hook_type, Py_tp_alloc));
+  PyObject* const made = allocate(place_hook_type, 0);
+  if (made == nullptr) return nullptr;
+  reinterpret_cast<PlaceHook*>(made)->node = node;
+  reinterpret_cast<PlaceHook*>(made)->operation = operation;
+  return made;
+}
+
+}  // namespace
+
+bool add_place_hook_type(PyObject* module) {
+  PyObject* const type = PyType_FromSpec(&kSpec);
+  if (type == nullptr) return false;
+  place_hook_type = reinterpret_cast<PyTypeObject*>(type);
+  Py_INCREF(type);
+  return PyModule_AddObject(module, "PlaceHook", type) == 0;
+}
+
+PyObject* new_backward_hook(std::uint32_t node) { return new_hook(node, 0); }
+
+PyObject* new_operation_hook(std::uint32_t node, const char* operation) {
+  return new_hook(node, jmc_place_in(capture_state().calls.names.place(node, Pass::backward), JMC_OP, operation));
+}
+
+}  // namespace joulemap::python

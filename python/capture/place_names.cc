@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place_names.h"
+
+namespace joulemap::python {
+namespace {
+
+jmc_place phase_of(Pass pass) {
+  switch (pass) {
+    case Pass::forward:
+      return phase_place(Mode::train, "forward");
+    case Pass::loss:
+      return phase_place(Mode::train, "loss");
+    case Pass::recompute:
+      return phase_place(Mode::train, "recompute");
+    case Pass::inference:
+      return phase_place(Mode::inference, "forward");
+    case Pass::inference_loss:
+      return phase_place(Mode::inference, "loss");
+    case Pass::backward:
+      break;
+  }
+  return phase_place(Mode::train, "backward");
+}
+
+}  // namespace
+
+jmc_place phase_place(Mode mode, const char* phase) {
+  const jmc_place parent =
+      mode == Mode::unknown ? 0 : jmc_place_in(0, JMC_MODE, mode == Mode::train ? "train" : "inference");
+  return jmc_place_in(parent, JMC_PHASE, phase);
+}
+
+std::uint32_t PlaceNames::child(std::uint32_t parent, std::string_view name) {
+  std::string key = std::to_string(parent) + ' ';
+  key += name;
+  const auto [found, is_new] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
+  if (is_new) nodes_.push_back({.parent = parent, .name = std::string(name)});
+  return found->second;
+}
+
+jmc_place PlaceNames::make_place(std::uint32_t node, Pass pass) {
+  const jmc_place made = node == 0
+                             ? phase_of(pass)
+                             : jmc_place_in(place(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
+  nodes_[node].places[static_cast<std::size_t>(pass)] = made;
+  return made;
+}
+
+void PlaceNames::forget_places() {
+  for (Node& node : nodes_) node.places = {};
+}
+
+}  // namespace joulemap::python

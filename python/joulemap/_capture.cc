@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// joulemap._capture: libjoulemap_capture.so for the hooks that `joulemap record` puts into a Python program, on Python's
+// stable ABI. What stands in every call of a module is done here (python/capture/), the rest in _torch_*.py. The GIL is
+// held throughout.
+//
+// Nothing here may break the program: what goes wrong in our own code is told once (capture_failed) and turns the capture
+// of modules off. Interrupts go on to the program.
+#include "../capture/capture_state.h"
+#include "../capture/place_hook.h"
+
+using joulemap::python::capture_state;
+using joulemap::python::LoopThread;
+using joulemap::python::Mode;
+using joulemap::python::ModuleCalls;
+using joulemap::python::Pass;
+using joulemap::python::TorchFunctions;
+
+namespace {
+
+// What is called when a module is gone; an object of Python's that outlives everything.
+constinit PyObject* when_gone = nullptr;
+
+ModuleCalls& calls() { return capture_state().calls; }
+
+void tell_failure() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* const text = value == nullptr ? nullptr : PyObject_Repr(value);
+  PyObject* const bytes = text == nullptr ? nullptr : PyUnicode_AsUTF8String(text);
+  jmc_diagnose("capture_failed", bytes == nullptr ? "the capture of modules failed" : PyBytes_AsString(bytes),
+               "modules are not told apart from here on; please report this");
+  PyErr_Clear();
+  for (PyObject* const object : {type, value, traceback, text, bytes}) Py_XDECREF(object);
+}
+
+// This thread must not stay where it happens to be.
+void stop() {
+  capture_state().is_on = false;
+  LoopThread::current().leave_all();
+}
+
+// What a hook gives back: None, unless the program itself is being interrupted.
+PyObject* none_whatever(bool went_well) {
+  if (!went_well) {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
+    stop();
+    tell_failure();
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* module_called(PyObject*, PyObject* args) {
+  if (!capture_state().is_on || PyTuple_Size(args) < 2) Py_RETURN_NONE;
+  return none_whatever(calls().called(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
+}
+
+PyObject* module_returned(PyObject*, PyObject* args) {
+  if (!capture_state().is_on || PyTuple_Size(args) < 3) Py_RETURN_NONE;
+  return none_whatever(calls().returned(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
+}
+
+PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"tensor_type",     "is_grad_enabled", "graph_task", "function_modes",
+                                "is_transformed",  "is_running",      "resolve",    "make_carrier",
+                                "careful_grad_fn", "on_step_state",   nullptr};
+  TorchFunctions f;
+  PyObject** const places[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
+                               &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
+                               &f.careful_grad_fn, &f.on_step_state};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOO", const_cast<char**>(names), places[0], places[1],
+                                   places[2], places[3], places[4], places[5], places[6], places[7], places[8],
+                                   places[9])) {
+    return nullptr;
+  }
+  for (PyObject** const function : places) Py_INCREF(*function);
+  calls().torch = f;
+  capture_state().is_on = jmc_is_recording() != 0;
+  return PyBool_FromLong(capture_state().is_on);
+}
+
+PyObject* name_child(PyObject*, PyObject* args) {
+  unsigned parent = 0;
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(args, "Is", &parent, &name)) return nullptr;
+  if (!calls().names.has(parent)) return PyErr_Format(PyExc_ValueError, "no node %u", parent);
+  return PyLong_FromUnsignedLong(calls().names.child(parent, name));
+}
+
+PyObject* name_module(PyObject*, PyObject* args) {
+  PyObject* module = nullptr;
+  unsigned node = 0;
+  int is_loss = 0;
+  if (!PyArg_ParseTuple(args, "OIp", &module, &node, &is_loss)) return nullptr;
+  if (!calls().modules.name(module, node, is_loss != 0, when_gone)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* node_of(PyObject*, PyObject* module) {
+  const auto* const known = calls().modules.find(module);
+  return PyLong_FromLong(known == nullptr ? -1 : static_cast<long>(known->node));
+}
+
+PyObject* forget_module(PyObject*, PyObject* reference) {
+  calls().modules.forget(reference);
+  Py_RETURN_NONE;
+}
+
+// phase_begin(phase, module or None, mode): what follows is that phase. Returns what phase_end takes.
+PyObject* phase_begin(PyObject*, PyObject* args) {
+  const char* phase = nullptr;
+  const char* module = nullptr;
+  int mode = 0;
+  if (!PyArg_ParseTuple(args, "sz|i", &phase, &module, &mode)) return nullptr;
+  LoopThread& thread = LoopThread::current();
+  thread.end_between();
+  if (mode != 0) thread.mode = mode == 1 ? Mode::train : Mode::inference;
+  jmc_place place = phase_place(thread.mode, phase);
+  if (module != nullptr) place = jmc_place_in(place, JMC_MODULE, module);
+  return PyLong_FromSize_t(jmc_enter(place));
+}
+
+PyObject* leave_to(PyObject*, PyObject* depth) {
+  const size_t value = PyLong_AsSize_t(depth);
+  if (value == static_cast<size_t>(-1) && PyErr_Occurred() != nullptr) return nullptr;
+  jmc_leave_to(value);
+  Py_RETURN_NONE;
+}
+
+// From the end of one phase to the beginning of the next, in a program that trains.
+PyObject* begin_between(PyObject*, PyObject* args) {
+  const char* phase = nullptr;
+  if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
+  LoopThread& thread = LoopThread::current();
+  if (thread.trains && thread.is_outermost()) thread.begin_between(phase_place(thread.mode, phase));
+  Py_RETURN_NONE;
+}
+
+PyObject* end_between(PyObject*, PyObject*) {
+  LoopThread::current().end_between();
+  Py_RETURN_NONE;
+}
+
+PyObject* tell_event(PyObject*, PyObject* event) {
+  const long value = PyLong_AsLong(event);
+  if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  if (!capture_state().is_on) Py_RETURN_NONE;
+  return none_whatever(calls().tell(static_cast<int>(value)));
+}
+
+PyObject* backward_begin(PyObject*, PyObject*) {
+  LoopThread& thread = LoopThread::current();
+  bool is_nested = false;
+  if (!calls().is_in_backward(is_nested)) return nullptr;
+  thread.trains = true;
+  if (!is_nested && !calls().tell(JMC_BACKWARD)) return nullptr;
+  thread.begin_pass(calls().names.place(0, Pass::backward));
+  return PyBool_FromLong(is_nested);
+}
+
+PyObject* backward_end(PyObject*, PyObject*) {
+  LoopThread::current().end_pass();
+  Py_RETURN_NONE;
+}
+
+PyObject* enter_within(PyObject*, PyObject* args) {
+  int kind = 0;
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(args, "is", &kind, &name)) return nullptr;
+  return PyLong_FromSize_t(jmc_enter(jmc_place_in(jmc_here(), kind, name)));
+}
+
+// While operations are looked at: which stretch of the graph is whose, as (sequence number of its last node, node).
+PyObject* keep_stretches(PyObject*, PyObject* keep) {
+  LoopThread& thread = LoopThread::current();
+  thread.keeps_stretches = PyObject_IsTrue(keep) == 1;
+  thread.stretches.clear();
+  Py_RETURN_NONE;
+}
+
+PyObject* stretches(PyObject*, PyObject*) {
+  PyObject* const list = PyList_New(0);
+  for (const auto& [sequence, node] : LoopThread::current().stretches) {
+    PyObject* const pair =
+        list == nullptr ? nullptr : Py_BuildValue("KI", static_cast<unsigned long long>(sequence), node);
+    if (pair == nullptr || PyList_Append(list, pair) != 0) {
+      Py_XDECREF(pair);
+      Py_XDECREF(list);
+      return nullptr;
+    }
+    Py_DECREF(pair);
+  }
+  return list;
+}
+
+PyObject* operation_hook(PyObject*, PyObject* args) {
+  unsigned node = 0;
+  const char* operation = nullptr;
+  if (!PyArg_ParseTuple(args, "Is", &node, &operation)) return nullptr;
+  if (!calls().names.has(node)) return PyErr_Format(PyExc_ValueError, "no node %u", node);
+  return joulemap::python::new_operation_hook(node, operation);
+}
+
+PyObject* set_followed(PyObject*, PyObject* followed) {
+  calls().follows = PyObject_IsTrue(followed) == 1;
+  Py_RETURN_NONE;
+}
+
+PyObject* call_when_idle(PyObject*, PyObject* callback) {
+  Py_INCREF(callback);
+  Py_XDECREF(calls().when_idle);
+  calls().when_idle = callback;
+  Py_RETURN_NONE;
+}
+
+PyObject* model_types(PyObject*, PyObject*) {
+  PyObject* const list = PyList_New(0);
+  for (PyObject* const type : calls().model_types) {
+    if (list == nullptr || PyList_Append(list, type) != 0) {
+      Py_XDECREF(list);
+      return nullptr;
+    }
+  }
+  return list;
+}
+
+PyObject* set_own_modes(PyObject*, PyObject* count) {
+  calls().own_function_modes = static_cast<int>(PyLong_AsLong(count));
+  Py_RETURN_NONE;
+}
+
+PyObject* metric(PyObject*, PyObject* args) {
+  const char* name = nullptr;
+  double value = 0;
+  long long time_ns = 0;
+  if (!PyArg_ParseTuple(args, "sd|L", &name, &value, &time_ns)) return nullptr;
+  jmc_metric(name, value, time_ns);
+  Py_RETURN_NONE;
+}
+
+PyObject* diagnose(PyObject*, PyObject* args) {
+  const char *code = nullptr, *message = nullptr, *remedy = nullptr;
+  if (!PyArg_ParseTuple(args, "sss", &code, &message, &remedy)) return nullptr;
+  jmc_diagnose(code, message, remedy);
+  Py_RETURN_NONE;
+}
+
+PyObject* fact(PyObject*, PyObject* args) {
+  const char *name = nullptr, *value = nullptr;
+  if (!PyArg_ParseTuple(args, "ss", &name, &value)) return nullptr;
+  jmc_fact(name, value);
+  Py_RETURN_NONE;
+}
+
+PyObject* someone_profiles(PyObject*, PyObject* on) {
+  jmc_someone_profiles(PyObject_IsTrue(on) == 1 ? 1 : 0);
+  Py_RETURN_NONE;
+}
+
+PyObject* turn_off(PyObject*, PyObject*) {
+  stop();
+  Py_RETURN_NONE;
+}
+
+PyObject* forget_in_child(PyObject*, PyObject*) {
+  calls().forget_in_child();
+  Py_RETURN_NONE;
+}
+
+PyObject* finish(PyObject*, PyObject*) {
+  jmc_finish();
+  Py_RETURN_NONE;
+}
+
+PyObject* here(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(jmc_here()); }
+PyObject* depth(PyObject*, PyObject*) { return PyLong_FromSize_t(jmc_depth()); }
+PyObject* is_on(PyObject*, PyObject*) { return PyBool_FromLong(capture_state().is_on); }
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jmc_is_recording()); }
+
+template <class Function>
+PyCFunction plain(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef kFunctions[] = {
+    {"setup", plain(setup), METH_VARARGS | METH_KEYWORDS, "What PyTorch is asked; turns the capture of modules on."},
+    {"module_called", module_called, METH_VARARGS, "module_called(module, inputs)"},
+    {"module_returned", module_returned, METH_VARARGS, "module_returned(module, inputs, output)"},
+    {"name_child", name_child, METH_VARARGS, "name_child(node, name) -> node"},
+    {"name_module", name_module, METH_VARARGS, "name_module(module, node, is_loss)"},
+    {"node_of", node_of, METH_O, "node_of(module) -> node, or -1"},
+    {"phase_begin", phase_begin, METH_VARARGS, "phase_begin(phase, module or None, mode = 0) -> depth for leave_to"},
+    {"leave_to", leave_to, METH_O, "leave_to(depth)"},
+    {"begin_between", begin_between, METH_VARARGS, "begin_between(phase)"},
+    {"end_between", end_between, METH_NOARGS, nullptr},
+    {"tell_event", tell_event, METH_O, "tell_event(event)"},
+    {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
+    {"backward_end", backward_end, METH_NOARGS, nullptr},
+    {"enter_within", enter_within, METH_VARARGS, "enter_within(kind, name) -> depth for leave_to"},
+    {"keep_stretches", keep_stretches, METH_O, "keep_stretches(whether)"},
+    {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
+    {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation) -> callable"},
+    {"set_followed", set_followed, METH_O, "Whether modules within modules are looked at."},
+    {"call_when_idle", call_when_idle, METH_O, "call_when_idle(callable): once, after the present call of a model"},
+    {"model_types", model_types, METH_NOARGS, "Classes of modules that were called from outside of modules."},
+    {"set_own_modes", set_own_modes, METH_O, "How many of the active function modes are ours."},
+    {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
+    {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
+    {"fact", fact, METH_VARARGS, "fact(name, value)"},
+    {"someone_profiles", someone_profiles, METH_O, nullptr},
+    {"turn_off", turn_off, METH_NOARGS, nullptr},
+    {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
+    {"finish", finish, METH_NOARGS, nullptr},
+    {"here", here, METH_NOARGS, nullptr},
+    {"depth", depth, METH_NOARGS, nullptr},
+    {"is_on", is_on, METH_NOARGS, nullptr},
+    {"is_recording", is_recording, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef kForgetModule = {"forget_module", forget_module, METH_O, nullptr};
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_capture", nullptr, -1, kFunctions, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__capture(void) {
+  PyObject* const module = PyModule_Create(&kModule);
+  if (module == nullptr) return nullptr;
+  when_gone = PyCFunction_New(&kForgetModule, nullptr);
+  if (when_gone != nullptr && joulemap::python::add_place_hook_type(module)) return module;
+  Py_DECREF(module);
+  return nullptr;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backward pass: when it runs, and the number it starts from."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from . import _capture
+from ._guard import around
+from ._torch_loss import LossLog
+from ._torch_modules import transform_check
+
+
+def carrier_maker(torch) -> Callable:
+    """A tensor whose hooks are ours alone: nodes of the graph get them through it (python/capture/module_calls.h)."""
+
+    def make_carrier(hook):
+        with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
+            carrier = torch.empty((), device="cpu")
+            carrier._backward_hooks = {0: hook}
+        return carrier
+
+    return make_carrier
+
+
+def careful_grad_fn(torch) -> Callable:
+    """grad_fn of a tensor of a class of its own, or while a mode of the program's is active: neither sees it."""
+
+    def grad_fn(tensor):
+        with torch._C.DisableTorchFunction():
+            return tensor.grad_fn
+
+    return grad_fn
+
+
+def install(torch, operations) -> None:
+    losses = LossLog(torch)
+    graph_task = torch._C._current_graph_task_id
+    is_transformed = transform_check(torch)
+
+    def begin(args):
+        if is_transformed():
+            return None
+        is_nested = graph_task() != -1
+        if not is_nested and args:
+            operations.look_at_backward(args[0])
+        _capture.backward_begin()
+        return (is_nested,)
+
+    def begin_from_loss(args):
+        if args and graph_task() == -1 and not is_transformed():
+            losses.add(args[0])
+        return begin(args)
+
+    def end(token, returned, args):
+        _capture.backward_end()
+        if returned and not token[0]:
+            _capture.begin_between("gradients")
+
+    around(torch.autograd, "backward", torch.compiler.is_compiling, begin_from_loss, end)
+    around(torch.autograd, "grad", torch.compiler.is_compiling, begin, end)

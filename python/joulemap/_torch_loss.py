@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loss as a metric: the number that backward() was called on, read without making the program wait for a GPU."""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import sys
+import time
+
+from . import _capture
+from ._guard import guarded
+
+RING = 8
+
+
+class LossLog:
+    """A number in the CPU's memory is read at once. One on a GPU is copied there behind the work that makes it, into pinned
+    memory, and read some steps later, when the copy is known to be done."""
+
+    def __init__(self, torch) -> None:
+        self._torch = torch
+        self._pending: collections.deque = collections.deque()
+        self._free: list = []
+        self._is_off = False
+        atexit.register(guarded(self._read_what_has_come))
+
+    def add(self, root) -> None:
+        if self._is_off or _program_logs_losses():
+            self._is_off = True
+            return
+        if isinstance(root, (list, tuple)):
+            root = root[0] if len(root) == 1 else None
+        if type(root) is not self._torch.Tensor or root.numel() != 1 or not root.is_floating_point():
+            return
+        try:
+            with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
+                self._read(root.detach())
+        except RuntimeError as error:  # a tensor that holds no number
+            self._is_off = True
+            message = f"what backward() was called on cannot be read: {error}"
+            _capture.diagnose("loss_not_read", message, "say jm.log(loss=...)")
+
+    def _read(self, loss) -> None:
+        if loss.device.type == "cpu":
+            _capture.metric("loss", float(loss))
+        elif loss.device.type == "cuda":
+            self._read_what_has_come()
+            self._copy(loss)
+
+    def _copy(self, value) -> None:
+        torch = self._torch
+        if torch.cuda.is_current_stream_capturing() or len(self._pending) >= RING:
+            return
+        held, event = self._free.pop() if self._free else (
+            torch.empty((), dtype=torch.float32, pin_memory=True), torch.cuda.Event()
+        )  # fmt: skip
+        held.copy_(value.reshape(()), non_blocking=True)
+        event.record()
+        self._pending.append((held, event, time.monotonic_ns()))
+
+    def _read_what_has_come(self) -> None:
+        while self._pending and self._pending[0][1].query():
+            held, event, time_ns = self._pending.popleft()
+            _capture.metric("loss", float(held), time_ns)
+            self._free.append((held, event))
+
+
+def _program_logs_losses() -> bool:
+    marks = sys.modules.get("joulemap._marks")
+    return marks is not None and "loss" in marks.logged_names

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How modules are called: the path under which a model holds them, told apart by model, not by class."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Callable, Optional
+
+from . import _capture
+
+# What wraps a model, and the name under which it holds it: neither is part of a path.
+WRAPPERS = {
+    "DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module", "CheckpointWrapper": "_checkpoint_wrapped_module",
+}  # fmt: skip
+
+
+def transform_check(torch) -> Callable[[], bool]:
+    """Whether a trace or a transform (torch.jit.trace, torch.func.grad) is under way: what runs then is no plain call."""
+    tracing = torch._C._get_tracing_state
+    level = torch._C._functorch.maybe_current_level
+
+    def is_transformed() -> bool:
+        return tracing() is not None or level() is not None
+
+    return is_transformed
+
+
+def running_check(torch) -> Callable[[object], bool]:
+    """Whether a module that is being called was being called already: a recursion, or what an interrupt has left behind."""
+    call = torch.nn.Module._call_impl.__code__
+
+    def is_running(module) -> bool:
+        frame, calls = sys._getframe(), 0
+        while frame is not None:
+            if frame.f_code is call and frame.f_locals.get("self") is module:
+                calls += 1
+            frame = frame.f_back
+        return calls > 1
+
+    return is_running
+
+
+class ModuleNames:
+    """Names modules as they are met. A model is looked through once, when it is first called."""
+
+    def __init__(self, torch) -> None:
+        self._loss_type = torch.nn.modules.loss._Loss
+        self._module_type = torch.nn.Module
+        self._paths: dict[int, str] = {}  # by node
+        self._root_of: dict[int, weakref.ref] = {}  # by node: the model it was found in
+        self._numbers_in_use: dict[str, set[int]] = {}  # by class: of models that are alive
+        self._misses: dict[int, int] = {}  # by node of a model: modules it does not hold
+
+    def resolve(self, module, outermost: Optional[object]) -> None:
+        """Names `module`, which was called within `outermost`."""
+        if outermost is not None and self._is_worth_a_look(outermost):
+            self._look_through(outermost)
+        if _capture.node_of(module) < 0:
+            self._look_through(module)
+
+    def _is_worth_a_look(self, outermost) -> bool:
+        """A model may grow. One that makes modules in every call, and does not keep them, is looked through ever less."""
+        node = _capture.node_of(outermost)
+        misses = self._misses[node] = self._misses.get(node, 0) + 1
+        return misses & (misses - 1) == 0
+
+    def _look_through(self, root) -> None:
+        node = _capture.node_of(root)
+        if node < 0:
+            node = self._new_root(root)
+        inside = {id(module) for module in root.modules()}
+        self._name_children(root, node, self._paths.get(node, ""), weakref.ref(root), inside, {id(root)})
+
+    def _new_root(self, root) -> int:
+        model = root
+        while (held := WRAPPERS.get(type(model).__name__)) and isinstance(getattr(model, held, None), self._module_type):
+            model = getattr(model, held)
+        node = _capture.node_of(model)
+        if node < 0:
+            node = _capture.name_child(0, self._free_name(model))
+            self._paths[node] = ""
+        self._name(root, node, weakref.ref(root))
+        return node
+
+    def _free_name(self, model) -> str:
+        """Its class, with a number where another model of that class is alive."""
+        name = type(model).__name__
+        used = self._numbers_in_use.setdefault(name, set())
+        number = next(n for n in range(1, len(used) + 2) if n not in used)
+        used.add(number)
+        weakref.finalize(model, used.discard, number).atexit = False
+        return name if number == 1 else f"{name}#{number}"
+
+    def _name(self, module, node: int, root: weakref.ref) -> None:
+        _capture.name_module(module, node, isinstance(module, self._loss_type))
+        self._root_of[node] = root
+
+    def _name_children(self, parent, node: int, path: str, root: weakref.ref, inside: set[int], seen: set[int]) -> None:
+        held = WRAPPERS.get(type(parent).__name__)
+        for name, module in parent._modules.items():
+            if module is None or id(module) in seen:
+                continue
+            seen.add(id(module))
+            if name == held:
+                own_node, own_path = node, path
+            else:
+                own_path = f"{path}.{name}" if path else name
+                own_node = _capture.name_child(node, own_path)
+            known = _capture.node_of(module)
+            if known < 0 or self._belongs_elsewhere(known, inside):
+                self._paths[own_node] = own_path
+                self._name(module, own_node, root)
+            else:
+                own_node, own_path = known, self._paths.get(known, own_path)
+            self._name_children(module, own_node, own_path, root, inside, seen)
+
+    def _belongs_elsewhere(self, node: int, inside: set[int]) -> bool:
+        """Whether a module got its name from a model that is gone, or that has turned out to be part of this one."""
+        root = self._root_of.get(node)
+        model = root() if root is not None else None
+        return model is None or id(model) in inside

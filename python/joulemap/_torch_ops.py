@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations, in the steps that are looked at closely: some few, because looking takes some microseconds each.
+
+In the forward pass a function mode sees every operation of PyTorch. In the backward pass every node of the graph gets a hook
+of its own before it begins: within the module that made it, which the stretches of sequence numbers tell (see
+python/capture/module_calls.h). Only the thread that began the step is looked at.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from typing import Optional
+
+from . import _capture
+from ._guard import tell_failure
+
+OP = 3
+# A graph of more nodes than this is not looked at: a step must not take seconds.
+MOST_NODES = 50_000
+
+
+class Operations:
+    def __init__(self, torch, compiled) -> None:
+        self._torch = torch
+        self._compiled = compiled
+        self._mode: Optional[object] = None
+        self._thread = 0  # whose mode it is
+        self._mode_type = _mode_type(torch)
+
+    def look(self, is_sampled: bool) -> None:
+        """A step has begun that is to be looked at closely, or not."""
+        if self._mode is not None:
+            self._end()
+        if is_sampled and self._mode is None and not self._compiled.is_used and self._is_undisturbed():
+            self._begin()
+
+    def _is_undisturbed(self) -> bool:
+        """Modes are a stack; ours must not come between those of the program."""
+        return self._torch._C._len_torch_function_stack() == 0 and threading.current_thread() is threading.main_thread()
+
+    def _begin(self) -> None:
+        self._mode = self._mode_type()
+        self._mode.__enter__()
+        self._thread = threading.get_ident()
+        _capture.set_own_modes(1)
+        _capture.keep_stretches(True)
+
+    def forget_in_child(self) -> None:
+        """In the child of a fork: the step was the parent's."""
+        if self._mode is not None:
+            self._end()
+
+    def _end(self) -> None:
+        """Where a mode of the program's lies on top of ours, ours stays, idle, until that one is gone."""
+        c = self._torch._C
+        self._mode.is_idle = True
+        _capture.keep_stretches(False)
+        depth = c._len_torch_function_stack()
+        if threading.get_ident() != self._thread or depth == 0 or c._get_function_stack_at(depth - 1) is not self._mode:
+            return
+        self._mode.__exit__(None, None, None)
+        self._mode = None
+        _capture.set_own_modes(0)
+
+    def look_at_backward(self, root) -> None:
+        if self._mode is None or self._mode.is_idle or threading.get_ident() != self._thread:
+            return
+        with self._torch._C.DisableTorchFunction():
+            roots = root if isinstance(root, (list, tuple)) else [root]
+            nodes = [tensor.grad_fn for tensor in roots if getattr(tensor, "grad_fn", None) is not None]
+            graph = _nodes_of_graph(nodes)
+            if graph is not None:
+                _hook_operations(graph)
+
+
+def _namer(torch):
+    """Names operations as programs do. (torch.overrides has the names, too, and takes a tenth of a second to make them.)"""
+    homes = (("torch.nn.functional", torch.nn.functional), ("torch", torch))
+
+    def name_of(function) -> Optional[str]:
+        """None for what is no operation: attributes, switches, other profilers."""
+        name = getattr(function, "__name__", "__get__")
+        if name in ("__get__", "__set__", "__delete__"):
+            return None
+        if getattr(torch.Tensor, name, None) is function:
+            return "torch.Tensor." + name
+        for home, module in homes:
+            if getattr(module, name, None) is function:
+                return f"{home}.{name}"
+        home = getattr(function, "__module__", None) or getattr(getattr(function, "__self__", None), "__name__", "torch")
+        return None if home.startswith("torch._ops.profiler") or name == "_set_grad_enabled" else f"{home}.{name}"
+
+    return name_of
+
+
+def _mode_type(torch):
+    name_of = _namer(torch)
+    names: dict = {}
+
+    class OperationMode(torch.overrides.TorchFunctionMode):
+        is_idle = False
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if self.is_idle:
+                return func(*args, **(kwargs or {}))
+            depth = None
+            try:
+                name = names[func] if func in names else names.setdefault(func, name_of(func))
+                if name is not None:
+                    depth = _capture.enter_within(OP, name)
+            except Exception as error:  # noqa: BLE001 - the program must not notice
+                self.is_idle = True
+                tell_failure(error)
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                if depth is not None:
+                    _capture.leave_to(depth)
+
+    return OperationMode
+
+
+def _nodes_of_graph(roots: list) -> Optional[list]:
+    """All nodes that are reached; None when there are too many."""
+    seen, found, waiting = set(roots), [], list(roots)
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if len(found) > MOST_NODES:
+            return None
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return found
+
+
+def _hook_operations(graph: list) -> None:
+    stretches = sorted(_capture.stretches())
+    ends = [number for number, _ in stretches]
+    hooks: dict = {}
+    for node in graph:
+        number = node._sequence_nr()
+        if number < 0 or number >= 2**63:  # a parameter's: gradients are added up there, and it belongs to no module
+            continue
+        at = bisect.bisect_left(ends, number)
+        module = stretches[at][1] if at < len(ends) else 0
+        key = module, node.name()
+        if key not in hooks:
+            hooks[key] = _capture.operation_hook(*key)
+        node.register_prehook(hooks[key])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves."""
+
+from __future__ import annotations
+
+import threading
+
+from . import _capture
+from ._guard import around, guarded
+
+REGION = 5
+# What PyTorch names itself: we know of it in other ways.
+NOT_THE_PROGRAMS = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep", "nccl:", "gloo:", "DistributedDataParallel.")
+
+
+def install(torch) -> None:
+    _watch_record_function(torch)
+    _watch_nvtx(torch)
+    _watch_profilers(torch)
+
+
+class OpenRegions(threading.local):
+    """Depths at which this thread has entered regions, the innermost last; None for one that is not told."""
+
+    def __init__(self) -> None:
+        self.depths: list = []
+
+    def push(self, name: str) -> None:
+        told = not name.startswith(NOT_THE_PROGRAMS)
+        self.depths.append(_capture.enter_within(REGION, name) if told else None)
+
+    def pop(self) -> None:
+        depth = self.depths.pop() if self.depths else None
+        if depth is not None:
+            _capture.leave_to(depth)
+
+
+def _watch_record_function(torch) -> None:
+    regions = OpenRegions()
+    record_function = torch.autograd.profiler.record_function
+    around(record_function, "__enter__", torch.compiler.is_compiling, lambda args: regions.push(args[0].name), _nothing)
+    around(record_function, "__exit__", torch.compiler.is_compiling, lambda args: regions.pop(), _nothing)
+
+
+def _nothing(token, returned, args) -> None:
+    pass
+
+
+def _watch_nvtx(torch) -> None:
+    regions = OpenRegions()
+
+    def pushed(token, returned, args):
+        if returned:
+            regions.push(str(args[0]))
+
+    def popped(token, returned, args):
+        if returned:
+            regions.pop()
+
+    around(torch.cuda.nvtx, "range_push", torch.compiler.is_compiling, lambda args: True, pushed)
+    around(torch.cuda.nvtx, "range_pop", torch.compiler.is_compiling, lambda args: True, popped)
+
+
+def _watch_profilers(torch) -> None:
+    def say(on: bool):
+        return guarded(lambda args: _capture.someone_profiles(on))
+
+    for owner, begin, end in (
+        (torch.profiler.profile, "start", "stop"),
+        (torch.autograd.profiler.profile, "__enter__", "__exit__"),
+    ):
+        around(owner, begin, torch.compiler.is_compiling, say(True), _nothing)
+        around(owner, end, torch.compiler.is_compiling, say(False), _nothing)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cuda_capture.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+
+#include "base/signal_shield.h"
+#include "capture/capture.h"
+#include "capture/cupti/cupti_session.h"
+#include "capture/cupti/kernel_sink.h"
+
+namespace joulemap::capture {
+namespace {
+
+class CuptiKernels final : public KernelSource {
+ public:
+  CuptiKernels(cupti::CuptiApi api, KernelLog& log);
+
+  Status start() { return session_.start(); }
+  void listen(bool on) override { session_.listen(on); }
+  void poll(std::int64_t now_ns) override { session_.poll(now_ns); }
+  std::int64_t told_until_ns(std::int64_t now_ns) const override { return session_.told_until_ns(now_ns); }
+  void someone_profiles(bool running, std::int64_t now_ns) override { session_.someone_profiles(running, now_ns); }
+  void abandon() noexcept override { session_.abandon(); }
+  void finish(Diagnostics& told) override {
+    session_.finish();
+    told.add_all(session_.diagnostics());
+  }
+
+ private:
+  cupti::KernelLogSink sink_;
+  cupti::CuptiSession session_;
+};
+
+std::uint32_t place_of_this_thread() noexcept {
+  Capture* const capture = Capture::existing();
+  return capture == nullptr ? 0 : capture->here();
+}
+
+std::uint32_t present_step() noexcept {
+  const Capture* const capture = Capture::existing();
+  return capture == nullptr ? 0 : capture->step_serial();
+}
+
+CuptiKernels::CuptiKernels(cupti::CuptiApi api, KernelLog& log)
+    : sink_(log), session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
+
+void finish_before_cupti() {
+  if (Capture* const capture = Capture::existing()) capture->finish_kernels();
+}
+
+void start(Capture& capture) {
+  const SignalShield signals_are_for_the_program;  // CUPTI starts threads
+  Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
+  if (!api) return capture.marks().diagnose({"no_kernels", 1, api.error().message, api.error().remedy});
+  auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture.kernels());
+  if (const Status started = kernels->start(); !started) {
+    // CUPTI's threads may know it already: it stays where it is.
+    static_cast<void>(kernels.release());
+    return capture.marks().diagnose({"no_kernels", 1, started.error().message, started.error().remedy});
+  }
+  capture.set_kernel_source(std::move(kernels));
+  // Registered after CUPTI's own farewell, so it comes before it.
+  std::atexit(&finish_before_cupti);
+}
+
+}  // namespace
+
+void start_cuda_capture() noexcept {
+  static constinit std::atomic<bool> started{false};
+  if (started.exchange(true)) return;
+  try {
+    if (Capture* const capture = Capture::get()) start(*capture);
+  } catch (const std::exception&) {
+    // No memory, no thread: the program goes on without its kernels being told.
+  }
+}
+
+}  // namespace joulemap::capture

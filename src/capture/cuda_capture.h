@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where CUDA's driver meets the capture: it loads this library (CUDA_INJECTION64_PATH) when the program first uses a GPU.
+#pragma once
+
+namespace joulemap::capture {
+
+// Opens CUPTI and ties what the GPU does to this process's Capture. Once; later calls, and processes that are not
+// recorded, return at once. What goes wrong becomes a diagnostic of the recording.
+//
+//   static cupti::KernelLogSink sink(capture.kernels());
+//   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
+//   auto* session = new cupti::CuptiSession(*std::move(api), sink, {&place_of_this_thread, &present_step});
+//   Status started = session->start();      // then poll, listen, someone_profiles, finish (cupti/cupti_session.h)
+void start_cuda_capture() noexcept;
+
+}  // namespace joulemap::capture

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/bounded_call.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/signal_shield.h"
+
+namespace joulemap::capture::cupti {
+
+std::optional<Outcome> outcome_within(std::chrono::milliseconds limit, std::function<Outcome()> call) {
+  struct Shared {
+    std::mutex lock;
+    std::condition_variable returned;
+    std::optional<Outcome> outcome;
+  };
+  const auto shared = std::make_shared<Shared>();
+  try {
+    const SignalShield signals_are_for_the_program;
+    std::thread([shared, call = std::move(call)] {
+      const Outcome outcome = call();
+      const std::lock_guard hold(shared->lock);
+      shared->outcome = outcome;
+      shared->returned.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {
+    return std::nullopt;  // no threads left: the caller says that the call was not made
+  }
+  std::unique_lock hold(shared->lock);
+  shared->returned.wait_for(hold, limit, [&] { return shared->outcome.has_value(); });
+  return shared->outcome;
+}
+
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/clock_map.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace joulemap::capture::cupti {
+
+void ClockMap::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
+  const Moment moment{record_ns, monotonic_ns};
+  const bool continues = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
+                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kClockJumpNs;
+  if (!continues) segments_.emplace_back();
+  segments_.back().push_back(moment);
+  if (++moments_ > kMomentsKept) forget_oldest();
+}
+
+void ClockMap::forget_oldest() {
+  // By halves of a segment, so that the cost of moving the rest is spread.
+  Segment& oldest = segments_.front();
+  const std::size_t leaving = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
+  moments_ -= leaving;
+  if (leaving == oldest.size()) {
+    segments_.erase(segments_.begin());
+  } else {
+    oldest.erase(oldest.begin(), oldest.begin() + static_cast<std::ptrdiff_t>(leaving));
+  }
+}
+
+std::int64_t ClockMap::map_within(const Segment& segment, std::int64_t record_ns) {
+  const auto after = std::upper_bound(segment.begin(), segment.end(), record_ns,
+                                      [](std::int64_t time, const Moment& moment) { return time < moment.record_ns; });
+  if (after == segment.begin()) return record_ns + segment.front().offset_ns();
+  const Moment& left = *(after - 1);
+  if (after == segment.end()) return record_ns + left.offset_ns();
+  const double share =
+      static_cast<double>(record_ns - left.record_ns) / static_cast<double>(after->record_ns - left.record_ns);
+  const double drift_ns = share * static_cast<double>(after->offset_ns() - left.offset_ns());
+  return record_ns + left.offset_ns() + static_cast<std::int64_t>(drift_ns);
+}
+
+std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::int64_t now_ns) const {
+  if (segments_.empty()) return std::nullopt;
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+    if (record_ns >= segment->front().record_ns && record_ns <= segment->back().record_ns) {
+      return map_within(*segment, record_ns);
+    }
+  }
+  // What came after the last moment, and then what lies close to an edge. A clock that was not looked at since still runs,
+  // so the newest segment reaches up to now.
+  const auto plausible = [&](std::int64_t monotonic_ns) {
+    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kFutureNs;
+  };
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+    const bool newest = segment == segments_.rbegin();
+    const std::int64_t mapped_ns = map_within(*segment, record_ns);
+    if (!plausible(mapped_ns)) continue;
+    const std::int64_t last_ns = segment->back().record_ns;
+    if (record_ns > last_ns && (newest || record_ns - last_ns <= kClockSlackNs)) return mapped_ns;
+    if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kClockSlackNs)
+      return mapped_ns;
+  }
+  return std::nullopt;
+}
+
+}  // namespace joulemap::capture::cupti

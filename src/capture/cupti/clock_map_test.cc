@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/clock_map.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::int64_t kUnix = 1'700'000'000 * kSecond;  // what another clock is ahead by
+
+TEST(ClockMap, PutsTimesOfAnotherClockOnOurs) {
+  ClockMap map(0);
+  map.add_moment(kUnix + 10 * kSecond, 10 * kSecond);
+  map.add_moment(kUnix + 11 * kSecond, 11 * kSecond);
+  EXPECT_EQ(map.to_monotonic(kUnix + 10 * kSecond + 500, 11 * kSecond), 10 * kSecond + 500);
+}
+
+TEST(ClockMap, FollowsADriftBetweenTwoMoments) {
+  ClockMap map(0);
+  map.add_moment(10 * kSecond, 10 * kSecond);
+  map.add_moment(11 * kSecond, 11 * kSecond + 200'000);
+  EXPECT_EQ(map.segments(), 1U);
+  EXPECT_EQ(map.to_monotonic(10 * kSecond + kSecond / 2, 12 * kSecond), 10 * kSecond + kSecond / 2 + 100'000);
+}
+
+TEST(ClockMap, ReadsOnAfterTheLastMomentUpToNow) {
+  ClockMap map(0);
+  map.add_moment(10 * kSecond, 20 * kSecond);
+  EXPECT_EQ(map.to_monotonic(40 * kSecond, 50 * kSecond), 50 * kSecond);
+  EXPECT_EQ(map.to_monotonic(40 * kSecond, 48 * kSecond), std::nullopt) << "more than a second after now";
+}
+
+TEST(ClockMap, BeginsANewSegmentWhereTheClockJumps) {
+  ClockMap map(0);
+  map.add_moment(10 * kSecond, 10 * kSecond);
+  map.add_moment(11 * kSecond, 11 * kSecond);
+  map.add_moment(kUnix + 12 * kSecond, 12 * kSecond);
+  EXPECT_EQ(map.segments(), 2U);
+  EXPECT_EQ(map.to_monotonic(kUnix + 12 * kSecond + 7, 13 * kSecond), 12 * kSecond + 7);
+  EXPECT_EQ(map.to_monotonic(kUnix + 11 * kSecond + 7, 13 * kSecond), 11 * kSecond + 7) << "between poll and jump";
+  EXPECT_EQ(map.to_monotonic(10 * kSecond + 7, 13 * kSecond), 10 * kSecond + 7) << "of before, told late";
+}
+
+TEST(ClockMap, AClockThatWasSetBackIsANewSegmentToo) {
+  ClockMap map(0);
+  map.add_moment(100 * kSecond, 10 * kSecond);
+  map.add_moment(50 * kSecond, 11 * kSecond);
+  EXPECT_EQ(map.segments(), 2U);
+  EXPECT_EQ(map.to_monotonic(50 * kSecond + 9, 11 * kSecond), 11 * kSecond + 9);
+  EXPECT_EQ(map.to_monotonic(100 * kSecond, 11 * kSecond), 10 * kSecond);
+}
+
+TEST(ClockMap, RefusesATimeOfAClockItHasNeverSeen) {
+  ClockMap map(9 * kSecond);
+  EXPECT_EQ(map.to_monotonic(10 * kSecond, 10 * kSecond), std::nullopt) << "nothing was seen yet";
+  map.add_moment(10 * kSecond, 10 * kSecond);
+  EXPECT_EQ(map.to_monotonic(kUnix, 10 * kSecond), std::nullopt);
+  EXPECT_EQ(map.to_monotonic(42, 10 * kSecond), std::nullopt);
+  EXPECT_EQ(map.to_monotonic(9 * kSecond - 1, 10 * kSecond), std::nullopt) << "before anything was recorded";
+  EXPECT_EQ(map.to_monotonic(9 * kSecond, 10 * kSecond), 9 * kSecond);
+}
+
+TEST(ClockMap, ForgetsWhatIsHoursOldAndStaysRight) {
+  ClockMap map(0);
+  const auto last = static_cast<std::int64_t>(3 * kMomentsKept);
+  for (std::int64_t second = 1; second <= last; ++second) map.add_moment(kUnix + second * kSecond, second * kSecond);
+  EXPECT_EQ(map.to_monotonic(kUnix + last * kSecond - 5, last * kSecond), last * kSecond - 5);
+  EXPECT_EQ(map.to_monotonic(kUnix + kSecond, last * kSecond), std::nullopt);
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The few types and functions of NVIDIA's CUPTI, and of the CUDA driver beneath it, that we use: declared here so that we
+// build without their headers and start without their libraries. Names, layouts and numbers are those of the CUPTI
+// reference (docs.nvidia.com/cupti), CUDA 11.0 to 13.0; tests/fake_cupti/abi_test.cc compares them with NVIDIA's headers.
+//
+// A function that the library lacks is null. Times are nanoseconds of the clock that CUPTI was told to use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace joulemap::capture::cupti {
+
+// CUptiResult
+enum class Outcome : int {
+  success = 0,
+  invalid_parameter = 1,
+  max_limit_reached = 12,  // no further record in this buffer
+  not_initialized = 15,
+  insufficient_privileges = 35,
+  multiple_subscribers = 39,
+  unknown = 999,
+};
+
+enum class Domain : int { driver = 1, runtime = 2, resource = 3 };  // CUpti_CallbackDomain
+
+inline constexpr std::uint32_t kGraphNodeCreated = 13;  // CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED
+inline constexpr std::uint32_t kGraphNodeCloned = 20;   // CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED
+inline constexpr std::uint32_t kApiEnter = 0;           // CUPTI_API_ENTER
+inline constexpr std::uint32_t kFlushForced = 1;        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+
+// CUpti_ActivityKind: the first member of every record
+enum class RecordKind : std::uint32_t {
+  copy = 1,
+  fill = 2,
+  kernel = 3,  // of the mode that runs one kernel at a time; the same layout
+  concurrent_kernel = 10,
+  peer_copy = 22,
+  graph = 51,
+};
+
+// Those that are switched on. A graph's kernels are told one by one as long as whole graphs (51) are not.
+inline constexpr RecordKind kRecordedKinds[] = {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill,
+                                                RecordKind::peer_copy};
+
+struct Record;       // CUpti_Activity: read by cupti_records.h
+struct Subscriber_;  // CUpti_Subscriber_st
+using Subscriber = Subscriber_*;
+struct Context_;  // CUctx_st
+using Context = Context_*;
+struct GraphNode_;  // CUgraphNode_st
+using GraphNode = GraphNode_*;
+
+// CUpti_CallbackData
+struct ApiCall {
+  std::uint32_t site;
+  const char* function_name;
+  const void* parameters;
+  void* return_value;
+  const char* symbol_name;
+  Context context;
+  std::uint32_t context_uid;
+  std::uint64_t* correlation_data;
+  std::uint32_t correlation;
+};
+static_assert(offsetof(ApiCall, correlation) == 64);
+
+// CUpti_GraphData, up to what we read
+struct GraphChange {
+  void* graph;
+  void* original_graph;
+  GraphNode node;
+  GraphNode original_node;
+};
+
+// CUpti_ResourceData
+struct ResourceChange {
+  Context context;
+  void* handle;
+  const GraphChange* descriptor;  // when it is about a graph
+};
+
+using Callback = void (*)(void* user, Domain domain, std::uint32_t id, const void* data);
+using BufferRequested = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records);
+using BufferCompleted = void (*)(Context context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
+                                 std::size_t valid_size);
+using TimestampFunction = std::uint64_t (*)();
+
+struct Functions {
+  // Without these there are no records.
+  Outcome (*version)(std::uint32_t*) = nullptr;
+  Outcome (*register_buffers)(BufferRequested, BufferCompleted) = nullptr;
+  Outcome (*enable)(RecordKind) = nullptr;
+  Outcome (*disable)(RecordKind) = nullptr;
+  Outcome (*flush_all)(std::uint32_t flags) = nullptr;
+  Outcome (*next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
+  Outcome (*timestamp)(std::uint64_t*) = nullptr;
+  // Without these kernels have no places.
+  Outcome (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
+  Outcome (*unsubscribe)(Subscriber) = nullptr;
+  Outcome (*enable_callback)(std::uint32_t on, Subscriber, Domain, std::uint32_t id) = nullptr;
+  Outcome (*callback_name)(Domain, std::uint32_t id, const char** name) = nullptr;
+  // The rest may be missing.
+  Outcome (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
+  Outcome (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
+  Outcome (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
+  Outcome (*outcome_text)(Outcome, const char**) = nullptr;
+};
+
+// Of libcuda.so.1, which the program has loaded. CUresult 0 is success.
+struct DriverUuid {
+  std::uint8_t bytes[16];
+};
+struct DriverFunctions {
+  int (*version)(int*) = nullptr;                         // 1000 * major + 10 * minor
+  int (*device)(int* handle, int ordinal) = nullptr;      // cuDeviceGet
+  int (*device_uuid)(DriverUuid*, int handle) = nullptr;  // cuDeviceGetUuid
+};
+
+}  // namespace joulemap::capture::cupti

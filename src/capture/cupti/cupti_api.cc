@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_api.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/signal_shield.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+template <class Function>
+void find(void* library, Function& function, const char* name) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+Functions find_functions(void* library) {
+  Functions functions;
+  find(library, functions.version, "cuptiGetVersion");
+  find(library, functions.register_buffers, "cuptiActivityRegisterCallbacks");
+  find(library, functions.enable, "cuptiActivityEnable");
+  find(library, functions.disable, "cuptiActivityDisable");
+  find(library, functions.flush_all, "cuptiActivityFlushAll");
+  find(library, functions.next_record, "cuptiActivityGetNextRecord");
+  find(library, functions.timestamp, "cuptiGetTimestamp");
+  find(library, functions.subscribe, "cuptiSubscribe");
+  find(library, functions.unsubscribe, "cuptiUnsubscribe");
+  find(library, functions.enable_callback, "cuptiEnableCallback");
+  find(library, functions.callback_name, "cuptiGetCallbackName");
+  find(library, functions.register_clock, "cuptiActivityRegisterTimestampCallback");
+  find(library, functions.dropped_records, "cuptiActivityGetNumDroppedRecords");
+  find(library, functions.graph_node_id, "cuptiGetGraphNodeId");
+  find(library, functions.outcome_text, "cuptiGetResultString");
+  return functions;
+}
+
+DriverFunctions find_driver(void* cupti) {
+  void* library = loaded_driver();
+  if (library == nullptr) library = cupti;  // a stand-in for tests holds both
+  DriverFunctions driver;
+  find(library, driver.version, "cuDriverGetVersion");
+  find(library, driver.device, "cuDeviceGet");
+  // Of a MIG instance the older one gives the whole GPU, whose energy is what sensors tell.
+  find(library, driver.device_uuid, "cuDeviceGetUuid");
+  if (driver.device_uuid == nullptr) find(library, driver.device_uuid, "cuDeviceGetUuid_v2");
+  return driver;
+}
+
+bool can_record(const Functions& functions) {
+  return functions.version != nullptr && functions.register_buffers != nullptr && functions.enable != nullptr &&
+         functions.disable != nullptr && functions.flush_all != nullptr && functions.next_record != nullptr &&
+         functions.timestamp != nullptr;
+}
+
+}  // namespace
+
+bool CuptiApi::can_place() const {
+  return functions_.subscribe != nullptr && functions_.unsubscribe != nullptr &&
+         functions_.enable_callback != nullptr && functions_.callback_name != nullptr;
+}
+
+Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
+  // A library that is there and of no use says more than twenty that are not there.
+  Error useless{ErrorCode::not_found, "libcupti was not found: no kernels are recorded",
+                "JOULEMAP_CUPTI=/path/to/libcupti.so.12 names it; pip install nvidia-cuda-cupti brings it"};
+  for (const std::string& path : cupti_candidates(search)) {
+    Result<CuptiApi> api = open_one(path, search.driver_major);
+    if (api) return api;
+    if (api.error().code != ErrorCode::not_found || !search.named.empty()) useless = std::move(api).error();
+  }
+  return useless;
+}
+
+Result<CuptiApi> CuptiApi::open_one(const std::string& path, int driver_major) {
+  // Whatever threads it starts shall never take the signals of this program.
+  const SignalShield signals_are_for_the_program;
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* why = ::dlerror();
+    return Error{ErrorCode::not_found, why != nullptr ? why : path, ""};
+  }
+  CuptiApi api;
+  api.path_ = path;
+  api.functions_ = find_functions(library);
+  api.driver_ = find_driver(library);
+  if (!can_record(api.functions_)) {
+    return Error{ErrorCode::unsupported, path + " lacks functions that every libcupti has", ""};
+  }
+  Status version = api.take_version(driver_major);
+  if (!version) return std::move(version).error();
+  api.note_what_is_missing();
+  return api;
+}
+
+Status CuptiApi::take_version(int driver_major) {
+  const Outcome outcome = functions_.version(&version_);
+  if (outcome != Outcome::success) {
+    return Error{ErrorCode::io, path_ + " does not tell its version: " + text_of(outcome), ""};
+  }
+  const std::optional<ChosenLayout> chosen = layout_of_version(version_);
+  if (!chosen) {
+    return Error{ErrorCode::unsupported, path_ + " is older than CUDA 11: its records are not known", ""};
+  }
+  const int major = cuda_major_of(version_);
+  if (driver_major != 0 && major > driver_major) {
+    return Error{
+        ErrorCode::unsupported,
+        path_ + " is of " + version_text(version_) + ", and the driver knows only CUDA " + std::to_string(driver_major),
+        "update the NVIDIA driver, or install the libraries of CUDA " + std::to_string(driver_major)};
+  }
+  layout_ = chosen->layout;
+  if (chosen->match == LayoutMatch::newer_than_known) {
+    diagnostics_.add({"cupti_newer", 1,
+                      path_ + " (" + version_text(version_) +
+                          ") is newer than what this program was made for; its records are read as those of CUDA 13.0",
+                      "update joulemap"});
+  }
+  return Done{};
+}
+
+void CuptiApi::note_what_is_missing() {
+  if (!can_place()) {
+    diagnostics_.add({"kernels_without_places", 1, path_ + " has no callbacks: kernels are not tied to layers", ""});
+  }
+  if (!can_set_clock()) {
+    diagnostics_.add(
+        {"cupti_clock", 1,
+         path_ + " (" + version_text(version_) +
+             ") keeps its own clock: times of kernels are mapped from pairs of readings, to some microseconds",
+         "CUDA 11.6 or newer takes our clock"});
+  }
+  if (can_place() && !can_follow_graphs()) {
+    diagnostics_.add({"graphs_without_places", 1,
+                      path_ +
+                          " does not number the nodes of CUDA graphs: their kernels belong to the place that launched "
+                          "the graph",
+                      "CUDA 11.1 or newer numbers them"});
+  }
+}
+
+std::optional<std::string> CuptiApi::device_uuid(std::uint32_t ordinal) const {
+  if (driver_.device == nullptr || driver_.device_uuid == nullptr) return std::nullopt;
+  int handle = 0;
+  DriverUuid uuid{};
+  if (driver_.device(&handle, static_cast<int>(ordinal)) != 0) return std::nullopt;
+  if (driver_.device_uuid(&uuid, handle) != 0) return std::nullopt;
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", uuid.bytes[i]);
+    text += digits;
+  }
+  return text;
+}
+
+std::string CuptiApi::text_of(Outcome outcome) const {
+  const char* text = nullptr;
+  if (functions_.outcome_text != nullptr) functions_.outcome_text(outcome, &text);
+  const std::string number = "CUPTI error " + std::to_string(static_cast<int>(outcome));
+  return text != nullptr ? std::string(text) + " (" + number + ")" : number;
+}
+
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CuptiApi: the libcupti of this process, opened, with its functions and what is known about its version. Found as
+// cupti_search.h says; JOULEMAP_CUPTI=PATH names another. The library stays loaded for good: it has threads of its own.
+// A value; any thread may use a const one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "capture/cupti/cupti_abi.h"
+#include "capture/cupti/cupti_records.h"
+#include "capture/cupti/cupti_search.h"
+#include "model/diagnostics.h"
+
+namespace joulemap::capture::cupti {
+
+class CuptiApi {
+ public:
+  // Fails when there is none, none that is old or new enough, or one without the functions that records need.
+  static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::of_this_process());
+
+  const Functions& functions() const { return functions_; }
+  const RecordLayout& layout() const { return *layout_; }
+  std::uint32_t version() const { return version_; }
+  const std::string& path() const { return path_; }
+  // What missing functions and an unknown version cost.
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+
+  bool can_place() const;
+  bool can_set_clock() const { return functions_.register_clock != nullptr; }
+  bool can_follow_graphs() const { return functions_.graph_node_id != nullptr; }
+
+  // "GPU-8f0c...", as NVML writes it. Nothing when the driver does not tell.
+  std::optional<std::string> device_uuid(std::uint32_t ordinal) const;
+  std::string text_of(Outcome outcome) const;
+
+ private:
+  CuptiApi() = default;
+  static Result<CuptiApi> open_one(const std::string& path, int driver_major);
+  Status take_version(int driver_major);
+  void note_what_is_missing();
+
+  std::string path_;
+  Functions functions_;
+  DriverFunctions driver_;
+  std::uint32_t version_ = 0;
+  const RecordLayout* layout_ = nullptr;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace joulemap::capture::cupti

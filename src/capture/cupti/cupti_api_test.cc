@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_api.h"
+
+#include <gtest/gtest.h>
+
+#include "capture/cupti/launch_calls.h"
+#include "fake_cupti/session_under_test.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+class FakeLibrary : public ::testing::Test {
+ protected:
+  ~FakeLibrary() override {
+    whole.reset(kCuda130);
+    old.reset(13);
+  }
+  const fake_cupti::FakeCupti& whole = fake_cupti::load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  const fake_cupti::FakeCupti& old = fake_cupti::load_fake_cupti(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
+};
+using CuptiApiTest = FakeLibrary;
+
+TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
+  whole.reset(kCuda130);
+  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  ASSERT_TRUE(api.has_value());
+  EXPECT_EQ(api->version(), kCuda130);
+  EXPECT_TRUE(api->can_place() && api->can_set_clock() && api->can_follow_graphs());
+  EXPECT_TRUE(api->diagnostics().empty());
+}
+
+TEST_F(CuptiApiTest, SaysWhatMissingFunctionsCost) {
+  old.reset(13);
+  const Result<CuptiApi> api = open_fake(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
+  ASSERT_TRUE(api.has_value());
+  EXPECT_FALSE(api->can_set_clock());
+  EXPECT_TRUE(api->diagnostics().contains("cupti_clock"));
+  EXPECT_TRUE(api->diagnostics().contains("graphs_without_places"));
+}
+
+TEST_F(CuptiApiTest, RefusesWhatIsOlderThanCuda11) {
+  whole.reset(12);
+  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  ASSERT_FALSE(api.has_value());
+  EXPECT_EQ(api.error().code, ErrorCode::unsupported);
+}
+
+TEST_F(CuptiApiTest, UsesWhatIsNewerThanItKnowsAndSaysSo) {
+  whole.reset(150'200);
+  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  ASSERT_TRUE(api.has_value());
+  EXPECT_TRUE(api->diagnostics().contains("cupti_newer"));
+}
+
+TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
+  whole.reset(kCuda130);
+  CuptiSearch search;
+  search.named = JOULEMAP_FAKE_CUPTI_LIBRARY;
+  search.driver_major = 12;
+  const Result<CuptiApi> api = CuptiApi::open(search);
+  ASSERT_FALSE(api.has_value());
+  EXPECT_NE(api.error().message.find("the driver knows only CUDA 12"), std::string::npos);
+}
+
+TEST_F(CuptiApiTest, SaysWhichNamedLibraryIsNotThere) {
+  const Result<CuptiApi> api = open_fake("/nowhere/libcupti.so.12");
+  ASSERT_FALSE(api.has_value());
+  EXPECT_NE(api.error().message.find("/nowhere/libcupti.so.12"), std::string::npos);
+}
+
+TEST_F(CuptiApiTest, WritesUuidsAsNvmlDoes) {
+  whole.reset(kCuda130);
+  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  ASSERT_TRUE(api.has_value());
+  EXPECT_EQ(api->device_uuid(1), "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+  EXPECT_EQ(api->device_uuid(9), std::nullopt);
+}
+
+TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
+  CuptiSearch search;  // the toolkit's, if there is one
+  const Result<CuptiApi> api = CuptiApi::open(search);
+  if (!api) GTEST_SKIP() << api.error().message;
+  EXPECT_GE(api->version(), 13U);
+  EXPECT_TRUE(api->can_place());
+  EXPECT_NE(api->functions().dropped_records, nullptr);
+  EXPECT_NE(api->functions().outcome_text, nullptr);
+  if (api->version() >= 17) {
+    EXPECT_TRUE(api->can_set_clock());
+    EXPECT_TRUE(api->can_follow_graphs());
+  }
+  const LaunchCallbacks calls = find_launch_callbacks(api->functions());
+  EXPECT_GE(calls.launches.size(), 8U);
+  EXPECT_GE(calls.copies.size(), 60U);
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

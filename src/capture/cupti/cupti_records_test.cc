@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_records.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+// Bytes at the offsets that the CUPTI reference gives.
+class Bytes {
+ public:
+  explicit Bytes(RecordKind kind) { at(0, kind); }
+  template <class Value>
+  Bytes& at(std::size_t offset, Value value) {
+    std::memcpy(bytes_.data() + offset, &value, sizeof value);
+    return *this;
+  }
+  const Record* record() const { return reinterpret_cast<const Record*>(bytes_.data()); }
+
+ private:
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(216, 0);
+};
+
+const RecordLayout& newest() { return *layout_of_version(130'001)->layout; }
+
+TEST(CuptiRecords, AKernelIsReadWhole) {
+  Bytes bytes(RecordKind::concurrent_kernel);
+  bytes.at(16, std::uint64_t{1000}).at(24, std::uint64_t{3000}).at(40, 2U).at(44, 3U).at(48, 4U);
+  bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
+  bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
+  KernelFacts facts;
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.kind, KernelKind::kernel);
+  EXPECT_EQ(facts.name, "gemm");
+  EXPECT_EQ(facts.start_ns, 1000);
+  EXPECT_EQ(facts.end_ns, 3000);
+  EXPECT_EQ(facts.ordinal, 2U);
+  EXPECT_EQ(facts.context, 3U);
+  EXPECT_EQ(facts.stream, 4U);
+  EXPECT_EQ(facts.grid, (std::array<std::uint32_t, 3>{10, 11, 12}));
+  EXPECT_EQ(facts.block, (std::array<std::uint32_t, 3>{20, 21, 22}));
+  EXPECT_EQ(facts.correlation, 99U);
+  EXPECT_EQ(facts.graph_node, 5U);
+}
+
+TEST(CuptiRecords, ACopyIsNamedByItsDirection) {
+  Bytes bytes(RecordKind::copy);
+  bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
+  KernelFacts facts;
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.kind, KernelKind::copy);
+  EXPECT_EQ(facts.name, "DtoH");
+  EXPECT_EQ(facts.bytes, 4096U);
+  EXPECT_EQ(facts.correlation, 7U);
+  bytes.at(4, std::uint8_t{200});
+  decode_record(newest(), bytes.record(), facts);
+  EXPECT_EQ(facts.name, "unknown direction");
+}
+
+TEST(CuptiRecords, ACopyBetweenDevicesHasItsCorrelationElsewhere) {
+  Bytes bytes(RecordKind::peer_copy);
+  bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
+  KernelFacts facts;
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.name, "PtoP");
+  EXPECT_EQ(facts.correlation, 8U);
+}
+
+TEST(CuptiRecords, AFillAndAWholeGraphAreRead) {
+  Bytes fill(RecordKind::fill);
+  fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
+  KernelFacts facts;
+  ASSERT_EQ(decode_record(newest(), fill.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.kind, KernelKind::fill);
+  EXPECT_EQ(facts.bytes, 64U);
+  Bytes graph(RecordKind::graph);
+  graph.at(4, 11U).at(8, std::uint64_t{5}).at(16, std::uint64_t{6}).at(24, 1U).at(36, 3U);
+  ASSERT_EQ(decode_record(newest(), graph.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.kind, KernelKind::graph);
+  EXPECT_EQ(facts.correlation, 11U);
+  EXPECT_EQ(facts.ordinal, 1U);
+  EXPECT_EQ(facts.bytes, 0U) << "nothing is left of the record before";
+}
+
+TEST(CuptiRecords, ANamelessKernelIsAKernelAllTheSame) {
+  Bytes bytes(RecordKind::kernel);
+  bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
+  KernelFacts facts;
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  EXPECT_EQ(facts.name, "unnamed kernel");
+}
+
+TEST(CuptiRecords, WithoutTimesItIsIncompleteAndWithoutAKnownKindUnknown) {
+  KernelFacts facts;
+  EXPECT_EQ(decode_record(newest(), Bytes(RecordKind::concurrent_kernel).record(), facts), Decoded::incomplete);
+  EXPECT_EQ(decode_record(newest(), Bytes(static_cast<RecordKind>(900)).record(), facts), Decoded::unknown);
+}
+
+TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {
+  EXPECT_FALSE(layout_of_version(12));
+  for (const std::uint32_t version : {13U, 22U, 28U, 130'000U, 130'001U}) {
+    EXPECT_EQ(layout_of_version(version)->match, LayoutMatch::known) << version;
+  }
+  EXPECT_EQ(layout_of_version(130'100)->match, LayoutMatch::newer_than_known);
+  EXPECT_EQ(version_text(22), "CUDA 12.4");
+  EXPECT_EQ(version_text(130'201), "CUDA 13.2");
+  EXPECT_EQ(cuda_major_of(18), 11);
+  EXPECT_EQ(cuda_major_of(130'001), 13);
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

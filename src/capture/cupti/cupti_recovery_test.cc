@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The session when others get in its way, and when it ends.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "capture/cupti/cupti_session.h"
+#include "fake_cupti/session_under_test.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+using CuptiRecoveryTest = SessionUnderTest;
+
+constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
+constexpr int kMoreThanBuffersHold = 3 * static_cast<int>(kLargestBufferBytes / kSmallestRecordBytes);
+
+TEST_F(CuptiRecoveryTest, TakesItsRecordsBackFromAProfilerThatTookTheClockToo) {
+  start();
+  fake.launch({});
+  poll_for(1);
+  fake.steal(true);
+  fake.launch({.name = "lost"});
+  poll_for(3);
+  fake.launch({.name = "found"});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 2U);
+  EXPECT_EQ(heard.kernels[1].name, "found");
+  EXPECT_NE(message_of("kernels_lost").find("2.0 s are missing"), std::string::npos) << message_of("kernels_lost");
+}
+
+TEST_F(CuptiRecoveryTest, NoticesTheLossWithoutAClockWhenMoreWasLaunchedThanBuffersHold) {
+  start();
+  poll_for(1);
+  fake.steal(false);
+  fake.launch({});
+  poll_for(5);
+  EXPECT_FALSE(session().diagnostics().contains("kernels_lost")) << "one kernel may be held back";
+  for (int i = 0; i < kMoreThanBuffersHold; ++i) fake.launch({});
+  poll_for(3);
+  EXPECT_TRUE(session().diagnostics().contains("kernels_lost"));
+  fake.launch({.name = "found"});
+  poll_for(1);
+  ASSERT_FALSE(heard.kernels.empty());
+  EXPECT_EQ(heard.kernels.back().name, "found");
+}
+
+TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatClosesCuptiForEverybody) {
+  start();
+  poll_for(1);
+  fake.finalize();
+  poll_for(3);
+  place_here = 4;
+  const std::uint32_t correlation = fake.launch({});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.launches.at(correlation).place, 4U) << "it is subscribed again";
+}
+
+TEST_F(CuptiRecoveryTest, LeavesCuptiToAProfilerThatIsAnnounced) {
+  start();
+  fake.launch({.name = "before"});
+  session().someone_profiles(true, now_ns);
+  EXPECT_EQ(heard.kernels.size(), 1U) << "what CUPTI had is fetched first";
+  EXPECT_FALSE(fake.is_subscribed());
+  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  EXPECT_FALSE(session().hears());
+  fake.steal(true);
+  const std::uint64_t calls = fake.calls();
+  poll_for(10);
+  EXPECT_EQ(fake.calls(), calls) << "nobody interferes";
+}
+
+TEST_F(CuptiRecoveryTest, GoesOnAfterAnAnnouncedProfilerAndSaysWhatIsMissing) {
+  start();
+  session().someone_profiles(true, now_ns);
+  fake.steal(true);
+  fake.launch({.name = "profiled"});
+  fake.thief_leaves();
+  poll_for(4);
+  session().someone_profiles(false, now_ns);
+  place_here = 9;
+  const std::uint32_t correlation = fake.launch({.name = "after"});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.kernels[0].name, "after");
+  EXPECT_EQ(heard.launches.at(correlation).place, 9U);
+  EXPECT_NE(message_of("kernels_lost").find("4.0 s"), std::string::npos) << message_of("kernels_lost");
+}
+
+TEST_F(CuptiRecoveryTest, WithoutPlacesWhenTheProfilerStaysSubscribed) {
+  start();
+  session().someone_profiles(true, now_ns);
+  fake.other_subscriber(true);
+  session().someone_profiles(false, now_ns);
+  fake.launch({});
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U);
+  EXPECT_TRUE(session().diagnostics().contains("kernels_without_places"));
+}
+
+TEST_F(CuptiRecoveryTest, WhatListenAskedForDuringAProfileHoldsAfterwards) {
+  start();
+  session().someone_profiles(true, now_ns);
+  session().listen(false);
+  session().someone_profiles(false, now_ns);
+  EXPECT_FALSE(session().hears());
+  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  session().listen(true);
+  fake.launch({});
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U);
+}
+
+TEST_F(CuptiRecoveryTest, LeavesAnotherProfilersBufferAlone) {
+  start();
+  fake.return_thiefs_buffer();
+  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_TRUE(session().diagnostics().contains("kernels_foreign_buffer"));
+}
+
+TEST_F(CuptiRecoveryTest, RecordsOfAForeignClockAreLeftOutAndCounted) {
+  start();
+  fake.damage_record_times(true);
+  fake.launch({});
+  fake.damage_record_times(false);
+  fake.launch({.name = "good"});
+  fake.unknown_record();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.kernels[0].name, "good");
+  EXPECT_EQ(session().counts().foreign_clock, 1U);
+  EXPECT_TRUE(session().diagnostics().contains("kernels_foreign_clock"));
+  EXPECT_EQ(session().counts().unknown, 1U);
+}
+
+TEST_F(CuptiRecoveryTest, FinishFetchesEvenWhatIsIncompleteAndLetsGo) {
+  start();
+  fake.launch({.name = "done"});
+  fake.launch({.name = "runs", .keeps_running = true});
+  session().finish();
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(session().counts().incomplete, 1U);
+  EXPECT_FALSE(fake.is_subscribed());
+  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  const std::uint64_t calls = fake.calls();
+  session().finish();
+  poll_for(1);
+  session().listen(false);
+  session().someone_profiles(true, now_ns);
+  EXPECT_EQ(fake.calls(), calls) << "nothing is done twice";
+}
+
+TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
+  start();
+  std::atomic<bool> stop{false};
+  std::atomic<int> launched{0};
+  std::thread program([&] {
+    while (!stop.load()) {
+      fake.launch({});
+      launched.fetch_add(1);
+    }
+  });
+  while (launched.load() < 100) std::this_thread::yield();
+  session().finish();
+  const std::size_t told = heard.kernels.size();
+  const int after = launched.load() + 100;
+  while (launched.load() < after) std::this_thread::yield();
+  stop.store(true);
+  program.join();
+  EXPECT_GE(told, 100U);
+  EXPECT_EQ(heard.kernels.size(), told) << "what comes later is not for this recording";
+}
+
+TEST_F(CuptiRecoveryTest, WhatCuptiHandsOutAfterTheEndIsNotTaken) {
+  start();
+  fake.hold_records(true);
+  fake.launch({});
+  session().finish();
+  fake.release_records(false);
+  fake.finalize();  // hands out whatever it has
+  EXPECT_TRUE(heard.kernels.empty());
+}
+
+TEST_F(CuptiRecoveryTest, ADriverThatIsGoneAtTheEndIsADiagnostic) {
+  start();
+  fake.refuse("cuptiActivityFlushAll", static_cast<int>(Outcome::not_initialized));
+  fake.refuse("cuptiActivityDisable", static_cast<int>(Outcome::not_initialized));
+  session().finish();
+  EXPECT_TRUE(session().diagnostics().contains("cupti_flush"));
+}
+
+TEST_F(CuptiRecoveryTest, FinishGivesUpOnALibraryThatHangs) {
+  start();
+  fake.hang_flush(true);
+  session().finish();
+  EXPECT_TRUE(session().diagnostics().contains("cupti_hangs"));
+  fake.hang_flush(false);
+}
+
+TEST_F(CuptiRecoveryTest, AForksChildTouchesNothing) {
+  start();
+  fake.launch({});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    session().abandon();
+    const std::uint64_t calls = fake.calls();
+    poll_for(3);
+    session().listen(false);
+    session().someone_profiles(true, now_ns);
+    session().finish();
+    ::_exit(fake.calls() == calls && heard.kernels.empty() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U) << "the parent goes on";
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

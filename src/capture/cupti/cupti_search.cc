@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_search.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+constexpr int kOldestMajor = 11;
+constexpr int kNewestMajor = 13;  // of CUDA, when this was written
+
+bool starts_with(std::string_view text, std::string_view beginning) {
+  return text.substr(0, beginning.size()) == beginning;
+}
+
+std::string_view directory_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string_view file_name_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// Some wheels put a hash into the name: libcupti-8b5a5a1c.so.12.
+bool is_cupti(std::string_view path) {
+  const std::string_view name = file_name_of(path);
+  return starts_with(name, "libcupti.so") || (starts_with(name, "libcupti-") && name.find(".so") != name.npos);
+}
+
+bool belongs_to_cuda(std::string_view path) {
+  for (const std::string_view name :
+       {"libcudart", "libtorch_cuda", "libcublas", "libcudnn", "libnvrtc", "libc10_cuda", "libnvToolsExt",
+        "libtensorflow", "xla_cuda_plugin", "libjax", "libonnxruntime"}) {
+    if (starts_with(file_name_of(path), name)) return true;
+  }
+  return false;
+}
+
+// Everything up to and with the last occurrence of `part`; empty when it does not occur.
+std::string_view up_to(std::string_view path, std::string_view part) {
+  const std::size_t found = path.rfind(part);
+  return found == std::string_view::npos ? std::string_view() : path.substr(0, found + part.size());
+}
+
+std::vector<int> majors_to_try(int driver_major) {
+  std::vector<int> majors;
+  for (int major = driver_major > 0 ? driver_major : kNewestMajor; major >= kOldestMajor; --major)
+    majors.push_back(major);
+  return majors;
+}
+
+class CandidateList {
+ public:
+  void add(std::string path) {
+    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(std::move(path));
+  }
+  void add_versions(const std::string& directory, const std::vector<int>& majors) {
+    for (const int major : majors) add(directory + "/libcupti.so." + std::to_string(major));
+  }
+  // NVIDIA's wheels: one folder for each library up to CUDA 12, one for all since 13.
+  void add_wheels(const std::string& nvidia, const std::vector<int>& majors) {
+    add_versions(nvidia + "/cuda_cupti/lib", majors);
+    for (const int major : majors) add_versions(nvidia + "/cu" + std::to_string(major) + "/lib", {major});
+  }
+  std::vector<std::string> take() { return std::move(paths_); }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+void add_beside(CandidateList& candidates, std::string_view library, const std::vector<int>& majors) {
+  const std::string directory(directory_of(library));
+  if (directory.empty()) return;
+  candidates.add_versions(directory, majors);
+  candidates.add_versions(directory + "/../extras/CUPTI/lib64", majors);
+  const std::string_view nvidia = up_to(library, "/nvidia/");
+  if (!nvidia.empty()) candidates.add_wheels(std::string(nvidia.substr(0, nvidia.size() - 1)), majors);
+  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const std::string_view root = up_to(library, packages);
+    if (!root.empty()) candidates.add_wheels(std::string(root) + "nvidia", majors);
+  }
+}
+
+void add_toolkits(CandidateList& candidates, const std::vector<int>& majors) {
+  for (const int major : majors) candidates.add("libcupti.so." + std::to_string(major));
+  std::vector<std::string> toolkits = {"/usr/local/cuda"};
+  for (const int major : majors) toolkits.push_back("/usr/local/cuda-" + std::to_string(major));
+  for (const std::string& toolkit : toolkits) {
+    candidates.add_versions(toolkit + "/extras/CUPTI/lib64", majors);
+    candidates.add_versions(toolkit + "/targets/x86_64-linux/lib", majors);
+    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);
+    candidates.add_versions(toolkit + "/lib64", majors);
+  }
+}
+
+int newest_cuda_of_driver() {
+  void* driver = loaded_driver();
+  if (driver == nullptr) return 0;
+  const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion"));
+  int number = 0;
+  if (version == nullptr || version(&number) != 0) return 0;
+  return number / 1000;
+}
+
+}  // namespace
+
+void* loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
+
+CuptiSearch CuptiSearch::of_this_process() {
+  CuptiSearch search;
+  // A program with more rights than its user must not load what the user names.
+  const char* named = ::secure_getenv("JOULEMAP_CUPTI");
+  search.named = named != nullptr ? named : "";
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* loaded) {
+        if (library->dlpi_name != nullptr && library->dlpi_name[0] != '\0') {
+          static_cast<std::vector<std::string>*>(loaded)->emplace_back(library->dlpi_name);
+        }
+        return 0;
+      },
+      &search.loaded);
+  search.driver_major = newest_cuda_of_driver();
+  return search;
+}
+
+std::vector<std::string> cupti_candidates(const CuptiSearch& search) {
+  if (!search.named.empty()) return {search.named};
+  CandidateList candidates;
+  for (const std::string& library : search.loaded) {
+    if (is_cupti(library)) candidates.add(library);
+  }
+  const std::vector<int> majors = majors_to_try(search.driver_major);
+  for (const std::string& library : search.loaded) {
+    if (belongs_to_cuda(library)) add_beside(candidates, library, majors);
+  }
+  add_toolkits(candidates, majors);
+  return candidates.take();
+}
+
+}  // namespace joulemap::capture::cupti

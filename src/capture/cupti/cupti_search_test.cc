@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+std::vector<std::string> candidates(std::vector<std::string> loaded, int driver_major = 13) {
+  CuptiSearch search;
+  search.loaded = std::move(loaded);
+  search.driver_major = driver_major;
+  return cupti_candidates(search);
+}
+
+// Where it comes in the list; past the end when it does not.
+std::size_t rank(const std::vector<std::string>& list, std::string_view path) {
+  return static_cast<std::size_t>(std::find(list.begin(), list.end(), path) - list.begin());
+}
+
+TEST(CuptiSearch, TheOneThatIsNamedIsTheOnlyOne) {
+  CuptiSearch search;
+  search.named = "/some/libcupti.so";
+  search.loaded = {"/x/libcupti.so.12"};
+  EXPECT_EQ(cupti_candidates(search), std::vector<std::string>{"/some/libcupti.so"});
+}
+
+TEST(CuptiSearch, TheOneThatIsLoadedComesFirst) {
+  EXPECT_EQ(
+      candidates({"/lib/libc.so.6", "/v/torch/lib/libcudart.so.12", "/v/nvidia/cuda_cupti/lib/libcupti.so.12"})[0],
+      "/v/nvidia/cuda_cupti/lib/libcupti.so.12");
+  EXPECT_EQ(candidates({"/v/torch/lib/libcupti-8b5a5a1c.so.12"})[0], "/v/torch/lib/libcupti-8b5a5a1c.so.12");
+}
+
+TEST(CuptiSearch, FollowsTheFrameworkIntoItsWheels) {
+  const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"});
+  const std::size_t wheel = rank(list, "/v/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
+  EXPECT_LT(wheel, rank(list, "libcupti.so.12"));
+  EXPECT_LT(rank(list, "/v/site-packages/nvidia/cu13/lib/libcupti.so.13"), list.size());
+  const auto beside = candidates({"/v/nvidia/cuda_runtime/lib/libcudart.so.12"});
+  EXPECT_LT(rank(beside, "/v/nvidia/cuda_cupti/lib/libcupti.so.12"), rank(beside, "libcupti.so.13"));
+}
+
+TEST(CuptiSearch, LooksIntoTheToolkitAtLast) {
+  const auto list = candidates({});
+  EXPECT_EQ(list[0], "libcupti.so.13");
+  EXPECT_LT(rank(list, "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"), list.size());
+}
+
+TEST(CuptiSearch, LeavesOutWhatIsNewerThanTheDriver) {
+  const auto list = candidates({"/v/site-packages/torch/lib/libtorch_cuda.so"}, 12);
+  EXPECT_TRUE(
+      std::none_of(list.begin(), list.end(), [](const std::string& path) { return path.find(".so.13") != path.npos; }));
+  EXPECT_LT(rank(list, "libcupti.so.11"), list.size());
+}
+
+TEST(CuptiSearch, ATestProgramHasNoDriver) {
+  const CuptiSearch search = CuptiSearch::of_this_process();
+  EXPECT_FALSE(search.loaded.empty());
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

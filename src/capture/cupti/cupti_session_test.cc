@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/cupti_session.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "fake_cupti/session_under_test.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+using fake_cupti::Work;
+using CuptiSessionTest = SessionUnderTest;
+
+constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
+
+TEST_F(CuptiSessionTest, TiesAKernelToThePlaceAndTheStepThatLaunchedIt) {
+  start();
+  place_here = 17;
+  step_here = 3;
+  const std::uint32_t correlation = fake.launch({.name = "gemm", .grid = {4, 2, 1}, .duration_ns = 5000});
+  place_here = 18;
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  const KernelFacts& kernel = heard.kernels[0].facts;
+  EXPECT_EQ(heard.kernels[0].name, "gemm");
+  EXPECT_EQ(kernel.correlation, correlation);
+  EXPECT_EQ(kernel.grid[1], 2U);
+  EXPECT_EQ(kernel.end_ns - kernel.start_ns, 5000);
+  EXPECT_EQ(heard.launches.at(correlation).place, 17U);
+  EXPECT_EQ(heard.launches.at(correlation).step, 3U);
+  EXPECT_TRUE(session().diagnostics().empty());
+}
+
+TEST_F(CuptiSessionTest, CopiesFillsAndPeerCopiesHavePlacesToo) {
+  start();
+  place_here = 5;
+  const std::uint32_t copy = fake.launch({.work = Work::copy, .bytes = 1024});
+  const std::uint32_t fill = fake.launch({.work = Work::fill, .bytes = 64});
+  const std::uint32_t peer = fake.launch({.work = Work::peer_copy, .bytes = 32, .copy_kind = 10});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 3U);
+  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(heard.launches.at(correlation).place, 5U);
+  EXPECT_EQ(heard.kernels[0].name, "HtoD");
+  EXPECT_EQ(heard.kernels[2].facts.correlation, peer);
+}
+
+TEST_F(CuptiSessionTest, TimesAreThoseOfOurClock) {
+  start();
+  const std::int64_t before_ns = monotonic_ns();
+  fake.launch({.duration_ns = 10});
+  const std::int64_t after_ns = monotonic_ns();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_GE(heard.kernels[0].facts.end_ns, before_ns);
+  EXPECT_LE(heard.kernels[0].facts.end_ns, after_ns);
+}
+
+TEST_F(CuptiSessionTest, IntroducesADeviceBeforeItsFirstKernel) {
+  start();
+  fake.launch({.device = 1});
+  fake.launch({.device = 1});
+  fake.launch({.device = 0});
+  poll_for(1);
+  ASSERT_EQ(heard.devices.size(), 2U);
+  EXPECT_EQ(heard.devices[0].first, 1U);
+  EXPECT_EQ(heard.devices[0].second, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+}
+
+TEST_F(CuptiSessionTest, ThreadsLaunchFromPlacesOfTheirOwn) {
+  start();
+  constexpr std::uint32_t kThreads = 4;
+  constexpr int kEach = 3000;  // several buffers full
+  std::vector<std::thread> threads;
+  for (std::uint32_t place = 1; place <= kThreads; ++place) {
+    threads.emplace_back([this, place] {
+      place_here = place;
+      for (int i = 0; i < kEach; ++i) fake.launch({.stream = place});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), kThreads * kEach);
+  for (const Heard::Ran& kernel : heard.kernels) {
+    ASSERT_EQ(heard.launches.at(kernel.facts.correlation).place, kernel.facts.stream);
+  }
+}
+
+TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndKeepTheirNodes) {
+  start();
+  place_here = 30;
+  const std::uint64_t node = fake.capture_node();
+  const std::uint64_t copy = fake.clone_node(node);
+  EXPECT_EQ(heard.nodes.at(node), 30U);
+  EXPECT_EQ(heard.copies.at(copy), node);
+  place_here = 31;
+  for (int replay = 0; replay < 2; ++replay) {
+    const std::uint32_t graph = fake.launch_graph();
+    fake.launch({.name = "a", .graph_node = copy, .correlation = graph});
+    fake.launch({.name = "b", .graph_node = copy + 1, .correlation = graph});
+    EXPECT_EQ(heard.launches.at(graph).place, 31U);
+  }
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 4U);
+  EXPECT_EQ(heard.kernels[0].facts.correlation, heard.kernels[1].facts.correlation);
+  EXPECT_EQ(heard.kernels[2].facts.graph_node, copy);
+  EXPECT_EQ(session().launches(), 2U);
+}
+
+TEST_F(CuptiSessionTest, AGraphThatIsCapturedWhileNobodyListensHasItsPlaces) {
+  start();
+  session().listen(false);
+  place_here = 8;
+  const std::uint64_t node = fake.capture_node();
+  EXPECT_EQ(heard.nodes.at(node), 8U);
+}
+
+TEST_F(CuptiSessionTest, RecordsThatComeLateAndOutOfOrderAreAllTaken) {
+  start();
+  fake.hold_records(true);
+  for (int i = 0; i < 5; ++i) fake.launch({});
+  poll_for(1);
+  EXPECT_TRUE(heard.kernels.empty());
+  fake.release_records(true);
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 5U);
+  EXPECT_GT(heard.kernels[0].facts.correlation, heard.kernels[4].facts.correlation);
+  EXPECT_GE(heard.kernels[0].facts.start_ns, heard.kernels[4].facts.start_ns);
+}
+
+TEST_F(CuptiSessionTest, AKernelThatStillRunsIsWaitedFor) {
+  start();
+  fake.launch({.name = "long", .keeps_running = true});
+  poll_for(20);
+  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
+  fake.end_running();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+}
+
+TEST_F(CuptiSessionTest, WhenNobodyListensNothingIsRecordedOrCounted) {
+  start();
+  fake.launch({});
+  session().listen(false);
+  EXPECT_FALSE(session().hears());
+  EXPECT_FALSE(fake.kind_is_on(kKernels));
+  EXPECT_FALSE(fake.callback_is_on("cuLaunchKernel"));
+  const std::uint32_t unheard = fake.launch({});
+  fake.launch({.work = Work::copy});
+  session().listen(true);
+  fake.launch({});
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 2U);
+  EXPECT_EQ(heard.launches.count(unheard), 0U);
+  EXPECT_EQ(session().launches(), 2U);
+}
+
+TEST_F(CuptiSessionTest, AnotherSubscriberCostsThePlacesAndNothingElse) {
+  fake.other_subscriber(true);
+  start();
+  fake.launch({});
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U);
+  EXPECT_TRUE(heard.launches.empty());
+  EXPECT_TRUE(session().diagnostics().contains("kernels_without_places"));
+}
+
+TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
+  fake.refuse("cuptiActivityEnable", static_cast<int>(Outcome::insufficient_privileges));
+  const Status started = session().start();
+  ASSERT_FALSE(started.has_value());
+  EXPECT_EQ(started.error().code, ErrorCode::permission);
+  EXPECT_FALSE(started.error().remedy.empty());
+  EXPECT_FALSE(fake.is_subscribed()) << "others may have it";
+  fake.launch({});
+  EXPECT_TRUE(heard.launches.empty());
+}
+
+TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
+  start();
+  Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  CuptiSession second(*std::move(api), heard, kHere);
+  EXPECT_FALSE(second.start().has_value());
+}
+
+TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
+  KernelLog log;
+  KernelLogSink sink(log);
+  Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  CuptiSession over_log(*std::move(api), sink, kHere, kFarewell);
+  ASSERT_TRUE(over_log.start().has_value());
+  step_here = 1;
+  log.begin_step(1, 0, monotonic_ns(), true);
+  place_here = 6;
+  const std::uint64_t node = fake.clone_node(fake.capture_node());
+  place_here = 7;
+  fake.launch({.name = "gemm", .device = 2});
+  fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
+  over_log.finish();
+  Activity activity{.end_ns = monotonic_ns()};
+  log.collect(activity, INT64_MAX, true);
+  ASSERT_EQ(activity.kernels.size(), 2U);
+  EXPECT_EQ(activity.kernels[0].place, 7U);
+  EXPECT_EQ(activity.kernels[1].place, 6U) << "of the node, not of the graph's launch";
+  EXPECT_EQ(activity.steps.at(0).kernels, 2U);
+  EXPECT_EQ(activity.queues.at(0).device, "GPU-20212223-2425-2627-2829-2a2b2c2d2e2f");
+  EXPECT_EQ(log.counts().unplaced, 0U);
+}
+
+// Where the real library is installed, with or without a GPU.
+TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
+  Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
+  if (!api) GTEST_SKIP() << api.error().message;
+  CuptiSession real(*std::move(api), heard, kHere, kFarewell);
+  const Status started = real.start();
+  if (!started) {
+    EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
+  }
+  real.poll(monotonic_ns());
+  real.finish();
+  EXPECT_FALSE(real.hears());
+}
+
+// As CUDA 11.0: no clock of ours, no ids of graph nodes, shorter records.
+class OldCuptiSessionTest : public SessionUnderTest {
+ protected:
+  OldCuptiSessionTest() : SessionUnderTest(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY, 13) {}
+};
+
+TEST_F(OldCuptiSessionTest, TimesOfItsOwnClockAreMappedToOurs) {
+  start();
+  const std::int64_t before_ns = monotonic_ns();
+  fake.launch({.name = "old", .duration_ns = 10});
+  const std::int64_t after_ns = monotonic_ns();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.kernels[0].name, "old");
+  EXPECT_GE(heard.kernels[0].facts.end_ns, before_ns - kClockJumpNs);
+  EXPECT_LE(heard.kernels[0].facts.end_ns, after_ns + kClockJumpNs);
+}
+
+TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
+  start();
+  fake.launch({.name = "before"});
+  poll_for(1);
+  fake.jump_clock(3600 * kNanosecondsPerSecond);
+  poll_for(1);  // sees the jump
+  const std::int64_t before_ns = monotonic_ns();
+  fake.launch({.name = "after"});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 2U);
+  EXPECT_GE(heard.kernels[1].facts.end_ns, before_ns - kClockJumpNs);
+  EXPECT_LE(heard.kernels[1].facts.end_ns, monotonic_ns() + kClockJumpNs);
+}
+
+TEST_F(OldCuptiSessionTest, GraphsAreNotFollowed) {
+  start();
+  fake.capture_node();
+  EXPECT_TRUE(heard.nodes.empty());
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/launch_calls.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+TEST(LaunchCalls, AreThoseThatGiveTheGpuSomethingToDo) {
+  for (const char* name : {"cuLaunch", "cuLaunchGridAsync", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
+                           "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel_ptsz",
+                           "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch", "cuGraphLaunch_ptsz"}) {
+    EXPECT_EQ(launch_call_of(name), LaunchCall::launch) << name;
+  }
+  for (const char* name : {"cuMemcpy", "cuMemcpyHtoDAsync_v2_ptsz", "cuMemcpy3DPeerAsync", "cu64Memcpy2DAsync",
+                           "cuMemcpyBatchAsync_v2", "cuMemsetD8Async", "cuMemsetD2D32_v2_ptds", "cu64MemsetD8"}) {
+    EXPECT_EQ(launch_call_of(name), LaunchCall::copy) << name;
+  }
+}
+
+TEST(LaunchCalls, AreNotThoseThatOnlySoundLikeIt) {
+  for (const char* name : {"INVALID", "", "cuInit", "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemSetAccess",
+                           "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2", "cuStreamSynchronize"}) {
+    EXPECT_EQ(launch_call_of(name), LaunchCall::none) << name;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/record_intake.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+constexpr std::int64_t kLongestLoanNs = 30 * kNanosecondsPerSecond;
+constexpr std::size_t kLargestRecordBytes = 256;  // a kernel's has 216 in CUDA 13.0: what has no room for it is full
+
+}  // namespace
+
+RecordIntake::RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns)
+    : api_(api), sink_(sink), clock_(earliest_ns) {}
+
+void RecordIntake::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
+  const std::lock_guard hold(lock_);
+  clock_.add_moment(record_ns, monotonic_ns);
+}
+
+RecordIntake::Counts RecordIntake::counts() const {
+  const std::lock_guard hold(lock_);
+  return counts_;
+}
+
+void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
+  const BufferPool::Loan loan{monotonic_ns(), sizing_.next_bytes()};
+  *buffer = open_.load() ? pool_.take(loan) : nullptr;
+  *size = *buffer != nullptr ? loan.bytes : 0;
+  *max_records = 0;  // as many as fit
+}
+
+std::uint64_t RecordIntake::room_lent() const {
+  return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // and one that is asked for any moment
+}
+
+std::int64_t RecordIntake::told_until_ns(std::int64_t now_ns) const {
+  return std::max(pool_.lent().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
+}
+
+void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
+                                       std::size_t valid_bytes) noexcept {
+  if (buffer == nullptr) return;
+  const std::lock_guard hold(lock_);
+  const std::optional<BufferPool::Loan> loan = pool_.loan_of(buffer);
+  // After another profiler had CUPTI for a while its buffers may end up here. It may have freed them already.
+  if (!loan) {
+    ++counts_.foreign_buffers;
+    return;
+  }
+  if (valid_bytes + kLargestRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
+  if (open_.load()) {
+    const std::int64_t now_ns = monotonic_ns();
+    Record* record = nullptr;
+    while (valid_bytes > 0 && api_.functions().next_record(buffer, valid_bytes, &record) == Outcome::success) {
+      try {
+        take_record(record, now_ns);
+      } catch (const std::bad_alloc&) {
+        ++counts_.dropped;
+      }
+    }
+    std::size_t dropped = 0;
+    if (api_.functions().dropped_records != nullptr &&
+        api_.functions().dropped_records(context, stream, &dropped) == Outcome::success) {
+      counts_.dropped += dropped;
+    }
+  }
+  pool_.give_back(buffer);
+}
+
+void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
+  KernelFacts facts;
+  switch (decode_record(api_.layout(), record, facts)) {
+    case Decoded::unknown:
+      ++counts_.unknown;
+      return;
+    case Decoded::incomplete:
+      ++counts_.incomplete;
+      return;
+    case Decoded::facts:
+      break;
+  }
+  const std::optional<std::int64_t> start_ns = clock_.to_monotonic(facts.start_ns, now_ns);
+  const std::optional<std::int64_t> end_ns = clock_.to_monotonic(facts.end_ns, now_ns);
+  if (!start_ns || !end_ns || *end_ns < *start_ns) {
+    ++counts_.foreign_clock;
+    return;
+  }
+  facts.start_ns = *start_ns;
+  facts.end_ns = *end_ns;
+  introduce_device(facts.ordinal);
+  sink_.on_kernel(facts);
+  ++counts_.records;
+}
+
+void RecordIntake::introduce_device(std::uint32_t ordinal) {
+  constexpr std::uint32_t kMostDevices = 1024;  // more is a damaged record
+  if (ordinal >= kMostDevices) return;
+  if (ordinal >= introduced_.size()) introduced_.resize(ordinal + 1);
+  if (introduced_[ordinal]) return;
+  introduced_[ordinal] = true;
+  std::optional<std::string> uuid = api_.device_uuid(ordinal);
+  if (uuid) sink_.set_device(ordinal, *std::move(uuid));
+}
+
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/record_intake.h"
+
+#include <gtest/gtest.h>
+
+#include "fake_cupti/session_under_test.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+class RecordIntakeTest : public ::testing::Test {
+ protected:
+  RecordIntakeTest() { fake_cupti::load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY).reset(kCuda130); }
+
+  std::uint8_t* request() {
+    std::uint8_t* buffer = nullptr;
+    std::size_t most_records = 1;
+    intake.on_buffer_requested(&buffer, &size, &most_records);
+    EXPECT_EQ(size == 0, buffer == nullptr);
+    EXPECT_EQ(most_records, 0U);
+    return buffer;
+  }
+
+  std::size_t size = 0;  // of the last request
+  const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+  Heard heard;
+  RecordIntake intake{*api, heard, 0};
+};
+
+TEST_F(RecordIntakeTest, LendsAlignedBuffersAndUsesThemAgain) {
+  std::uint8_t* first = request();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 8, 0U);
+  EXPECT_NE(request(), first);
+  intake.on_buffer_completed(nullptr, 0, first, 0);
+  EXPECT_EQ(request(), first);
+}
+
+TEST_F(RecordIntakeTest, AnEmptyBufferIsNoRecords) {
+  intake.on_buffer_completed(nullptr, 0, request(), 0);
+  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_EQ(intake.counts().records, 0U);
+}
+
+TEST_F(RecordIntakeTest, ABufferThatComesBackTwiceIsReadOnce) {
+  std::uint8_t* buffer = request();
+  intake.on_buffer_completed(nullptr, 0, buffer, 0);
+  intake.on_buffer_completed(nullptr, 0, buffer, 0);
+  EXPECT_EQ(intake.counts().foreign_buffers, 1U);
+}
+
+TEST_F(RecordIntakeTest, LendsNoMoreThanItMay) {
+  for (std::size_t i = 0; i < kMostBuffers; ++i) ASSERT_NE(request(), nullptr);
+  EXPECT_EQ(request(), nullptr);
+}
+
+TEST_F(RecordIntakeTest, LendsNothingOnceItIsClosed) {
+  intake.close();
+  EXPECT_EQ(request(), nullptr);
+}
+
+TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
+  const std::int64_t before_ns = monotonic_ns();
+  EXPECT_EQ(intake.told_until_ns(before_ns), before_ns) << "CUPTI has nothing";
+  std::uint8_t* first = request();
+  const std::int64_t between_ns = monotonic_ns();
+  request();
+  const std::int64_t after_ns = monotonic_ns();
+  EXPECT_LE(intake.told_until_ns(after_ns), between_ns);
+  intake.on_buffer_completed(nullptr, 0, first, 0);
+  EXPECT_GE(intake.told_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.told_until_ns(after_ns), after_ns);
+  const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
+  EXPECT_GT(intake.told_until_ns(later_ns), after_ns) << "nothing is waited for that long";
+  intake.write_off_buffers();
+  EXPECT_EQ(intake.told_until_ns(later_ns), later_ns);
+}
+
+TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
+  std::uint8_t* buffer = request();
+  intake.write_off_buffers();
+  intake.on_buffer_completed(nullptr, 0, buffer, 0);
+  EXPECT_EQ(intake.counts().foreign_buffers, 0U);
+  EXPECT_EQ(request(), buffer);
+}
+
+TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
+  BufferSizing sizing;
+  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
+  EXPECT_EQ(sizing.next_bytes(), kLargestBufferBytes);
+  const std::size_t before = sizing.next_bytes();
+  sizing.on_full(kNanosecondsPerSecond / 4);
+  EXPECT_EQ(sizing.next_bytes(), before);
+  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerSecond);
+  EXPECT_EQ(sizing.next_bytes(), kSmallestBufferBytes);
+}
+
+// Through the whole library: CUPTI drops what it has no buffer for, and the next one that comes back tells.
+class DroppedRecordsTest : public SessionUnderTest {};
+
+TEST_F(DroppedRecordsTest, AreADiagnostic) {
+  start();
+  fake.hold_records(true);
+  const int more_than_fit = static_cast<int>(kMostBuffers * kLargestBufferBytes / 216) + 100;
+  for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
+  fake.hold_records(false);
+  fake.release_records(false);
+  fake.end_running();
+  poll_for(2);
+  EXPECT_TRUE(session().diagnostics().contains("kernels_dropped"));
+  EXPECT_EQ(session().counts().records + session().counts().dropped, static_cast<std::uint64_t>(more_than_fit));
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/session_report.h"
+
+#include <cstdio>
+
+#include "base/clock.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+std::string seconds_text(std::int64_t duration_ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds(duration_ns));
+  return text;
+}
+
+void report(Diagnostics& into, const char* code, std::uint64_t count, const std::string& message, const char* remedy) {
+  if (count > 0) into.add({code, count, message, remedy});
+}
+
+}  // namespace
+
+void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnostics& into) {
+  report(into, "kernels_lost", to_silence.stretches,
+         "another profiler in this process took the records of kernels: those of " + seconds_text(to_silence.time_ns) +
+             " are missing",
+         "run without the other profiler");
+  report(into, "kernels_lost", to_profiler.stretches,
+         "torch.profiler had CUPTI: the kernels of " + seconds_text(to_profiler.time_ns) + " are missing",
+         "run without torch.profiler");
+}
+
+void report_counts(const RecordIntake::Counts& counts, Diagnostics& into) {
+  report(into, "kernels_dropped", counts.dropped, "records of kernels were dropped for want of room", "");
+  report(into, "kernels_incomplete", counts.incomplete,
+         "kernels had not ended when CUPTI gave its records back, and are missing", "");
+  report(into, "kernels_foreign_clock", counts.foreign_clock,
+         "records of kernels carried times of another clock and were left out (another profiler changed CUPTI's)",
+         "run without the other profiler");
+  report(into, "kernels_foreign_buffer", counts.foreign_buffers,
+         "buffers of another profiler came back to us and were left alone", "");
+  report(into, "records_unknown", counts.unknown, "records were of a kind that is not read", "");
+}
+
+Error kernels_refused(const std::string& why, Outcome outcome) {
+  if (outcome == Outcome::insufficient_privileges) {
+    return {
+        ErrorCode::permission, "kernels are not recorded: " + why,
+        "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf "
+        "and reboot"};
+  }
+  return {ErrorCode::unsupported, "kernels are not recorded: " + why, ""};
+}
+
+}  // namespace joulemap::capture::cupti

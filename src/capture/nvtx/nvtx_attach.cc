@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/nvtx/nvtx_attach.h"
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_set>
+
+namespace joulemap::capture::nvtx {
+namespace {
+
+constexpr std::string_view kUnnamed = "(unnamed)";
+constexpr int kNoRange = -2;  // NVTX_NO_PUSH_POP_TRACKING: what NVTX itself returns without a tool
+
+// NVTX's functions carry no pointer of ours.
+constinit std::atomic<void (*)(std::string_view) noexcept> push_hook{nullptr};
+constinit std::atomic<void (*)() noexcept> pop_hook{nullptr};
+
+// Ranges of this thread that we were told of. A pop without one ends a range that began before we were here.
+thread_local int open_ranges = 0;
+
+// wchar_t holds a code point here; what is none becomes U+FFFD.
+std::string to_utf8(const wchar_t* text) {
+  std::string utf8;
+  for (; *text != 0; ++text) {
+    auto point = static_cast<char32_t>(*text);
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
+    const auto tail = [&](int shift) { utf8 += static_cast<char>(0x80 | ((point >> shift) & 0x3f)); };
+    if (point < 0x80) {
+      utf8 += static_cast<char>(point);
+    } else if (point < 0x800) {
+      utf8 += static_cast<char>(0xc0 | (point >> 6));
+      tail(0);
+    } else if (point < 0x10000) {
+      utf8 += static_cast<char>(0xe0 | (point >> 12));
+      tail(6);
+      tail(0);
+    } else {
+      utf8 += static_cast<char>(0xf0 | (point >> 18));
+      tail(12);
+      tail(6);
+      tail(0);
+    }
+  }
+  return utf8;
+}
+
+int push(std::string_view name) noexcept {
+  push_hook.load()(name.empty() ? kUnnamed : name);
+  return open_ranges++;
+}
+
+int pop() noexcept {
+  if (open_ranges == 0) return kNoRange;
+  pop_hook.load()();
+  return --open_ranges;
+}
+
+int push_ascii(const char* name) noexcept { return push(name != nullptr ? std::string_view(name) : kUnnamed); }
+
+int push_wide(const wchar_t* name) noexcept {
+  if (name == nullptr) return push(kUnnamed);
+  try {
+    return push(to_utf8(name));
+  } catch (const std::bad_alloc&) {
+    return push(kUnnamed);  // its pop will come all the same
+  }
+}
+
+// Strings live as long as the program may name ranges by them: for good.
+const std::string* keep(std::string text) {
+  struct Kept {
+    std::mutex lock;
+    std::unordered_set<std::string> texts;
+  };
+  static auto& kept = *new Kept;
+  const std::lock_guard hold(kept.lock);
+  return &*kept.texts.insert(std::move(text)).first;
+}
+
+const void* register_ascii(void* /*domain*/, const char* text) noexcept {
+  try {
+    return text != nullptr ? keep(text) : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // ranges of this name are unnamed
+  }
+}
+
+const void* register_wide(void* /*domain*/, const wchar_t* text) noexcept {
+  try {
+    return text != nullptr ? keep(to_utf8(text)) : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+int push_with_attributes(const EventAttributes* attributes) noexcept {
+  if (attributes == nullptr || attributes->size < sizeof(EventAttributes) || attributes->message == nullptr) {
+    return push(kUnnamed);
+  }
+  switch (attributes->message_type) {
+    case MessageType::ascii:
+      return push_ascii(static_cast<const char*>(attributes->message));
+    case MessageType::unicode:
+      return push_wide(static_cast<const wchar_t*>(attributes->message));
+    case MessageType::registered:
+      return push(*static_cast<const std::string*>(attributes->message));
+    case MessageType::none:
+      break;
+  }
+  return push(kUnnamed);
+}
+
+int push_in_domain(void* /*domain*/, const EventAttributes* attributes) noexcept {
+  return push_with_attributes(attributes);
+}
+
+int pop_in_domain(void* /*domain*/) noexcept { return pop(); }
+
+class FunctionTable {
+ public:
+  FunctionTable(const CallbackTables& tables, std::uint32_t module) {
+    if (tables.functions_of(module, &functions_, &count_) == 0) count_ = 0;
+  }
+  bool empty() const { return count_ == 0 || functions_ == nullptr; }
+  template <class Function>
+  void put(unsigned id, Function function) {
+    if (id < count_ && functions_[id] != nullptr) *functions_[id] = reinterpret_cast<AnyFunction>(function);
+  }
+
+ private:
+  AnyFunction** functions_ = nullptr;
+  unsigned count_ = 0;
+};
+
+}  // namespace
+
+bool attach(GetExportTable tables, RangeHooks hooks) {
+  if (tables == nullptr) return false;
+  const auto* callbacks = static_cast<const CallbackTables*>(tables(kCallbackTables));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(CallbackTables)) return false;
+  FunctionTable core(*callbacks, kCore);
+  FunctionTable core2(*callbacks, kCore2);
+  if (core.empty()) return false;
+  push_hook.store(hooks.push);
+  pop_hook.store(hooks.pop);
+  core.put(kRangePushEx, &push_with_attributes);
+  core.put(kRangePushA, &push_ascii);
+  core.put(kRangePushW, &push_wide);
+  core.put(kRangePop, &pop);
+  if (core2.empty()) return true;
+  core2.put(kDomainRangePushEx, &push_in_domain);
+  core2.put(kDomainRangePop, &pop_in_domain);
+  core2.put(kDomainRegisterStringA, &register_ascii);
+  core2.put(kDomainRegisterStringW, &register_wide);
+  return true;
+}
+
+}  // namespace joulemap::capture::nvtx

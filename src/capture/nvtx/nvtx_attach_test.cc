@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/nvtx/nvtx_attach.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace joulemap::capture::nvtx {
+namespace {
+
+thread_local std::vector<std::string> ranges;  // "+name" and "-"
+
+constexpr RangeHooks kHooks{[](std::string_view name) noexcept { ranges.push_back("+" + std::string(name)); },
+                            []() noexcept { ranges.emplace_back("-"); }};
+
+// One copy of NVTX, as its header makes it: tables of pointers to the pointers that its functions call.
+struct NvtxCopy {
+  AnyFunction core[16] = {};
+  AnyFunction core2[16] = {};
+  AnyFunction* core_table[17] = {};
+  AnyFunction* core2_table[17] = {};
+};
+NvtxCopy* copy_under_test = nullptr;
+
+int functions_of(std::uint32_t module, AnyFunction*** functions, unsigned* count) {
+  if (module != kCore && module != kCore2) return 0;
+  *functions = module == kCore ? copy_under_test->core_table : copy_under_test->core2_table;
+  *count = 16;
+  return 1;
+}
+
+const void* export_table(std::uint32_t table) {
+  static constexpr CallbackTables kTables{sizeof(CallbackTables), functions_of};
+  return table == kCallbackTables ? &kTables : nullptr;
+}
+
+class NvtxAttachTest : public ::testing::Test {
+ protected:
+  NvtxAttachTest() {
+    for (unsigned id = 1; id < 16; ++id) {
+      copy.core_table[id] = &copy.core[id];
+      copy.core2_table[id] = &copy.core2[id];
+    }
+    copy_under_test = &copy;
+    ranges.clear();
+    attached = attach(export_table, kHooks);
+  }
+
+  int push(const char* name) { return reinterpret_cast<int (*)(const char*)>(copy.core[kRangePushA])(name); }
+  int push(const wchar_t* name) { return reinterpret_cast<int (*)(const wchar_t*)>(copy.core[kRangePushW])(name); }
+  int push(const EventAttributes& attributes) {
+    return reinterpret_cast<int (*)(const EventAttributes*)>(copy.core[kRangePushEx])(&attributes);
+  }
+  int pop() { return reinterpret_cast<int (*)()>(copy.core[kRangePop])(); }
+
+  static EventAttributes named(MessageType type, const void* message) {
+    EventAttributes attributes{};
+    attributes.version = 3;
+    attributes.size = sizeof attributes;
+    attributes.message_type = type;
+    attributes.message = message;
+    return attributes;
+  }
+
+  NvtxCopy copy;
+  bool attached = false;
+};
+
+TEST_F(NvtxAttachTest, RangesNestAndTellHowDeepTheyAre) {
+  ASSERT_TRUE(attached);
+  EXPECT_EQ(push("outer"), 0);
+  EXPECT_EQ(push(L"inn\u00e4r"), 1);
+  EXPECT_EQ(pop(), 1);
+  EXPECT_EQ(pop(), 0);
+  EXPECT_EQ(ranges, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
+}
+
+TEST_F(NvtxAttachTest, NamesComeInAllTheirForms) {
+  push(named(MessageType::ascii, "plain"));
+  push(named(MessageType::unicode, L"\U0001f50b \u20ac"));
+  push(named(MessageType::none, nullptr));
+  for (int i = 0; i < 3; ++i) pop();
+  EXPECT_EQ(ranges[0], "+plain");
+  EXPECT_EQ(ranges[1], "+\xf0\x9f\x94\x8b \xe2\x82\xac");
+  EXPECT_EQ(ranges[2], "+(unnamed)");
+}
+
+TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
+  using Register = const void* (*)(void*, const char*);
+  using DomainPush = int (*)(void*, const EventAttributes*);
+  using DomainPop = int (*)(void*);
+  std::string text = "ncclAllReduce";
+  const void* handle = reinterpret_cast<Register>(copy.core2[kDomainRegisterStringA])(nullptr, text.c_str());
+  text = "overwritten";
+  const EventAttributes attributes = named(MessageType::registered, handle);
+  EXPECT_EQ(reinterpret_cast<DomainPush>(copy.core2[kDomainRangePushEx])(nullptr, &attributes), 0);
+  EXPECT_EQ(reinterpret_cast<DomainPop>(copy.core2[kDomainRangePop])(nullptr), 0);
+  EXPECT_EQ(ranges, (std::vector<std::string>{"+ncclAllReduce", "-"}));
+}
+
+TEST_F(NvtxAttachTest, APopOfARangeThatBeganBeforeUsIsNotPassedOn) {
+  EXPECT_LT(pop(), 0);
+  EXPECT_TRUE(ranges.empty());
+}
+
+TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {
+  push("here");
+  std::thread([this] {
+    EXPECT_LT(pop(), 0);
+    EXPECT_EQ(push("there"), 0);
+    EXPECT_EQ(pop(), 0);
+  }).join();
+  EXPECT_EQ(pop(), 0);
+}
+
+TEST_F(NvtxAttachTest, RefusesWhatDoesNotSpeakItsProtocol) {
+  EXPECT_FALSE(attach(nullptr, kHooks));
+  EXPECT_FALSE(attach([](std::uint32_t) -> const void* { return nullptr; }, kHooks));
+}
+
+}  // namespace
+}  // namespace joulemap::capture::nvtx

@@ -1,0 +1,94 @@
+"""joulemap record around a program that uses a GPU, pretended by the fake CUPTI and the fake NVML."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
+
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+
+
+@pytest.fixture
+def record(binaries: Path, joulemap, tmp_path):
+    """record("20", "10"): the fake program with these arguments, on a machine with a GPU of 300 W; then report(by)."""
+
+    def run(*arguments: str, flags: tuple = (), program: tuple = ()):
+        nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
+        environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
+        file = tmp_path / "run.joule"
+        command = program or (binaries / "joulemap-fake-cuda-program", *arguments)
+        outcome = joulemap("record", "--sensors", "nvml", *flags, "-o", file, "--", *command, env=environment)
+        assert outcome.code == 0, outcome.err
+
+        def report(by: str) -> dict:
+            told = joulemap("report", "--json", "--by", by, file)
+            assert told.code == 0, told.err
+            return told.json
+
+        return report
+
+    return run
+
+
+def rows_of(report: dict, device: str = "gpu0") -> dict[str, dict]:
+    return {" ".join(row["path"]): row for row in report["rows"] if row["device"] == device}
+
+
+def codes(report: dict) -> set[str]:
+    return {entry["code"] for entry in report["diagnostics"]}
+
+
+def test_every_kernel_is_told_with_its_place_and_its_part_of_the_energy(record):
+    report = record("60", "8")
+    by_kernel = rows_of(report("kernel"))
+    assert by_kernel["gemm"]["count"] == by_kernel["relu"]["count"] == 60 * 4
+    assert by_kernel["gemm"]["time_s"] == pytest.approx(3 * by_kernel["relu"]["time_s"], rel=0.01)
+    by_region = report("region")
+    places = rows_of(by_region)
+    assert places["first"]["count"] == 60 * 4
+    assert places["first"]["energy_j"] == pytest.approx(3 * places["second"]["energy_j"], rel=0.1)
+    assert places["first"]["power_w"] == pytest.approx(300, rel=0.1)
+    # Half of each step the GPU is idle.
+    total = by_region["attributed_j"] + by_region["idle_j"] + by_region["unattributed_j"]
+    assert total == pytest.approx(by_region["measured_j"], rel=1e-3)
+    assert by_region["idle_j"] == pytest.approx(by_region["measured_j"] / 2, rel=0.15)
+
+
+def test_steps_share_out_the_energy_of_the_run(record):
+    told = record("50", "4")("step")
+    assert [row["name"] for row in told["rows"]] == [str(number) for number in range(50)]
+    assert all(row["power_w"] == pytest.approx(300, rel=0.1) for row in told["rows"])
+
+
+def test_a_program_without_steps_has_its_kernels_told(record):
+    told = record("20", "4", "no-steps")("kernel")
+    assert rows_of(told)["gemm"]["count"] == 40
+
+
+def test_leaving_without_a_farewell_costs_at_most_the_last_second(record):
+    told = record("120", "4", "quick-exit")("kernel")
+    assert rows_of(told)["gemm"]["count"] >= 2 * (120 - 60)
+    assert not told["complete"]
+
+
+def test_a_forked_child_is_recorded_by_itself_and_its_parent_goes_on(record):
+    report = record("20", "4", "fork")
+    assert rows_of(report("kernel"))["gemm"]["count"] == 40
+    assert "child" in rows_of(report("region"), "cpu")
+
+
+def test_records_that_another_profiler_takes_are_told_as_lost_and_taken_back(record):
+    told = record("300", "4", "thief")("kernel")
+    assert "kernels_lost" in codes(told)
+    lost_steps = 300 - rows_of(told)["gemm"]["count"] / 2
+    assert 0 < lost_steps < 300
+
+
+def test_kernels_alone_can_be_asked_for_and_nothing_at_all(record):
+    assert rows_of(record("10", "4", flags=("--trace", "kernels"))("kernel"))
+    environment = record(program=("sh", "-c", 'test -z "$CUDA_INJECTION64_PATH$PYTHONPATH"'), flags=("--trace", "off"))
+    assert "nothing_captured" in codes(environment("kernel"))

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A library that looks like libcupti (and has the few functions of the CUDA driver that go with it), for machines without
+// a GPU. JOULEMAP_CUPTI=<this library> makes the capture use it. Built twice: whole, and as CUDA 11.0 has it
+// (FAKE_CUPTI_OLD), without the newer functions.
+#include "fake_cupti/fake_cupti.h"
+
+#include "fake_cupti/fake_gpu.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using namespace joulemap::capture::cupti;
+using joulemap::fake_cupti::FakeCupti;
+using joulemap::fake_cupti::FakeGpu;
+using joulemap::fake_cupti::Launch;
+
+// CUPTI has state behind a C interface; so has its double. Never destroyed: threads of the tool may call at exit.
+FakeGpu& gpu() {
+  static auto& state = *new FakeGpu;
+  return state;
+}
+
+template <class Call>
+Outcome unless_refused(const char* function, Call call) {
+  const Outcome outcome = gpu().entered(function);
+  if (outcome == Outcome::success) call();
+  return outcome;
+}
+
+const FakeCupti kLevers = {
+    .reset = [](std::uint32_t version) { gpu().reset(version); },
+    .launch = [](const Launch& launch) { return gpu().launch(launch); },
+    .launch_graph = [] { return gpu().launch_graph(); },
+    .end_running = [] { gpu().end_running(); },
+    .capture_node = [] { return gpu().capture_node(); },
+    .clone_node = [](std::uint64_t original) { return gpu().clone_node(original); },
+    .hold_records = [](bool on) { gpu().hold_records(on); },
+    .release_records = [](bool reversed) { gpu().release_records(reversed); },
+    .unknown_record = [] { gpu().unknown_record(); },
+    .other_subscriber = [](bool present) { gpu().other_subscriber(present); },
+    .steal = [](bool with_clock) { gpu().steal(with_clock); },
+    .thief_leaves = [] { gpu().thief_leaves(); },
+    .return_thiefs_buffer = [] { gpu().return_thiefs_buffer(); },
+    .finalize = [] { gpu().finalize(); },
+    .jump_clock = [](std::int64_t by_ns) { gpu().jump_clock(by_ns); },
+    .refuse = [](const char* function, int outcome) { gpu().refuse(function, outcome); },
+    .hang_flush = [](bool on) { gpu().hang_flush(on); },
+    .damage_record_times = [](bool on) { gpu().damage_record_times(on); },
+    .calls = [] { return gpu().calls(); },
+    .is_subscribed = [] { return gpu().is_subscribed(); },
+    .kind_is_on = [](std::uint32_t kind) { return gpu().kind_is_on(kind); },
+    .callback_is_on = [](const char* function) { return gpu().callback_is_on(function); },
+};
+
+}  // namespace
+
+EXPORTED const FakeCupti* fake_cupti() { return &kLevers; }
+
+EXPORTED Outcome cuptiGetVersion(std::uint32_t* version) {
+  return unless_refused("cuptiGetVersion", [&] { *version = gpu().version(); });
+}
+
+EXPORTED Outcome cuptiSubscribe(Subscriber* subscriber, Callback callback, void* user) {
+  const Outcome outcome = gpu().entered("cuptiSubscribe");
+  return outcome == Outcome::success ? gpu().subscribe(subscriber, callback, user) : outcome;
+}
+
+EXPORTED Outcome cuptiUnsubscribe(Subscriber subscriber) {
+  const Outcome outcome = gpu().entered("cuptiUnsubscribe");
+  return outcome == Outcome::success ? gpu().unsubscribe(subscriber) : outcome;
+}
+
+EXPORTED Outcome cuptiEnableCallback(std::uint32_t on, Subscriber subscriber, Domain domain, std::uint32_t id) {
+  const Outcome outcome = gpu().entered("cuptiEnableCallback");
+  return outcome == Outcome::success ? gpu().enable_callback(on != 0, subscriber, domain, id) : outcome;
+}
+
+EXPORTED Outcome cuptiGetCallbackName(Domain domain, std::uint32_t id, const char** name) {
+  if (domain != Domain::driver) return Outcome::invalid_parameter;
+  const Outcome outcome = gpu().entered("cuptiGetCallbackName");
+  return outcome == Outcome::success ? FakeGpu::callback_name(id, name) : outcome;
+}
+
+EXPORTED Outcome cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
+  return unless_refused("cuptiActivityRegisterCallbacks", [&] { gpu().register_buffers(requested, completed); });
+}
+
+EXPORTED Outcome cuptiActivityEnable(RecordKind kind) {
+  return unless_refused("cuptiActivityEnable", [&] { gpu().set_kind(kind, true); });
+}
+
+EXPORTED Outcome cuptiActivityDisable(RecordKind kind) {
+  return unless_refused("cuptiActivityDisable", [&] { gpu().set_kind(kind, false); });
+}
+
+EXPORTED Outcome cuptiActivityFlushAll(std::uint32_t flags) {
+  return unless_refused("cuptiActivityFlushAll", [&] { gpu().flush((flags & kFlushForced) != 0); });
+}
+
+EXPORTED Outcome cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
+  const Outcome outcome = gpu().entered("cuptiActivityGetNextRecord");
+  return outcome == Outcome::success ? gpu().next_record(buffer, valid_size, record) : outcome;
+}
+
+EXPORTED Outcome cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
+  return unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped(); });
+}
+
+EXPORTED Outcome cuptiGetTimestamp(std::uint64_t* timestamp) {
+  return unless_refused("cuptiGetTimestamp", [&] { *timestamp = gpu().now(); });
+}
+
+EXPORTED Outcome cuptiGetResultString(Outcome outcome, const char** text) {
+  *text =
+      outcome == Outcome::multiple_subscribers ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE";
+  return Outcome::success;
+}
+
+#ifndef FAKE_CUPTI_OLD
+EXPORTED Outcome cuptiActivityRegisterTimestampCallback(TimestampFunction clock) {
+  return unless_refused("cuptiActivityRegisterTimestampCallback", [&] { gpu().register_clock(clock); });
+}
+
+EXPORTED Outcome cuptiGetGraphNodeId(GraphNode node, std::uint64_t* id) {
+  return unless_refused("cuptiGetGraphNodeId", [&] { *id = reinterpret_cast<std::uint64_t>(node); });
+}
+#endif
+
+EXPORTED int cuDriverGetVersion(int* version) {
+  *version = 13'000;
+  return 0;
+}
+
+EXPORTED int cuDeviceGet(int* handle, int ordinal) {
+  constexpr int kInvalidDevice = 101;  // CUDA_ERROR_INVALID_DEVICE
+  *handle = ordinal;
+  return ordinal < 8 ? 0 : kInvalidDevice;
+}
+
+EXPORTED int cuDeviceGetUuid(DriverUuid* uuid, int handle) {
+  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<std::uint8_t>(16 * handle + i);
+  return 0;
+}

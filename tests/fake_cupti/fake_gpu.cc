@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_cupti/fake_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace joulemap::fake_cupti {
+namespace {
+
+// By callback id. The real library has eight hundred.
+constexpr const char* kDriverFunctions[] = {
+    "INVALID",           "cuInit",         "cuLaunchKernel",       "cuLaunchKernelEx_ptsz",
+    "cuLaunchHostFunc",  "cuMemSetAccess", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async",
+    "cuMemcpyPeerAsync", "cuGraphLaunch"};
+
+constexpr std::uint32_t kUnknownKind = 900;
+
+std::uint32_t id_of(std::string_view function) {
+  for (std::uint32_t id = 1; id < std::size(kDriverFunctions); ++id) {
+    if (function == kDriverFunctions[id]) return id;
+  }
+  return 0;
+}
+
+RecordKind kind_of(Work work) {
+  switch (work) {
+    case Work::kernel:
+      return RecordKind::concurrent_kernel;
+    case Work::copy:
+      return RecordKind::copy;
+    case Work::fill:
+      return RecordKind::fill;
+    case Work::peer_copy:
+      return RecordKind::peer_copy;
+    case Work::graph:
+      return RecordKind::graph;
+  }
+  return RecordKind::kernel;
+}
+
+const char* function_of(Work work) {
+  switch (work) {
+    case Work::copy:
+      return "cuMemcpyHtoDAsync_v2";
+    case Work::fill:
+      return "cuMemsetD8Async";
+    case Work::peer_copy:
+      return "cuMemcpyPeerAsync";
+    case Work::graph:
+      return "cuGraphLaunch";
+    case Work::kernel:
+      break;
+  }
+  return "cuLaunchKernel";
+}
+
+template <class Value>
+void write_at(std::vector<std::uint8_t>& bytes, std::size_t offset, const Value& value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+void write_times(std::uint8_t* record, std::uint64_t start, std::uint64_t end) {
+  std::uint32_t kind = 0;
+  std::memcpy(&kind, record, sizeof kind);
+  const std::size_t offset = kind == static_cast<std::uint32_t>(RecordKind::graph) ? 8 : 16;
+  std::memcpy(record + offset, &start, sizeof start);
+  std::memcpy(record + offset + 8, &end, sizeof end);
+}
+
+}  // namespace
+
+void FakeGpu::reset(std::uint32_t version) {
+  finalize();
+  const std::lock_guard hold(lock_);
+  version_ = version;
+  other_subscriber_ = false;
+  clock_offset_ns_ = 0;
+  damaged_times_ = false;
+  held_.clear();
+  holds_ = false;
+  dropped_ = 0;
+  next_correlation_ = 1;
+  next_node_ = 1;
+  refusals_.clear();
+  calls_.store(0);
+}
+
+Outcome FakeGpu::entered(const char* function) {
+  calls_.fetch_add(1);
+  const std::lock_guard hold(lock_);
+  const auto refusal = refusals_.find(function);
+  return refusal == refusals_.end() ? Outcome::success : static_cast<Outcome>(refusal->second);
+}
+
+void FakeGpu::refuse(const char* function, int outcome) {
+  const std::lock_guard hold(lock_);
+  refusals_.erase(function);
+  if (outcome != 0) refusals_[function] = outcome;
+}
+
+std::uint64_t FakeGpu::now() {
+  const std::lock_guard hold(lock_);
+  if (clock_ != nullptr) return clock_();
+  return static_cast<std::uint64_t>(unix_ns() + clock_offset_ns_);
+}
+
+// ---- the program
+
+std::uint32_t FakeGpu::launch(const Launch& launch) {
+  std::uint32_t correlation = launch.correlation;
+  {
+    const std::lock_guard hold(lock_);
+    if (correlation == 0) correlation = next_correlation_++;
+  }
+  if (launch.graph_node == 0) call_driver(function_of(launch.work), correlation);
+  const std::lock_guard hold(lock_);
+  if (kinds_.count(kind_of(launch.work)) != 0) add({record_of(launch, correlation), launch.keeps_running});
+  return correlation;
+}
+
+std::uint32_t FakeGpu::launch_graph() {
+  std::uint32_t correlation = 0;
+  {
+    const std::lock_guard hold(lock_);
+    correlation = next_correlation_++;
+  }
+  call_driver("cuGraphLaunch", correlation);
+  return correlation;
+}
+
+void FakeGpu::call_driver(const char* function, std::uint32_t correlation) {
+  ApiCall call{};
+  call.function_name = function;
+  call.correlation = correlation;
+  for (const std::uint32_t site : {kApiEnter, 1U}) {
+    call.site = site;
+    call_back(Domain::driver, id_of(function), &call);
+  }
+}
+
+void FakeGpu::call_back(Domain domain, std::uint32_t id, const void* data) {
+  Callback callback = nullptr;
+  void* user = nullptr;
+  {
+    const std::lock_guard hold(lock_);
+    if (!subscribed_ || enabled_callbacks_.count({domain, id}) == 0) return;
+    callback = callback_;
+    user = user_;
+  }
+  callback(user, domain, id, data);
+}
+
+std::uint64_t FakeGpu::capture_node() {
+  std::uint64_t node = 0;
+  {
+    const std::lock_guard hold(lock_);
+    node = next_node_++;
+  }
+  const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), nullptr};
+  const ResourceChange change{nullptr, nullptr, &graph};
+  call_back(Domain::resource, kGraphNodeCreated, &change);
+  return node;
+}
+
+std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
+  std::uint64_t node = 0;
+  {
+    const std::lock_guard hold(lock_);
+    node = next_node_++;
+  }
+  const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
+  const ResourceChange change{nullptr, nullptr, &graph};
+  call_back(Domain::resource, kGraphNodeCloned, &change);
+  return node;
+}
+
+// ---- records
+
+std::size_t FakeGpu::size_of(RecordKind kind) const {
+  const bool is_newest = version_ >= 130'000;  // what they have grown to since CUDA 11.0
+  switch (kind) {
+    case RecordKind::copy:
+      return is_newest ? 96 : 72;
+    case RecordKind::fill:
+      return is_newest ? 88 : 72;
+    case RecordKind::peer_copy:
+      return is_newest ? 96 : 80;
+    case RecordKind::graph:
+      return is_newest ? 56 : 48;
+    case RecordKind::kernel:
+    case RecordKind::concurrent_kernel:
+      break;
+  }
+  return static_cast<std::uint32_t>(kind) == kUnknownKind ? 24 : is_newest ? 216 : 160;
+}
+
+std::vector<std::uint8_t> FakeGpu::record_of(const Launch& launch, std::uint32_t correlation) {
+  const RecordKind kind = kind_of(launch.work);
+  std::vector<std::uint8_t> bytes(size_of(kind), 0);
+  write_at(bytes, 0, kind);
+  const std::uint32_t context = 1;
+  if (kind == RecordKind::concurrent_kernel) {
+    write_at(bytes, 40, launch.device);
+    write_at(bytes, 44, context);
+    write_at(bytes, 48, launch.stream);
+    write_at(bytes, 52, launch.grid);
+    write_at(bytes, 64, launch.block);
+    write_at(bytes, 92, correlation);
+    write_at(bytes, 104, launch.name);
+    write_at(bytes, 144, launch.graph_node);
+  } else if (kind == RecordKind::graph) {
+    write_at(bytes, 4, correlation);
+    write_at(bytes, 24, launch.device);
+    write_at(bytes, 32, context);
+    write_at(bytes, 36, launch.stream);
+  } else {
+    write_at(bytes, 4, launch.copy_kind);
+    write_at(bytes, 8, launch.bytes);
+    write_at(bytes, 32, launch.device);
+    write_at(bytes, 36, context);
+    write_at(bytes, 40, launch.stream);
+    write_at(bytes, kind == RecordKind::peer_copy ? 60 : 44, correlation);
+    write_at(bytes, kind == RecordKind::peer_copy ? 72 : 64, launch.graph_node);
+  }
+  if (launch.keeps_running) return bytes;  // without times
+  const std::uint64_t end = damaged_times_ ? 42 : now();
+  write_times(bytes.data(), damaged_times_ ? 7 : end - static_cast<std::uint64_t>(launch.duration_ns), end);
+  return bytes;
+}
+
+void FakeGpu::add(Pending pending) {
+  if (holds_) {
+    held_.push_back(std::move(pending));
+  } else {
+    put(pending);
+  }
+}
+
+void FakeGpu::put(const Pending& pending) {
+  if (!open_.empty() && open_.front().used + pending.bytes.size() > open_.front().size) {
+    full_.push_back(open_.front());
+    open_.clear();
+    deliver(false, false);
+  }
+  if (open_.empty() && requested_ != nullptr) {
+    Buffer fresh{nullptr, 0, 0};
+    std::size_t most_records = 0;
+    requested_(&fresh.memory, &fresh.size, &most_records);
+    if (fresh.memory != nullptr && fresh.size >= pending.bytes.size()) open_.push_back(fresh);
+  }
+  if (open_.empty()) {
+    ++dropped_;
+    return;
+  }
+  Buffer& buffer = open_.front();
+  std::uint8_t* record = buffer.memory + buffer.used;
+  std::memcpy(record, pending.bytes.data(), pending.bytes.size());
+  buffer.used += pending.bytes.size();
+  if (pending.running) running_.push_back(record);
+}
+
+void FakeGpu::end_running() {
+  const std::lock_guard hold(lock_);
+  const std::uint64_t end = now();
+  for (std::uint8_t* record : running_) write_times(record, end - 1000, end);
+  running_.clear();
+}
+
+bool FakeGpu::Buffer::holds(const std::uint8_t* record) const { return record >= memory && record < memory + used; }
+
+void FakeGpu::deliver(bool with_open, bool forced) {
+  std::vector<Buffer> candidates = std::exchange(full_, {});
+  if (with_open) candidates.insert(candidates.end(), open_.begin(), open_.end());
+  if (with_open) open_.clear();
+  for (const Buffer& buffer : candidates) {
+    const auto in_buffer = [&](const std::uint8_t* record) { return buffer.holds(record); };
+    if (!forced && std::any_of(running_.begin(), running_.end(), in_buffer)) {
+      full_.push_back(buffer);  // an open one might still be added to; here it is as good as full
+      continue;
+    }
+    running_.erase(std::remove_if(running_.begin(), running_.end(), in_buffer), running_.end());
+    read_.erase(buffer.memory);
+    if (completed_ != nullptr) completed_(nullptr, 0, buffer.memory, buffer.size, buffer.used);
+  }
+}
+
+void FakeGpu::flush(bool forced) {
+  {
+    std::unique_lock hold(hang_lock_);
+    hang_ends_.wait(hold, [this] { return !hangs_; });
+  }
+  const std::lock_guard hold(lock_);
+  deliver(true, forced);
+}
+
+Outcome FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
+  const std::lock_guard hold(lock_);
+  std::size_t& position = read_[buffer];
+  if (position >= valid_size) {
+    read_.erase(buffer);
+    return Outcome::max_limit_reached;
+  }
+  RecordKind kind{};
+  std::memcpy(&kind, buffer + position, sizeof kind);
+  *record = reinterpret_cast<Record*>(buffer + position);
+  position += size_of(kind);
+  return Outcome::success;
+}
+
+void FakeGpu::unknown_record() {
+  const std::lock_guard hold(lock_);
+  std::vector<std::uint8_t> bytes(24, 0);
+  write_at(bytes, 0, kUnknownKind);
+  add({std::move(bytes), false});
+}
+
+Outcome FakeGpu::callback_name(std::uint32_t id, const char** name) {
+  if (id >= std::size(kDriverFunctions)) return Outcome::invalid_parameter;
+  *name = kDriverFunctions[id];
+  return Outcome::success;
+}
+
+bool FakeGpu::callback_is_on(const char* driver_function) {
+  const std::lock_guard hold(lock_);
+  return subscribed_ && enabled_callbacks_.count({Domain::driver, id_of(driver_function)}) != 0;
+}
+
+}  // namespace joulemap::fake_cupti

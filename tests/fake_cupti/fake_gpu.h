@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeGpu: the state behind the fake libcupti. What the program launches becomes records, which go into buffers of
+// whoever is registered, as in the real one: a buffer comes back when it is full, or flushed, and nothing in it still runs.
+//
+// Any thread. Buffer callbacks run under the lock (the real library has one thread for them), API callbacks outside of it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capture/cupti/cupti_abi.h"
+#include "fake_cupti/fake_cupti.h"
+
+namespace joulemap::fake_cupti {
+
+using namespace joulemap::capture::cupti;
+
+class FakeGpu {
+ public:
+  void reset(std::uint32_t version);
+
+  // The program, and trouble: see fake_cupti.h.
+  std::uint32_t launch(const Launch& launch);
+  std::uint32_t launch_graph();
+  void end_running();
+  std::uint64_t capture_node();
+  std::uint64_t clone_node(std::uint64_t original);
+  void hold_records(bool on);
+  void release_records(bool reversed);
+  void unknown_record();
+  void other_subscriber(bool present);
+  void steal(bool with_clock);
+  void thief_leaves();
+  void return_thiefs_buffer();
+  void finalize();
+  void jump_clock(std::int64_t by_ns);
+  void refuse(const char* function, int outcome);
+  void hang_flush(bool on);
+  void damage_record_times(bool on);
+  bool is_subscribed();
+  bool kind_is_on(std::uint32_t kind);
+  bool callback_is_on(const char* driver_function);
+  std::uint64_t calls() const { return calls_.load(); }
+
+  // CUPTI. entered() counts the call and gives what a test wants it to return.
+  Outcome entered(const char* function);
+  std::uint32_t version();
+  Outcome subscribe(Subscriber* subscriber, Callback callback, void* user);
+  Outcome unsubscribe(Subscriber subscriber);
+  Outcome enable_callback(bool on, Subscriber subscriber, Domain domain, std::uint32_t id);
+  static Outcome callback_name(std::uint32_t id, const char** name);
+  void register_buffers(BufferRequested requested, BufferCompleted completed);
+  void register_clock(TimestampFunction clock);
+  void set_kind(RecordKind kind, bool on);
+  void flush(bool forced);
+  Outcome next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record);
+  std::size_t take_dropped();
+  std::uint64_t now();
+
+ private:
+  struct Buffer {
+    std::uint8_t* memory;
+    std::size_t size;
+    std::size_t used;
+    bool holds(const std::uint8_t* record) const;
+  };
+  struct Pending {
+    std::vector<std::uint8_t> bytes;
+    bool running;
+  };
+
+  void call_back(Domain domain, std::uint32_t id, const void* data);
+  void call_driver(const char* function, std::uint32_t correlation);
+  std::vector<std::uint8_t> record_of(const Launch& launch, std::uint32_t correlation);
+  std::size_t size_of(RecordKind kind) const;
+  void add(Pending pending);
+  void put(const Pending& pending);
+  void deliver(bool with_open, bool forced);
+
+  std::recursive_mutex lock_;
+  std::uint32_t version_ = 130'001;
+  Callback callback_ = nullptr;
+  void* user_ = nullptr;
+  std::uintptr_t subscription_ = 0;
+  bool subscribed_ = false;
+  bool other_subscriber_ = false;
+  std::set<std::pair<Domain, std::uint32_t>> enabled_callbacks_;
+  std::set<RecordKind> kinds_;
+  BufferRequested requested_ = nullptr;
+  BufferCompleted completed_ = nullptr;
+  TimestampFunction clock_ = nullptr;
+  std::int64_t clock_offset_ns_ = 0;
+  bool damaged_times_ = false;
+
+  std::vector<Buffer> full_;
+  std::vector<Buffer> open_;            // one or none
+  std::vector<std::uint8_t*> running_;  // records without times
+  std::vector<Pending> held_;
+  bool holds_ = false;
+  std::size_t dropped_ = 0;
+  std::map<std::uint8_t*, std::size_t> read_;  // how far next_record is in each buffer
+
+  std::uint32_t next_correlation_ = 1;
+  std::uint64_t next_node_ = 1;
+  std::map<std::string, int> refusals_;
+  std::atomic<std::uint64_t> calls_{0};
+
+  std::mutex hang_lock_;
+  std::condition_variable hang_ends_;
+  bool hangs_ = false;
+};
+
+}  // namespace joulemap::fake_cupti

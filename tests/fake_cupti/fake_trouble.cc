@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of FakeGpu that are CUPTI's switches, and those who get in the way: other profilers, clocks that jump.
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "fake_cupti/fake_gpu.h"
+
+namespace joulemap::fake_cupti {
+namespace {
+
+constexpr std::size_t kThiefsBufferBytes = 64UL * 1024;
+
+void thief_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  *buffer = static_cast<std::uint8_t*>(std::malloc(kThiefsBufferBytes));
+  *size = kThiefsBufferBytes;
+  *most_records = 0;
+}
+
+// It may be somebody else's, so it is left alone.
+void thief_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
+
+// Ticks, as Kineto's.
+std::uint64_t thiefs_clock() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
+
+}  // namespace
+
+std::uint32_t FakeGpu::version() {
+  const std::lock_guard hold(lock_);
+  return version_;
+}
+
+Outcome FakeGpu::subscribe(Subscriber* subscriber, Callback callback, void* user) {
+  const std::lock_guard hold(lock_);
+  if (subscribed_ || other_subscriber_) return Outcome::multiple_subscribers;
+  subscribed_ = true;
+  callback_ = callback;
+  user_ = user;
+  enabled_callbacks_.clear();
+  *subscriber = reinterpret_cast<Subscriber>(++subscription_);
+  return Outcome::success;
+}
+
+Outcome FakeGpu::unsubscribe(Subscriber subscriber) {
+  const std::lock_guard hold(lock_);
+  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_) return Outcome::invalid_parameter;
+  subscribed_ = false;
+  return Outcome::success;
+}
+
+Outcome FakeGpu::enable_callback(bool on, Subscriber subscriber, Domain domain, std::uint32_t id) {
+  const std::lock_guard hold(lock_);
+  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_) return Outcome::invalid_parameter;
+  if (on) {
+    enabled_callbacks_.insert({domain, id});
+  } else {
+    enabled_callbacks_.erase({domain, id});
+  }
+  return Outcome::success;
+}
+
+void FakeGpu::register_buffers(BufferRequested requested, BufferCompleted completed) {
+  const std::lock_guard hold(lock_);
+  requested_ = requested;
+  completed_ = completed;
+}
+
+void FakeGpu::register_clock(TimestampFunction clock) {
+  const std::lock_guard hold(lock_);
+  clock_ = clock;
+}
+
+void FakeGpu::set_kind(RecordKind kind, bool on) {
+  const std::lock_guard hold(lock_);
+  if (on) {
+    kinds_.insert(kind);
+  } else {
+    kinds_.erase(kind);
+  }
+}
+
+std::size_t FakeGpu::take_dropped() {
+  const std::lock_guard hold(lock_);
+  return std::exchange(dropped_, 0);
+}
+
+void FakeGpu::hold_records(bool on) {
+  const std::lock_guard hold(lock_);
+  holds_ = on;
+}
+
+void FakeGpu::release_records(bool reversed) {
+  const std::lock_guard hold(lock_);
+  const std::vector<Pending> held = std::exchange(held_, {});
+  for (std::size_t i = 0; i < held.size(); ++i) put(held[reversed ? held.size() - 1 - i : i]);
+}
+
+void FakeGpu::other_subscriber(bool present) {
+  const std::lock_guard hold(lock_);
+  other_subscriber_ = present;
+}
+
+void FakeGpu::steal(bool with_clock) {
+  const std::lock_guard hold(lock_);
+  register_buffers(thief_requested, thief_completed);
+  if (with_clock) clock_ = thiefs_clock;
+  kinds_.insert(RecordKind::concurrent_kernel);
+}
+
+void FakeGpu::thief_leaves() {
+  const std::lock_guard hold(lock_);
+  deliver(true, true);
+  for (const RecordKind kind : {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill}) kinds_.erase(kind);
+}
+
+void FakeGpu::return_thiefs_buffer() {
+  const std::lock_guard hold(lock_);
+  std::uint8_t* buffer = nullptr;
+  std::size_t size = 0;
+  std::size_t most_records = 0;
+  thief_requested(&buffer, &size, &most_records);
+  if (completed_ != nullptr) completed_(nullptr, 0, buffer, size, 216);
+  std::free(buffer);  // by its owner, whose it still is
+}
+
+void FakeGpu::finalize() {
+  const std::lock_guard hold(lock_);
+  deliver(true, true);
+  subscribed_ = false;
+  enabled_callbacks_.clear();
+  kinds_.clear();
+  requested_ = nullptr;
+  completed_ = nullptr;
+  clock_ = nullptr;
+}
+
+void FakeGpu::jump_clock(std::int64_t by_ns) {
+  const std::lock_guard hold(lock_);
+  clock_offset_ns_ += by_ns;
+}
+
+void FakeGpu::damage_record_times(bool on) {
+  const std::lock_guard hold(lock_);
+  damaged_times_ = on;
+}
+
+void FakeGpu::hang_flush(bool on) {
+  const std::lock_guard hold(hang_lock_);
+  hangs_ = on;
+  hang_ends_.notify_all();
+}
+
+bool FakeGpu::is_subscribed() {
+  const std::lock_guard hold(lock_);
+  return subscribed_;
+}
+
+bool FakeGpu::kind_is_on(std::uint32_t kind) {
+  const std::lock_guard hold(lock_);
+  return kinds_.count(static_cast<RecordKind>(kind)) != 0;
+}
+
+}  // namespace joulemap::fake_cupti

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that uses a GPU which is not there, for tests of `joulemap record`: it does what CUDA's driver does with
+// CUDA_INJECTION64_PATH, and then pulls the levers of the fake libcupti (JOULEMAP_CUPTI).
+//
+//   joulemap-fake-cuda-program STEPS KERNELS [fork | quick-exit | thief | no-steps]
+//
+// Each step takes about 20 ms; its kernels alternate between "gemm" (of region "first") and "relu" (of region "second"),
+// gemm three times as long, and fill half of the step.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/clock.h"
+#include "fake_cupti/fake_cupti.h"
+#include "joulemap/capture.h"
+
+namespace {
+
+using joulemap::fake_cupti::FakeCupti;
+
+constexpr std::int64_t kStep_ns = 20 * joulemap::kNanosecondsPerMillisecond;
+
+struct Library {
+  void* handle = ::dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_GLOBAL);
+  template <class Function>
+  Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(::dlsym(handle, name));
+  }
+};
+
+void play_step(const Library& library, const FakeCupti& fake, int kernels) {
+  const auto push = library.find<void(const char*)>("jmc_region_push");
+  const auto pop = library.find<int()>("jmc_region_pop");
+  const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // half of the step is busy
+  for (int i = 0; i < kernels; ++i) {
+    const bool first = i % 2 == 0;
+    push(first ? "first" : "second");
+    fake.launch({.name = first ? "gemm" : "relu", .duration_ns = first ? 3 * unit_ns : unit_ns});
+    pop();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const int steps = std::atoi(argv[1]);
+  const int kernels = std::atoi(argv[2]);
+  const std::string_view trouble = argc > 3 ? argv[3] : "";
+  const FakeCupti& fake = joulemap::fake_cupti::load_fake_cupti(std::getenv("JOULEMAP_CUPTI"));
+  fake.reset(130001);
+  const Library library;
+  if (library.handle == nullptr) return std::fprintf(stderr, "%s\n", ::dlerror()), 3;
+  if (library.find<int()>("InitializeInjection")() != 1) return 4;
+  const auto step = library.find<void(const std::int64_t*)>("jmc_step");
+  std::int64_t deadline_ns = joulemap::monotonic_ns();
+  for (std::int64_t i = 0; i < steps; ++i) {
+    if (trouble != "no-steps") step(&i);
+    if (trouble == "thief" && i == steps / 2) fake.steal(true);
+    if (trouble == "fork" && i == steps / 2) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        library.find<void(const char*)>("jmc_region_push")("child");
+        std::exit(0);
+      }
+      int status = 0;
+      if (::waitpid(child, &status, 0) != child || status != 0) return 5;
+    }
+    play_step(library, fake, kernels);
+    joulemap::sleep_until(deadline_ns += kStep_ns);
+  }
+  if (trouble == "quick-exit") ::_exit(0);
+  return 0;
+}

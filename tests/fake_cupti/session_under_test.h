@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What tests of the CUPTI session share: a sink that keeps what it hears, and a session over the fake library.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "capture/cupti/cupti_session.h"
+#include "fake_cupti/fake_cupti.h"
+
+namespace joulemap::capture::cupti {
+
+inline constexpr std::uint32_t kCuda130 = 130'001;
+
+class Heard final : public KernelSink {
+ public:
+  struct Launched {
+    std::uint32_t place;
+    std::uint32_t step;
+  };
+  struct Ran {
+    std::string name;
+    KernelFacts facts;  // its own name is gone
+  };
+
+  void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {
+    const std::lock_guard hold(lock_);
+    launches[correlation] = {place, step};
+  }
+  void on_graph_node(std::uint64_t node, std::uint32_t place) override { nodes[node] = place; }
+  void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override { copies[copy] = original; }
+  void set_device(std::uint32_t ordinal, std::string uuid) override {
+    const std::lock_guard hold(lock_);
+    devices.emplace_back(ordinal, std::move(uuid));
+  }
+  void on_kernel(const KernelFacts& facts) override {
+    const std::lock_guard hold(lock_);
+    kernels.push_back({std::string(facts.name), facts});
+  }
+
+  std::map<std::uint32_t, Launched> launches;  // by correlation
+  std::map<std::uint64_t, std::uint32_t> nodes;
+  std::map<std::uint64_t, std::uint64_t> copies;
+  std::vector<std::pair<std::uint32_t, std::string>> devices;
+  std::vector<Ran> kernels;
+
+ private:
+  std::mutex lock_;
+};
+
+// Where the threads of a test are.
+inline thread_local std::uint32_t place_here = 0;
+inline thread_local std::uint32_t step_here = 0;
+
+inline Result<CuptiApi> open_fake(const char* path) {
+  CuptiSearch search;
+  search.named = path;
+  return CuptiApi::open(search);
+}
+
+class SessionUnderTest : public ::testing::Test {
+ protected:
+  static constexpr std::chrono::milliseconds kFarewell{500};
+  static constexpr Position kHere{[]() noexcept { return place_here; }, []() noexcept { return step_here; }};
+
+  explicit SessionUnderTest(const char* path = JOULEMAP_FAKE_CUPTI_LIBRARY, std::uint32_t version = kCuda130)
+      : path_(path), fake(fake_cupti::load_fake_cupti(path)) {
+    fake.reset(version);
+    place_here = 0;
+    step_here = 0;
+  }
+
+  ~SessionUnderTest() override {
+    fake.hang_flush(false);
+    session_.reset();
+    fake.reset(kCuda130);  // before the sink goes
+  }
+
+  CuptiSession& session() {
+    if (!session_) {
+      Result<CuptiApi> api = open_fake(path_);
+      EXPECT_TRUE(api.has_value());
+      session_ = std::make_unique<CuptiSession>(*std::move(api), heard, kHere, kFarewell);
+    }
+    return *session_;
+  }
+  void start() {
+    const Status started = session().start();
+    ASSERT_TRUE(started.has_value()) << started.error().message;
+  }
+  // Polls once a second for a while, on a clock of the test's own.
+  void poll_for(int seconds) {
+    for (int i = 0; i < seconds; ++i) session().poll(now_ns += kNanosecondsPerSecond);
+  }
+  std::string message_of(const std::string& code) {
+    const Diagnostics all = session().diagnostics();
+    for (const Diagnostic& diagnostic : all.list()) {
+      if (diagnostic.code == code) return diagnostic.message;
+    }
+    return "";
+  }
+
+ private:
+  const char* path_;
+
+ protected:
+  const fake_cupti::FakeCupti& fake;
+  Heard heard;
+  std::int64_t now_ns = monotonic_ns();
+
+ private:
+  std::unique_ptr<CuptiSession> session_;
+};
+
+}  // namespace joulemap::capture::cupti

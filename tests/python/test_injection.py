@@ -1,0 +1,120 @@
+"""The sitecustomize that `joulemap record` injects: the program starts, ends and imports as without it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from recorded_program import environment, read_parts
+
+STEPS = """
+import os, sys
+import torch, torch.nn as nn
+net = nn.Linear(4, 4)
+for _ in range(3):
+    net(torch.ones(1, 4)).sum().backward()
+"""
+
+
+def run(binaries, folder, *arguments, **more):
+    env = environment(binaries.parent, folder, **more)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=env, cwd=folder)
+
+
+def test_a_program_sees_nothing_of_it(binaries, tmp_path):
+    program = "import sys; print([p for p in sys.path if 'inject' in p], {'sitecustomize', 'joulemap'} & set(sys.modules))"
+    process = run(binaries, tmp_path, "-c", program)
+    assert (process.stdout, process.stderr) == ("[] set()\n", "")
+    assert read_parts(tmp_path) == []
+
+
+def test_the_programs_own_sitecustomize_is_imported(binaries, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.told = 'mine'")
+    inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
+    both = f"{inject}{os.pathsep}{tmp_path}"
+    program = "import sys, os, sitecustomize; print(sys.told, sitecustomize.__file__, os.environ['PYTHONPATH'])"
+    process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both)
+    assert process.stdout.split() == ["mine", str(tmp_path / "sitecustomize.py"), both]
+    unrecorded = run(binaries, tmp_path, "-c", program, PYTHONPATH=both, JOULEMAP_RECORDING="")
+    assert unrecorded.stdout == process.stdout
+
+
+def test_an_error_in_the_programs_own_sitecustomize_is_told_as_ever(binaries, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')")
+    inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
+    alone = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=str(tmp_path))
+    recorded = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=f"{inject}{os.pathsep}{tmp_path}")
+    assert "mine" in alone.stderr
+    assert (recorded.stdout, recorded.stderr) == (alone.stdout, alone.stderr)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["os._exit(0)", "os.execv(sys.executable, [sys.executable, '-c', 'pass'])", "os.execlp('true', 'true')", "sys.exit(0)"],
+)
+def test_every_way_out_completes_the_recording(record, end):
+    part = record(STEPS + end).part
+    assert len(part.of("end")) == 1
+    assert part.count("train", "forward", "Linear") == 3
+
+
+def test_a_program_that_is_not_found_does_not_end_the_recording(record):
+    more = "try:\n    os.execvp('no-such-program', ['x'])\nexcept FileNotFoundError:\n    net(torch.ones(1, 4))\n"
+    assert record(STEPS + more).part.count("train", "forward", "Linear") == 4
+
+
+def test_a_terminated_program_dies_of_the_signal_and_loses_moments(binaries, tmp_path):
+    program = STEPS + "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
+    env = environment(binaries.parent, tmp_path)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=env, text=True) as process:
+        process.stdout.readline()
+        # Until the part holds what was done: it is written about twice a second.
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not any(p.count("train", "forward", "Linear") for p in read_parts(tmp_path)):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == -signal.SIGTERM
+    assert [part.count("train", "forward", "Linear") for part in read_parts(tmp_path)] == [3]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_loaders_tell_what_they_prepare(record, method):
+    recorded = record(
+        """
+import torch, torch.nn as nn
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 16
+    def __getitem__(self, i): return torch.full((4,), float(i))
+
+if __name__ == "__main__":
+    net = nn.Linear(4, 4)
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2, multiprocessing_context=%r)
+    for epoch in range(2):
+        for x in loader:
+            net(x).sum().backward()
+"""
+        % method
+    )
+    workers = [part for part in recorded.parts if part.count("train", "dataloader", "worker")]
+    assert len(workers) == 4
+    assert sum(part.count("train", "dataloader", "worker", "preprocessing") for part in workers) == 16
+    for part in workers:
+        assert len(part.of("end")) == 1
+        assert not [path for path in part.times if "forward" in path]
+    main = [part for part in recorded.parts if part.count("train", "forward", "Linear")]
+    assert [part.count("train", "forward", "Linear") for part in main] == [16]
+    assert all(part.diagnostics == [] for part in recorded.parts)
+
+
+def test_a_failure_of_ours_is_told_and_the_program_goes_on(record):
+    part = record(
+        "import joulemap._torch_modules as names\n"
+        "def fail(self, module, outermost): raise RuntimeError('ours')\n"
+        "names.ModuleNames.resolve = fail\n" + STEPS + "print('done')"
+    ).part
+    assert part.diagnostics == ["capture_failed"]

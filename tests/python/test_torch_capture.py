@@ -1,0 +1,54 @@
+"""PyTorch under `joulemap record`, with no change to the program: what is told of its steps, phases and layers."""
+
+from __future__ import annotations
+
+import pytest
+import training_programs
+from recorded_program import run_alone
+
+
+@pytest.mark.parametrize("network", training_programs.NETWORKS)
+def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
+    program = training_programs.program(network)
+    alone = run_alone(tmp_path / "alone", program)
+    recorded = record(program)
+    assert alone.returncode == 0, alone.stderr
+    assert recorded.out == alone.stdout
+    assert recorded.err == alone.stderr
+    assert recorded.part.diagnostics == []
+    assert recorded.part.steps == 8
+
+
+@pytest.mark.parametrize("network", training_programs.NETWORKS)
+def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
+    recorded = record(training_programs.program(network), "25")
+    part = recorded.part
+    assert part.steps == 100
+    loop_ns = int(recorded.out.split()[0])
+    with_phase_ns = sum(row[2] for path, row in part.times.items() if len(path) > 1)
+    assert with_phase_ns > 0.98 * loop_ns, sorted(part.times.items())
+    passes = {("forward",), ("backward",), ("recompute",)}
+    with_layer = part.cpu_share(lambda path: len(path) > 2, lambda path: path[1:2] in passes)
+    assert with_layer > 0.95, sorted(part.times.items())
+
+
+def test_layers_are_named_by_their_path_in_every_pass(record):
+    part = record(training_programs.program("convnet")).part
+    blocks = ("Net", "layers", "layers.0")
+    for phase, count in (("forward", 8), ("backward", 8)):
+        assert part.count("train", phase, *blocks, "layers.0.conv2") == count
+        assert part.count("train", phase, *blocks, "layers.0.relu") == 2 * count
+        assert part.count("train", phase, "Net", "stem") == count
+    assert part.count("train", "optimizer", "SGD") == 8
+    assert part.count("train", "zero_grad") == 8
+    assert part.count("train", "loss", "CrossEntropyLoss") == 8
+    assert part.count("train", "dataloader", "preprocessing") == 8
+    assert len(part.of("metric")) == 8
+
+
+def test_recomputed_activations_are_a_phase_of_their_own(record):
+    part = record(training_programs.program("transformer")).part
+    for layer in ("layers.0", "layers.1"):
+        assert part.count("train", "recompute", "Net", "layers", layer) == 8
+        assert part.count("train", "backward", "Net", "layers", layer, f"{layer}.linear1") == 8
+    assert part.count("train", "recompute", "Net", "layers", "layers.2") == 0

@@ -1,0 +1,204 @@
+"""Programs that do unusual things with PyTorch run as without us, and are told of as well as can be."""
+
+from __future__ import annotations
+
+PRELUDE = """
+import torch, torch.nn as nn, torch.nn.functional as F
+from joulemap import _capture
+torch.manual_seed(0)
+
+def train(net, steps=4, x=None, context=None, loss_of=lambda out: out.float().square().mean()):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    x = torch.randn(4, 8) if x is None else x
+    for _ in range(steps):
+        optimizer.zero_grad()
+        if context is None:
+            loss = loss_of(net(x))
+        else:
+            with context():
+                loss = loss_of(net(x))
+        loss.backward()
+        optimizer.step()
+    return loss
+
+net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
+"""
+
+
+def test_compiled_models_are_told_as_one_and_not_compiled_again(record):
+    recorded = record(
+        PRELUDE
+        + """
+import torch._dynamo.testing
+counter = torch._dynamo.testing.CompileCounter()
+for backend in (counter, "aot_eager"):
+    torch._dynamo.reset()
+    train(torch.compile(net, backend=backend), 6)
+assert counter.frame_count == 1, counter.frame_count
+@torch.compile(backend="eager", fullgraph=True)
+def inside(x):
+    return net(x).sum()
+inside(torch.randn(4, 8)).backward()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+torch.compile(optimizer.step, backend="eager")()
+@torch.compile(backend="eager")
+def whole_step(x):
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+for _ in range(3):
+    whole_step(torch.randn(4, 8))
+assert _capture.is_on() and _capture.depth() <= 1
+""",
+        JOULEMAP_TRACE="light",
+    )
+    part = recorded.part
+    assert "hooks" not in recorded.err
+    assert part.count("train", "forward", "Sequential") == 12
+    assert part.count("train", "backward", "Sequential") == 12
+    assert part.steps == 12
+    assert part.diagnostics == []
+
+
+def test_mixed_precision_memory_formats_and_models_called_twice(record):
+    part = record(
+        PRELUDE
+        + """
+train(net, context=lambda: torch.autocast("cpu", dtype=torch.bfloat16))
+conv = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True)).to(memory_format=torch.channels_last)
+train(conv, x=torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last))
+twice = lambda x: net(x) + net(x * 2)
+twice.parameters = net.parameters
+train(twice)
+"""
+    ).part
+    assert part.diagnostics == []
+    assert part.steps == 12
+    assert part.count("train", "forward", "Sequential", "2") == 12
+    assert part.count("train", "backward", "Sequential", "2") == 12
+    assert part.count("train", "backward", "Sequential#2", "0") == 4
+
+
+def test_traced_scripted_and_transformed_models_run(record):
+    recorded = record(
+        PRELUDE
+        + """
+x = torch.randn(4, 8)
+train(net)
+scripted, traced = torch.jit.script(net), torch.jit.trace(net, x)
+for model in (scripted, traced):
+    assert torch.allclose(model(x), net(x))
+    train(model)
+@torch.jit.script
+def with_region(x):
+    with torch.autograd.profiler.record_function("region"):
+        return x + 1
+with_region(x)
+parameters = dict(net.named_parameters())
+def loss(parameters, x):
+    return torch.func.functional_call(net, parameters, (x,)).square().mean()
+torch.func.grad(loss)(parameters, x)
+torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+torch.func.vmap(net)(x)
+torch.func.jacrev(net)(x[0])
+torch.fx.symbolic_trace(net)(x)
+torch.export.export(net, (x,))
+from torch.overrides import TorchFunctionMode
+class Mode(TorchFunctionMode):
+    seen = []
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+with Mode():
+    net(x)
+assert not [f for f in Mode.seen if getattr(f, "__name__", "") == "__get__"], Mode.seen
+with torch.profiler.profile():
+    train(net)
+print(_capture.depth(), _capture.is_on())
+"""
+    )
+    assert recorded.part.diagnostics == ["profiler_in_process"], recorded.part.of("diagnostic")
+    assert recorded.out.split() == ["0", "True"]
+    assert recorded.part.diagnostics == ["profiler_in_process"]
+
+
+def test_regions_of_other_profilers_are_regions(record):
+    part = record(
+        PRELUDE
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = net
+    def forward(self, x):
+        with torch.profiler.record_function("attention"):
+            x = x * 2
+        return self.body(x)
+with torch.autograd.profiler.record_function("outside"):
+    train(Net())
+try:
+    torch.cuda.nvtx.range_push("no NVTX here")
+except RuntimeError:
+    pass
+print(_capture.depth())
+"""
+    ).part
+    assert part.count("train", "forward", "Net", "attention") == 4
+    assert part.count("outside") == 1
+    assert not [path for path in part.times if "no NVTX here" in path or any(n.startswith("Optimizer.") for n in path)]
+
+
+def test_sampled_steps_tell_operations_of_both_passes(record):
+    part = record(PRELUDE + "train(net, 6)\nassert torch._C._len_torch_function_stack() == 0\n").part
+    forward, backward = ("train", "forward", "Sequential"), ("train", "backward", "Sequential")
+    assert part.count(*forward, "0", "torch.nn.functional.linear") == 1
+    assert part.count(*backward, "0", "AddmmBackward0") == 1
+    assert part.count(*backward, "1", "ReluBackward0") == 1
+    assert part.count("train", "backward", "MeanBackward0") == 1
+
+
+def test_launch_bound_programs_are_followed_in_few_steps_only(record):
+    part = record(
+        PRELUDE
+        + """
+hooks = []
+net.register_forward_hook(lambda *_: hooks.append(len(nn.modules.module._global_forward_hooks)))
+train(net, 300)
+assert 0 in hooks and 1 in hooks
+""",
+        JOULEMAP_TRACE="light",
+    ).part
+    assert part.steps == 300
+    assert 10 < part.count("train", "forward", "Sequential", "0") < 30
+    assert part.count("train", "forward") > 270
+    assert part.diagnostics == []
+
+
+def test_ranks_of_distributed_training_have_a_part_each(record):
+    recorded = record(
+        """
+import os, sys
+import torch, torch.nn as nn
+import torch.distributed as dist, torch.multiprocessing as mp
+
+def rank_main(rank, file):
+    dist.init_process_group("gloo", init_method="file://" + file, rank=rank, world_size=2)
+    net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.randn(4, 8)).square().mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(rank_main, (os.path.abspath("rendezvous"),), nprocs=2)
+"""
+    )
+    ranks = [part for part in recorded.parts if part.steps]
+    assert len(ranks) == 2
+    for part in ranks:
+        assert part.steps == 3
+        assert part.count("train", "forward", "Sequential", "0") == 3
+        assert part.count("train", "backward", "Sequential", "0") == 3
+        assert part.diagnostics == []

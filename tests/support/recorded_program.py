@@ -1,0 +1,108 @@
+"""Runs Python programs as `joulemap record` does, and reads what the capture wrote of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import read_joule
+
+RECORDING_ID = "0123456789abcdef0123456789abcdef"
+MODE, PHASE, MODULE, OP, FUNCTION, REGION = range(6)
+
+
+class ProcessPart:
+    """What one process wrote: where its time went, by the path of the place, and what it told."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.times: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])  # count, wall, cpu with helpers
+        self.kinds: dict[tuple[str, ...], int] = {}
+        self._places = {0: (0, MODE, "")}
+        for line in lines:
+            if line.startswith("place "):
+                _, _, number, parent, kind, name = line.split(" ", 5)
+                self._places[int(number)] = int(parent), int(kind), name
+        for line in lines:
+            if line.startswith("time "):
+                place, count, wall, cpu, helpers = map(int, line.split()[4:])
+                row = self.times[self.path(place)]
+                row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helpers
+
+    def path(self, place: int) -> tuple[str, ...]:
+        names: tuple[str, ...] = ()
+        while place:
+            parent, kind, name = self._places[place]
+            names = (name, *names)
+            place = parent
+        return names
+
+    def count(self, *path: str) -> int:
+        return self.times[path][0] if path in self.times else 0
+
+    def of(self, word: str) -> list[str]:
+        """All lines of that word, without it."""
+        return [line.split(" ", 1)[1] for line in self.lines if line.startswith(word + " ")]
+
+    @property
+    def diagnostics(self) -> list[str]:
+        return [line.split()[0] for line in self.of("diagnostic")]
+
+    @property
+    def steps(self) -> int:
+        return len(self.of("step"))
+
+    def cpu_share(self, chosen, among=lambda path: True) -> float:
+        """Of the CPU time of places that `among` takes, what lies at places that `chosen` takes."""
+        total = sum(row[2] for path, row in self.times.items() if among(path))
+        return sum(row[2] for path, row in self.times.items() if among(path) and chosen(path)) / max(total, 1)
+
+
+class RecordedProgram:
+    def __init__(self, code: int, out: str, err: str, parts: list[ProcessPart]) -> None:
+        self.code, self.out, self.err, self.parts = code, out, err, parts
+
+    @property
+    def part(self) -> ProcessPart:
+        assert len(self.parts) == 1, self.err
+        return self.parts[0]
+
+
+def environment(build: Path, folder: Path, **more: str) -> dict:
+    inject = build / "python" / "joulemap" / "inject"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))}
+    return {
+        **kept, "JOULEMAP_RECORDING": str(folder), "JOULEMAP_RECORDING_ID": RECORDING_ID, "PYTHONPATH": str(inject),
+        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **more,
+    }  # fmt: skip
+
+
+def read_parts(folder: Path) -> list[ProcessPart]:
+    return [ProcessPart(read_joule.dump(path.read_bytes())) for path in sorted(folder.rglob("*.joule"))]
+
+
+def run_recorded(build: Path, folder: Path, program: str, *arguments: str, **more: str) -> RecordedProgram:
+    """Runs a program, which lies in a file so that workers can be spawned from it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "program.py"
+    file.write_text(program)
+    process = subprocess.run(
+        [sys.executable, str(file), *arguments],
+        capture_output=True, text=True, timeout=240, env=environment(build, folder, **more), cwd=folder, check=False,
+    )  # fmt: skip
+    return RecordedProgram(process.returncode, process.stdout, process.stderr, read_parts(folder))
+
+
+def run_alone(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
+    """The same without us."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "program.py"
+    file.write_text(program)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "PYTHON"))}
+    return subprocess.run(
+        [sys.executable, str(file), *arguments],
+        capture_output=True, text=True, timeout=240, env={**kept, "OMP_NUM_THREADS": "1"}, cwd=folder, check=False,
+    )  # fmt: skip
