@@ -79,12 +79,13 @@ class Trace:
         self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
         self.folder = self._stem + ".running"
 
-    def keep(self, suffix: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
-        made = _find(self.folder, suffix)
+    def keep(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
+        """`kind`: xplane.pb or onnxruntime.json."""
+        made = _find(self.folder, "." + kind.rpartition(".")[2])
         if made is None:
             capture.diagnose("no_trace", "the framework's profiler left no trace: layers of that step are not told")
         else:
-            os.replace(made, self._stem + suffix)
+            os.replace(made, f"{self._stem}.{kind}")
             _write_note(self._stem, coarse, scopes)
         self.drop()
 

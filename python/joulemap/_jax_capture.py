@@ -47,7 +47,7 @@ class Profiler:
     def stop(self, trace: Trace, function: str) -> None:
         begin_s = time.perf_counter()
         self._profiler.stop_trace()
-        trace.keep(".xplane.pb", [("region", function)])
+        trace.keep("xplane.pb", [("region", function)])
         if not self._told_cost:
             self._told_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3

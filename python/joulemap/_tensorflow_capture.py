@@ -41,7 +41,7 @@ class Profiler:
     def stop(self, trace: Trace, mode: str, names: GraphNames) -> None:
         begin_s = time.perf_counter()
         self._experimental.stop()
-        trace.keep(".xplane.pb", [("mode", mode)], names)
+        trace.keep("xplane.pb", [("mode", mode)], names)
         if not self._told_cost:
             self._told_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "ingest/onnxruntime/onnxruntime_shares.h"
 #include "ingest/trace_note.h"
 #include "ingest/xplane/xplane_shares.h"
 
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNote = ".meta";
 constexpr std::string_view kXPlane = ".xplane.pb";
+constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
 // Of one step; more is a profiler that was not stopped.
 constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
 constexpr std::size_t kLargestNote = std::size_t{1} << 26;
@@ -74,13 +76,18 @@ class Shares {
   std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceShare> sums_;
 };
 
+Result<std::string> read_whole(const std::string& path) {
+  Result<std::string> bytes = read_file_start(path, kLargestTrace + 1);
+  if (bytes && bytes->size() > kLargestTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
+  return bytes;
+}
+
 Result<TraceShares> read_trace(const std::string& stem, const TraceNote& note) {
-  Result<std::string> bytes = read_file_start(stem + std::string(kXPlane), kLargestTrace + 1);
+  const std::string json = stem + std::string(kOnnxRuntime);
+  const bool is_json = file_exists(json);
+  Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
   if (!bytes) return std::move(bytes).error();
-  if (bytes->size() > kLargestTrace) {
-    return Error{ErrorCode::malformed, stem + std::string(kXPlane) + " is larger than 512 MiB", {}};
-  }
-  return shares_of_xplane(*bytes, note.scopes);
+  return is_json ? shares_of_onnxruntime(*bytes) : shares_of_xplane(*bytes, note.scopes);
 }
 
 }  // namespace

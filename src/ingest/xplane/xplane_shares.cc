@@ -165,20 +165,6 @@ class Sharing : public XPlaneVisitor {
 
 }  // namespace
 
-std::int64_t TraceShares::time_ns() const {
-  std::int64_t sum_ns = 0;
-  for (const OpShare& share : shares) sum_ns += share.time_ns;
-  return sum_ns;
-}
-
-std::int64_t TraceShares::placed_ns() const {
-  std::int64_t sum_ns = 0;
-  for (const OpShare& share : shares) {
-    if (!share.place.phase.empty() && !share.place.module.empty()) sum_ns += share.time_ns;
-  }
-  return sum_ns;
-}
-
 TraceShares shares_of_xplane(std::string_view bytes, const ScopeTable& scopes) {
   Sharing sharing(scopes);
   TraceShares result;
