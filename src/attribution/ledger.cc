@@ -35,6 +35,12 @@ std::string demangled(const std::string& name) {
   return status == 0 && text ? std::string(text.get()) : name;
 }
 
+double share_inside(const Activity& activity, TimeSpan span) {
+  const std::int64_t from_ns = std::max(activity.begin_ns, span.begin_ns);
+  const std::int64_t to_ns = std::min(activity.end_ns, span.end_ns);
+  return to_ns > from_ns ? seconds(to_ns - from_ns) / seconds(activity.end_ns - activity.begin_ns) : 0;
+}
+
 }  // namespace
 
 std::optional<Level> level_named(std::string_view name) {
@@ -81,9 +87,14 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
 std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) const {
   if (level_ == Level::phase) return meaning.phase_path();
   if (level_ == Level::region) return meaning.regions;
-  if (level_ != Level::function) return meaning.layer_path();
-  const std::string& function = meaning.function.empty() ? meaning.op : meaning.function;
-  return function.empty() ? std::vector<std::string>() : std::vector<std::string>{function};
+  return meaning.layer_path();
+}
+
+// What a layer's energy is shared out among.
+std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
+  if (level_ == Level::op) return meaning.op;
+  if (level_ != Level::function) return {};
+  return meaning.function.empty() ? meaning.op : meaning.function;
 }
 
 void Ledger::credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
@@ -98,9 +109,8 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     sum.energy_j += amount.energy_j;
   };
   // Entering an operation is no entering of its layer. A kernel is one of its layer's all the same.
-  const bool entered = meaning.op.empty() || level_ == Level::function || device != kCpu;
-  grow(entry.sum, entered);
-  if (level_ == Level::op && !meaning.op.empty()) grow(entry.ops[meaning.op], true);
+  grow(entry.sum, meaning.op.empty() || device != kCpu);
+  if (const std::string part = part_at_level(meaning); !part.empty()) grow(entry.parts[part], true);
 }
 
 void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s) {
@@ -133,7 +143,9 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
 }
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
-  const double joules_per_cpu_s = joules_per_cpu_s_.mean_rate(activity.begin_ns, activity.end_ns);
+  // What ran before the command's time or after it has no part in the command's energy.
+  const double inside = share_inside(activity, joules_per_cpu_s_.span());
+  const double joules_per_cpu_s = inside * joules_per_cpu_s_.mean_rate(activity.begin_ns, activity.end_ns);
   if (level_ != Level::kernel) {
     for (const PlaceTally& tally : activity.place_tallies) add_place(process, tally, joules_per_cpu_s);
   }
@@ -142,7 +154,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     const std::vector<std::string> coarse = path_at_level(places.meaning(share.coarse));
     const PlaceMeaning& fine = places.meaning(share.place);
     std::vector<std::string> path = path_at_level(fine);
-    if (level_ == Level::op && !fine.op.empty()) path.push_back(fine.op);
+    if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     Amount& sum = shares_[coarse][std::move(path)];
     sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
@@ -154,13 +166,12 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (is_new) {
       device = sums_.names(process).device_of(tally.queue);
       const auto curve = gpu_watts_.find(device);
-      watts = curve == gpu_watts_.end() ? 0 : curve->second.mean_rate(activity.begin_ns, activity.end_ns);
+      watts = curve == gpu_watts_.end() ? 0 : inside * curve->second.mean_rate(activity.begin_ns, activity.end_ns);
     }
     add_kernel(process, tally, watts, device);
   }
 }
 
-// At the level of functions a coarse place has no path of its own: what it divides into is told beside the rest.
 void Ledger::share_out_places() {
   for (const auto& [coarse, parts] : shares_) {
     double told_s = 0;
@@ -184,31 +195,47 @@ void Ledger::share_out_places() {
 }
 
 // A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones.
-void Ledger::share_out_ops() {
+void Ledger::share_out_parts() {
   std::map<Key, Entry> told;
   for (auto& [key, entry] : entries_) {
     double sampled_s = 0;
-    for (const auto& [op, amount] : entry.ops) sampled_s += amount.time_s;
+    for (const auto& [part, amount] : entry.parts) sampled_s += amount.time_s;
     if (sampled_s <= 0) {
       told.emplace(key, std::move(entry));
       continue;
     }
-    for (const auto& [op, amount] : entry.ops) {
+    for (const auto& [part, amount] : entry.parts) {
       const double share = amount.time_s / sampled_s;
       // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
       const double steps = entry.sum.sampled > 0
                                ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
                                : entry.sum.time_s / sampled_s;
       Key fine = key;
-      fine.first.push_back(op);
+      fine.first.push_back(part);
       Entry& row = told[fine];
       row.basis = entry.basis;
       row.has_energy = entry.has_energy;
+      row.is_part = true;
       row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                  entry.sum.time_s * share, entry.sum.energy_j * share};
     }
   }
   entries_ = std::move(told);
+}
+
+// The same function, wherever it was called from. Of a layer that no sampled step told more about there is none.
+void Ledger::gather_functions() {
+  std::map<Key, Entry> functions;
+  for (auto& [key, entry] : entries_) {
+    if (!entry.is_part) continue;
+    Entry& sum = functions[{{key.first.back()}, key.second}];
+    sum.basis = entry.basis;
+    sum.has_energy = entry.has_energy;
+    sum.sum.count += entry.sum.count;
+    sum.sum.time_s += entry.sum.time_s;
+    sum.sum.energy_j += entry.sum.energy_j;
+  }
+  entries_ = std::move(functions);
 }
 
 void Ledger::add_background() {
@@ -236,8 +263,9 @@ double Ledger::idle_of_gpus() const {
 }
 
 LedgerResult Ledger::finish() {
-  if (level_ == Level::op) share_out_ops();
+  if (level_ == Level::op || level_ == Level::function) share_out_parts();
   share_out_places();
+  if (level_ == Level::function) gather_functions();
   add_background();
   LedgerResult result;
   double attributed_j = 0;

@@ -68,7 +68,8 @@ class Ledger {
     std::string name;  // as recorded, where it differs from the path's last element
     std::string basis;
     bool has_energy = false;
-    std::map<std::string, Amount> ops;
+    std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
+    bool is_part = false;                 // one of those, as a row
   };
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
 
@@ -77,8 +78,10 @@ class Ledger {
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
+  std::string part_at_level(const PlaceMeaning& meaning) const;
   void share_out_places();
-  void share_out_ops();
+  void share_out_parts();
+  void gather_functions();
   void add_background();
   double idle_of_gpus() const;
 

@@ -105,6 +105,18 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
 }
 
+TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
+  Activity activity = names();
+  activity.places.push_back({10, 7, PlaceKind::op, "torch.relu"});
+  activity.place_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
+                            cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
+  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1100)}, activity);
+  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
+  EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
+  EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, of whose functions nothing is known
+}
+
 TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
   Activity activity = names();
   activity.place_tallies = {cpu(1, 10)};

@@ -2,7 +2,6 @@
 #include "recording/activity_codec.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 
 #include "recording/column.h"
@@ -15,12 +14,6 @@ namespace {
 constexpr std::uint8_t kListened = 1;
 constexpr std::uint8_t kDetailed = 2;
 constexpr unsigned kLargestShift = 20;
-
-// What a part may hold so that its payload stays far below the largest a chunk can have.
-constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
-constexpr std::size_t kMostQueues = 1000;
-constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
-constexpr std::size_t kFixedFields = 64;
 
 std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
@@ -277,41 +270,30 @@ void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t bas
   }
 }
 
-// Moves rows, as long as there is room, from one list to another.
-template <class Row>
-void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
-  const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
-  to.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(end));
-  from.erase(from.begin(), end);
+// Whoever adds times up must not have to think of overflows: nothing runs for years, nor backwards.
+constexpr std::int64_t kLongest_ns = std::int64_t{1} << 56;
+constexpr std::int64_t kLatest_ns = std::int64_t{1} << 61;
+
+bool is_sane(std::int64_t from_ns, std::int64_t to_ns) {
+  return from_ns > -kLatest_ns && to_ns < kLatest_ns && from_ns <= to_ns && to_ns - from_ns <= kLongest_ns;
 }
 
-template <class Named>
-void move_named(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
-  std::size_t rows = 0;
-  for (; rows < from.size() && bytes < kComfortableNames; ++rows) bytes += kFixedFields + from[rows].name.size();
-  move_rows(from, to, rows);
+bool is_sane(const Activity& activity) {
+  const auto tally_is = [](const PlaceTally& tally) {
+    return is_sane(0, tally.wall_ns) && is_sane(0, tally.cpu_ns) && is_sane(0, tally.helpers_ns);
+  };
+  const auto sum_is = [](const KernelTally& tally) { return is_sane(0, tally.time_ns); };
+  const auto step_is = [](const StepRecord& step) {
+    return is_sane(step.begin_ns, step.end_ns) && is_sane(0, step.gpu_ns);
+  };
+  const auto kernel_is = [](const Kernel& kernel) { return is_sane(kernel.start_ns, kernel.end_ns); };
+  const auto share_is = [](const PlaceShare& share) { return is_sane(0, share.time_ns); };
+  return is_sane(activity.begin_ns, activity.end_ns) && std::ranges::all_of(activity.place_tallies, tally_is) &&
+         std::ranges::all_of(activity.kernel_tallies, sum_is) && std::ranges::all_of(activity.steps, step_is) &&
+         std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is);
 }
 
 }  // namespace
-
-std::vector<Activity> split_activity(Activity activity) {
-  std::vector<Activity> parts;
-  while (!activity.empty()) {
-    Activity& part = parts.emplace_back();
-    part.begin_ns = activity.begin_ns;
-    part.end_ns = activity.end_ns;
-    std::size_t name_bytes = 0;
-    move_named(activity.places, part.places, name_bytes);
-    move_named(activity.classes, part.classes, name_bytes);
-    move_rows(activity.queues, part.queues, kMostQueues);
-    move_rows(activity.place_tallies, part.place_tallies, kMostRowsPerPart);
-    move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
-    move_rows(activity.steps, part.steps, kMostRowsPerPart);
-    move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
-    move_rows(activity.shares, part.shares, kMostRowsPerPart);
-  }
-  return parts;
-}
 
 std::string encode_activity(const Activity& activity) {
   WireWriter out;
@@ -345,7 +327,7 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   take_steps(in, activity.steps, shift);
   take_kernels(in, activity.kernels, activity.begin_ns, shift);
   take_shares(in, activity.shares, shift);
-  if (!in.ok()) return std::nullopt;
+  if (!in.ok() || !is_sane(activity)) return std::nullopt;
   return decoded;
 }
 

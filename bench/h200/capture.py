@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What capturing every layer costs on a real GPU, in time and in joules, beside other tools; and how much it captures.
+
+    make dist
+    python3 bench/h200/capture.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
+
+Workers (capture_worker.py) hold the card together and take turns in blocks of steps: one without any tool, one under
+`joulemap record`, one each under torch.profiler, Zeus and codecarbon where they can be imported. A round is a block of
+each; a ratio is that of two blocks of one round. Nothing of the card is changed. Exits 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+# Network, how joulemap is to watch it, most added time (None: reported only), block in seconds.
+COSTS = [
+    ("resnet50", "auto", 0.01),
+    ("bert", "auto", 0.01),
+    ("mobilenet", "auto", 0.02),
+    ("mobilenet", "full", None),
+]
+COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
+LEAST_WITH_PHASE, LEAST_WITH_MODULE = 0.995, 0.98
+MOST_BYTES_A_KERNEL = 24
+BLOCK_S = 1.5
+
+
+class Worker:
+    """A process that waits for its turn."""
+
+    def __init__(self, network: str, tool: str, wrapper: list[str], environment: dict[str, str]) -> None:
+        command = [*wrapper, sys.executable, str(HERE / "capture_worker.py"), network, tool]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+
+    def is_ready(self) -> bool:
+        return self.process.stdout.readline().strip() == "ready"
+
+    def run(self, steps: int) -> dict:
+        self.process.stdin.write(f"run {steps}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def end(self) -> None:
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Bench:
+    def __init__(self, joulemap: str, folder: Path, rounds: int) -> None:
+        self.joulemap, self.folder, self.rounds = joulemap, folder, rounds
+        self.lines: list[str] = []
+        self.missed: list[str] = []
+        self.recordings = 0
+
+    def say(self, text: str = "") -> None:
+        self.lines.append(text)
+        print(text, flush=True)
+
+    def bar(self, name: str, good: bool) -> str:
+        if not good:
+            self.missed.append(name)
+        return "yes" if good else "**no**"
+
+    def recorded(self, network: str, trace: str) -> tuple[Worker, Path]:
+        self.recordings += 1
+        file = self.folder / f"{network}-{trace}-{self.recordings}.joule"
+        wrapper = [self.joulemap, "record", "--trace", trace, "-o", str(file), "--"]
+        return Worker(network, "nothing", wrapper, {}), file
+
+    def report(self, file: Path, by: str) -> dict:
+        command = [self.joulemap, "report", "--json", "--by", by, str(file)]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+
+
+def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
+    """The median and its 95 % interval by order statistics."""
+    ordered = sorted(ratios)
+    count = len(ordered)
+    reach = int(math.floor(count / 2 - 0.98 * math.sqrt(count)))
+    low = ordered[max(reach, 0)]
+    high = ordered[min(count - 1 - reach, count - 1)]
+    return statistics.median(ordered), low, high
+
+
+def energy_meter():
+    """Joules of the card between two moments, or None without one."""
+    try:
+        from gpu_load import Counter
+
+        return Counter()
+    except Exception as error:  # noqa: BLE001 - no GPU, no NVML
+        print(f"no energy counter: {error}", file=sys.stderr)
+        return None
+
+
+def take_turns(bench: Bench, workers: dict[str, Worker], steps: int) -> dict[str, list[dict]]:
+    counter = energy_meter()
+    blocks: dict[str, list[dict]] = {name: [] for name in workers}
+    for number in range(bench.rounds):
+        names = list(workers) if number % 2 == 0 else list(reversed(workers))
+        for name in names:
+            before = counter.read_mj() if counter else None
+            block = workers[name].run(steps)
+            block["joules"] = (counter.read_mj() - before) * 1e-3 if counter else None
+            blocks[name].append(block)
+    return blocks
+
+
+def cost(bench: Bench, network: str, trace: str, most: float | None, tools: list[str]) -> Path:
+    workers = {"nothing": Worker(network, "nothing", [], {})}
+    workers["joulemap"], file = bench.recorded(network, trace)
+    workers |= {tool: Worker(network, tool, [], {}) for tool in tools}
+    for name, worker in list(workers.items()):
+        if not worker.is_ready():
+            bench.say(f"\n{network}: {name} did not start; left out\n")
+            del workers[name]
+    steps = max(5, round(BLOCK_S / workers["nothing"].run(10)["step_s"]))
+    blocks = take_turns(bench, workers, steps)
+    for worker in workers.values():
+        worker.end()
+    bench.say(f"\n### {network}, --trace {trace}: {bench.rounds} rounds of {steps} steps\n")
+    bench.say("| tool | step, median | added time | 95 % | added joules | bar |\n|---|---|---|---|---|---|")
+    for name, mine in blocks.items():
+        ratios = [a["step_s"] / b["step_s"] for a, b in zip(mine, blocks["nothing"])]
+        middle, low, high = median_with_bound(ratios)
+        joules = ""
+        if mine[0]["joules"] is not None:
+            more = statistics.median(a["joules"] / b["joules"] for a, b in zip(mine, blocks["nothing"]))
+            joules = f"{100 * (more - 1):+.2f} %"
+        verdict = ""
+        if name == "joulemap" and most is not None:
+            verdict = f"<= {100 * most:g} %: {bench.bar(f'{network} {trace}: added time', middle - 1 <= most)}"
+        step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
+        interval = f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f} %"
+        bench.say(f"| {name} | {step_ms:.3f} ms | {100 * (middle - 1):+.2f} % | {interval} | {joules} | {verdict} |")
+    return file
+
+
+def coverage(bench: Bench, network: str) -> None:
+    worker, file = bench.recorded(network, "full")
+    if not worker.is_ready():
+        return bench.say(f"| {network} | did not start | | | | |")
+    worker.run(60)
+    worker.end()
+    told = bench.report(file, "layer")
+    rows = [row for row in told["rows"] if row["device"].startswith("gpu")]
+    all_kernels = [row for row in bench.report(file, "kernel")["rows"]]
+    total_s = sum(row["time_s"] for row in all_kernels)
+    kernels = sum(row["count"] for row in all_kernels)
+    phases = ("forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients")
+    with_phase = sum(row["time_s"] for row in rows if any(part in phases for part in row["path"]))
+    with_module = sum(row["time_s"] for row in rows if len(row["path"]) > 2)
+    phase, module = with_phase / total_s if total_s else 0, with_module / total_s if total_s else 0
+    size = told["file_bytes"] / max(kernels, 1)
+    good = phase >= LEAST_WITH_PHASE and module >= LEAST_WITH_MODULE and size <= MOST_BYTES_A_KERNEL
+    bench.say(
+        f"| {network} | {kernels} | {100 * phase:.2f} % | {100 * module:.2f} % | {size:.2f} | "
+        f"{bench.bar(f'{network}: coverage', good)} |"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--only", choices=["costs", "coverage"])
+    parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
+    parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon")
+    options = parser.parse_args()
+    wanted = options.networks.split(",") if options.networks else None
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(str(options.joulemap.resolve()), Path(folder), options.rounds)
+        if options.only != "coverage":
+            bench.say("## What capture costs")
+            known = [entry for entry in COSTS if not wanted or entry[0] in wanted]
+            for network, trace, most in known or [(network, "auto", None) for network in wanted]:
+                tools = [tool for tool in options.tools.split(",") if tool] if trace == "auto" else []
+                cost(bench, network, trace, most, tools)
+        if options.only != "costs":
+            bench.say("\n## What is captured (--trace full)\n")
+            bench.say("| network | kernels | with a phase | with a module | bytes a kernel | bars |")
+            bench.say("|---|---|---|---|---|---|")
+            for network in wanted or COVERED:
+                coverage(bench, network)
+        bench.say(f"\nMissed: {', '.join(bench.missed) or 'nothing'}")
+        if options.markdown:
+            options.markdown.write_text("\n".join(bench.lines) + "\n")
+    return 1 if bench.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

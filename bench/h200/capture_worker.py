@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One network, trained or asked, in blocks of steps when the driver (capture.py) says so. Several of these hold the same GPU
+and take turns: one watched by joulemap, one by nobody, others by other tools, so that all meet the same card.
+
+    capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
+
+NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
+TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+
+import torch
+from torch import nn
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def images(model: nn.Module, batch: int, pixels: int, classes: int = 1000):
+    x = torch.randn(batch, 3, pixels, pixels, device=DEVICE)
+    y = torch.randint(0, classes, (batch,), device=DEVICE)
+    return model, lambda: nn.functional.cross_entropy(model(x), y), lambda: model(x)
+
+
+def text(model: nn.Module, batch: int, length: int, vocabulary: int, labelled: bool):
+    tokens = torch.randint(0, vocabulary, (batch, length), device=DEVICE)
+    labels = tokens if labelled else torch.randint(0, 2, (batch,), device=DEVICE)
+    return model, lambda: model(input_ids=tokens, labels=labels).loss, lambda: model(input_ids=tokens)
+
+
+def resnet50():
+    import torchvision
+
+    return images(torchvision.models.resnet50().to(DEVICE), 64, 224)
+
+
+def mobilenet():
+    import torchvision
+
+    return images(torchvision.models.mobilenet_v3_small().to(DEVICE), 16, 96)
+
+
+def vit():
+    import torchvision
+
+    return images(torchvision.models.vit_b_16().to(DEVICE), 32, 224)
+
+
+def bert():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(num_hidden_layers=6)
+    return text(BertForSequenceClassification(config).to(DEVICE), 32, 128, config.vocab_size, labelled=False)
+
+
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(n_layer=6)
+    return text(GPT2LMHeadModel(config).to(DEVICE), 16, 256, config.vocab_size, labelled=True)
+
+
+def tiny():
+    layers = [nn.Conv2d(3, 8, 3), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)]
+    return images(nn.Sequential(*layers).to(DEVICE), 8, 32, 10)
+
+
+def training_step(loss_of, model: nn.Module):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        loss_of().backward()
+        optimizer.step()
+
+    return step
+
+
+def inference_step(answer, model: nn.Module):
+    model.eval()
+
+    def step() -> None:
+        with torch.no_grad():
+            answer()
+
+    return step
+
+
+def under_torch_profiler(step):
+    from torch.profiler import ProfilerActivity, profile
+
+    kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if DEVICE == "cuda" else [])
+    return step, lambda: profile(activities=kinds)
+
+
+def under_zeus(step):
+    from zeus.monitor import ZeusMonitor
+
+    monitor = ZeusMonitor(gpu_indices=[0], cpu_indices=[])
+
+    def measured() -> None:
+        monitor.begin_window("step")
+        step()
+        monitor.end_window("step")
+
+    return measured, contextlib.nullcontext
+
+
+def under_codecarbon(step):
+    from codecarbon import OfflineEmissionsTracker
+
+    tracker = OfflineEmissionsTracker(country_iso_code="CHE", save_to_file=False, log_level="critical")
+    tracker.start()
+    return step, contextlib.nullcontext
+
+
+def under_gatorch(step):
+    raise SystemExit("gatorch: its full-backward hooks raise on in-place modules; see docs/validation-h200.md")
+
+
+TOOLS = {
+    "nothing": lambda step: (step, contextlib.nullcontext),
+    "torch-profiler": under_torch_profiler,
+    "zeus": under_zeus,
+    "codecarbon": under_codecarbon,
+    "gatorch": under_gatorch,
+}
+
+
+def synchronize() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    network, tool = sys.argv[1:3]
+    torch.manual_seed(0)
+    model, loss_of, answer = globals()[network.removesuffix("-inference")]()
+    step = inference_step(answer, model) if network.endswith("-inference") else training_step(loss_of, model)
+    step, around = TOOLS[tool](step)
+    for _ in range(20):
+        step()
+    synchronize()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        steps = int(line.split()[1])
+        with around():
+            for _ in range(3):  # back to where it was before its pause
+                step()
+            synchronize()
+            begin = time.monotonic()
+            for _ in range(steps):
+                step()
+            synchronize()
+            end = time.monotonic()
+        print(json.dumps({"begin": begin, "end": end, "step_s": (end - begin) / steps}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

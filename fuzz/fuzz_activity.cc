@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ran, from anywhere: the bytes are the payload of an activity chunk. What can be read is given its part of some energy at
+// every level; nothing that was drawn is lost or made up on the way.
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "attribution/ledger.h"
+#include "base/check.h"
+#include "recording/activity_codec.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::attribution;
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr TimeSpan kSpan{0, 3 * kSecond_ns};
+constexpr double kJoules = 300;
+
+TimeCurve evenly(double amount) {
+  TimeCurve curve(kSpan, cells_for(kSpan));
+  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.finish();
+  return curve;
+}
+
+void account(Level level, const Activity& activity) {
+  MachineEnergy energy{.cpu_j = evenly(kJoules)};
+  energy.machine_cpu_s = evenly(2);
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});
+  ActivitySums sums(kSpan);
+  sums.add(0, activity);
+  sums.finish();
+  Ledger ledger(level, energy, sums);
+  ledger.add(0, activity);
+  const LedgerResult result = ledger.finish();
+  double rows_j = 0;
+  for (const ReportRow& row : result.rows) {
+    JOULEMAP_CHECK(!row.path.empty(), "a row without a path");
+    JOULEMAP_CHECK(std::isfinite(row.time_s) && row.time_s >= 0, "a time that is none");
+    JOULEMAP_CHECK(!row.energy_j || (std::isfinite(*row.energy_j) && *row.energy_j >= 0), "an energy that is none");
+    rows_j += row.energy_j.value_or(0);
+  }
+  const double told_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
+  JOULEMAP_CHECK(std::abs(rows_j - *result.attributed_j) <= 1e-6 * (1 + rows_j), "rows that do not add up");
+  JOULEMAP_CHECK(std::abs(told_j - 2 * kJoules) <= 1e-6, "joules lost");
+  JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view payload(reinterpret_cast<const char*>(data), size);
+  const auto decoded = recording::decode_activity(payload);
+  if (!decoded) return 0;
+  for (const Level level : {Level::phase, Level::layer, Level::op, Level::function, Level::region, Level::kernel}) {
+    account(level, decoded->activity);
+  }
+  const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));
+  JOULEMAP_CHECK(again.has_value(), "what was read cannot be written");
+  return 0;
+}

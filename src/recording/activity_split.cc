@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Activity of any size, in parts that fit into a chunk each.
+#include <algorithm>
+#include <iterator>
+
+#include "recording/activity_codec.h"
+
+namespace joulemap::recording {
+namespace {
+
+// What a part may hold so that its payload stays far below the largest a chunk can have.
+constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
+constexpr std::size_t kMostQueues = 1000;
+constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
+constexpr std::size_t kFixedFields = 64;
+
+// Moves rows, as long as there is room, from one list to another.
+template <class Row>
+void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
+  const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
+  to.assign(std::make_move_iterator(from.begin()), std::make_move_iterator(end));
+  from.erase(from.begin(), end);
+}
+
+template <class Named>
+void move_named(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
+  std::size_t rows = 0;
+  for (; rows < from.size() && bytes < kComfortableNames; ++rows) bytes += kFixedFields + from[rows].name.size();
+  move_rows(from, to, rows);
+}
+
+}  // namespace
+
+std::vector<Activity> split_activity(Activity activity) {
+  std::vector<Activity> parts;
+  while (!activity.empty()) {
+    Activity& part = parts.emplace_back();
+    part.begin_ns = activity.begin_ns;
+    part.end_ns = activity.end_ns;
+    std::size_t name_bytes = 0;
+    move_named(activity.places, part.places, name_bytes);
+    move_named(activity.classes, part.classes, name_bytes);
+    move_rows(activity.queues, part.queues, kMostQueues);
+    move_rows(activity.place_tallies, part.place_tallies, kMostRowsPerPart);
+    move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
+    move_rows(activity.steps, part.steps, kMostRowsPerPart);
+    move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
+    move_rows(activity.shares, part.shares, kMostRowsPerPart);
+  }
+  return parts;
+}
+
+}  // namespace joulemap::recording
