@@ -27,6 +27,8 @@ _library.jmc_metric.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int64
 _library.jmc_metric.restype = None
 _library.jmc_diagnose.argtypes = [ctypes.c_char_p] * 3
 _library.jmc_diagnose.restype = None
+_library.jmc_hlo_op.argtypes = [ctypes.c_char_p] * 3
+_library.jmc_hlo_op.restype = None
 _library.jmc_fact.argtypes = [ctypes.c_char_p] * 2
 _library.jmc_fact.restype = None
 
@@ -63,6 +65,10 @@ def metric(name: str, value: float) -> None:
 
 def diagnose(code: str, message: object, remedy: str = "") -> None:
     _library.jmc_diagnose(_bytes(code), _bytes(message), _bytes(remedy))
+
+
+def hlo_op(module: str, instruction: str, op_name: str) -> None:
+    _library.jmc_hlo_op(_bytes(module), _bytes(instruction), _bytes(op_name))
 
 
 def fact(name: str, value: object) -> None:

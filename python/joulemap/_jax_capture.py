@@ -18,6 +18,7 @@ from typing import Optional
 
 from . import _capture_interface as capture
 from ._framework_trace import Plan, Trace
+from ._jax_programs import watch_compiler
 
 
 class Profiler:
@@ -187,4 +188,5 @@ def install(jax) -> None:
     watcher = Watcher(jax)
     _watch_jit(jax, watcher)
     _watch_steps(jax, watcher)
+    watch_compiler()
     capture.fact("jax", jax.__version__)

@@ -2,8 +2,8 @@
 """Watches ONNX Runtime in a recorded program: install() is called once onnxruntime has been imported.
 
 Each run of a session is a step and a coarse place: inference, with the model's file name as a region, whose time is exact.
-The first runs of a session are profiled by ONNX Runtime itself; that must be asked for when the session is made, costs some ten
-microseconds a node while it is on, and nothing any more once it has been ended, after a few runs.
+The first runs of a session are profiled by ONNX Runtime itself; that must be asked for when the session is made, costs some
+ten microseconds a node while it is on, and nothing any more once it has been ended, after a few runs.
 """
 
 from __future__ import annotations

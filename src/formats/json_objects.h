@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads a JSON array of objects one object at a time, as the traces of many profilers are: the face of RapidJSON's reader.
-// Members of objects within an object are known by their path, "args.op_name"; arrays within are left out. Numbers are read as
-// integers where they are. Pure; memory for one object.
+// Members of objects within an object are known by their path, "args.op_name"; arrays within are left out. Numbers are read
+// as integers where they are. Pure; memory for one object.
 //
 //   bool whole = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
 #pragma once

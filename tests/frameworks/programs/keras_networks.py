@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains one of three small networks with Keras on TensorFlow: keras_networks.py mlp|convnet|transformer [--jit] [--evaluate].
+"""Trains a small network with Keras on TensorFlow: keras_networks.py mlp|convnet|transformer [--jit] [--evaluate].
 The last line is the losses of all epochs, exactly."""
 
 import os
