@@ -118,6 +118,20 @@ class WatchedJit:
     def __getattr__(self, name: str):
         return getattr(self._compiled, name)
 
+    # What jax.stages.Wrapped asks for, as members of the class: newer Pythons look for them there.
+
+    def trace(self, *args, **kwargs):
+        return self._compiled.trace(*args, **kwargs)
+
+    def lower(self, *args, **kwargs):
+        return self._compiled.lower(*args, **kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        return self._compiled.eval_shape(*args, **kwargs)
+
+    def __reduce__(self):
+        return _itself, (self._compiled,)  # whoever gets a copy has JAX's own
+
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
@@ -143,6 +157,10 @@ class WatchedJit:
             watcher.steps.on_return(self._name, time.perf_counter() - begin_s, self._calls == 1)
             if trace is not None:
                 watcher.profiler.stop(trace, self._name)
+
+
+def _itself(compiled):
+    return compiled
 
 
 def _tracing_check(jax):

@@ -20,14 +20,26 @@ _MODES = {"train": "train", "test": "inference", "predict": "inference"}
 
 
 class Profiler:
-    """TensorFlow's own, for one call at a time. Only the host is traced: what runs on a GPU is recorded elsewhere."""
+    """TensorFlow's own, for one call at a time, on machines without a GPU: what the host spends on launching kernels does
+    not tell how long they run, and two profilers cannot both have a GPU's records."""
 
     def __init__(self, tf) -> None:
         self._experimental = tf.profiler.experimental
+        self._list_devices = tf.config.list_physical_devices
+        self._has_gpu: Optional[bool] = None
         self._told_cost = False
+
+    def _is_of_use(self) -> bool:
+        if self._has_gpu is None:
+            self._has_gpu = bool(self._list_devices("GPU"))
+            if self._has_gpu:
+                capture.diagnose("layers_not_told", "layers of a TensorFlow graph that runs on a GPU are not told")
+        return not self._has_gpu
 
     @capture.guarded
     def start(self) -> Optional[Trace]:
+        if not self._is_of_use():
+            return None
         trace = Trace()
         options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
         try:
@@ -65,6 +77,8 @@ class WatchedFunction:
         self._was_called = False
 
     def __getattr__(self, name: str):
+        if name == "_function":  # a copy that is being made
+            raise AttributeError(name)
         return getattr(self._function, name)
 
     def __call__(self, *args, **kwargs):
