@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The readers of frameworks' traces on any bytes, and those of operation names on any text: none may crash, no event may have a
-// length that cannot be, and no operation may have less time than none.
+// The readers of frameworks' traces on any bytes, and those of operation names on any text: none may crash, no event may
+// have a length that cannot be, and no operation may have less time than none.
 #include <cstdint>
 #include <string_view>
 
