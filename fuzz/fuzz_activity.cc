@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ran, from anywhere: the bytes are the payload of an activity chunk. What can be read is given its part of some energy at
-// every level; nothing that was drawn is lost or made up on the way.
+// What ran, from anywhere: the bytes are the payload of an activity chunk. What can be read is given its part of some energy
+// at every level; nothing that was drawn is lost or made up on the way.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -2,7 +2,6 @@
 #include "module_calls.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "place_hook.h"
 
@@ -70,7 +69,8 @@ bool ModuleCalls::tell(int event) {
 
 const KnownModule* ModuleCalls::known(PyObject* module, const LoopThread& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
-  PyObject* const outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
+  PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
+  if (modules.find(outermost) == nullptr) outermost = Py_None;  // an interrupt left it behind, and it is gone
   const Owned result(PyObject_CallFunctionObjArgs(torch.resolve, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
 }
@@ -96,15 +96,11 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
   return is_loss || tell(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
 }
 
-bool ModuleCalls::end_outermost(LoopThread& thread) {
-  if (thread.is_silent || thread.pass == Pass::recompute) return true;
+void ModuleCalls::end_outermost(LoopThread& thread) {
+  if (thread.is_silent || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
   if (gradients && thread.trains) thread.begin_between(names.place(0, Pass::loss));
-  if (when_idle == nullptr || !thread.calls.empty()) return true;
-  const Owned callback(std::exchange(when_idle, nullptr));
-  const Owned result(PyObject_CallObject(callback.get(), nullptr));
-  return static_cast<bool>(result);
 }
 
 void ModuleCalls::keep_type(PyObject* module) {
@@ -143,7 +139,7 @@ bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
     return true;
   }
   const std::uint32_t around = thread.enclosing();
-  if (follows && !give_away(thread, inputs, around, 0)) return false;
+  if (gives(thread) && !give_away(thread, inputs, around, 0)) return false;
   const bool enters = is_outermost || around != node;
   // What its modules use is not told from its own while they are not followed: it is the phase's.
   const std::size_t depth = enters ? jmc_enter(names.place(follows ? node : 0, thread.pass)) : jmc_depth();
@@ -158,10 +154,16 @@ bool ModuleCalls::returned(PyObject* module, PyObject* output) {
   while (at > thread.outermost && thread.calls[at - 1].module != module) --at;
   if (at <= thread.outermost) return true;
   const ModuleCall call = thread.calls[at - 1];
-  const bool given = !follows || thread.is_silent || give_away(thread, output, call.node, 0);
+  const bool given = !gives(thread) || give_away(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
   if (call.entered) jmc_leave_to(call.depth);
-  return given && (!thread.is_outermost() || end_outermost(thread));
+  if (thread.is_outermost()) end_outermost(thread);
+  return given;
+}
+
+// Whether there is a graph to give away.
+bool ModuleCalls::gives(const LoopThread& thread) const {
+  return follows && !thread.is_silent && thread.pass != Pass::inference && thread.pass != Pass::inference_loss;
 }
 
 PyObject* ModuleCalls::carrier(std::uint32_t node) {

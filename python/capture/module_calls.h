@@ -39,7 +39,6 @@ class ModuleCalls {
   TorchFunctions torch;
   bool follows = true;  // false: outermost calls only
   int own_function_modes = 0;
-  PyObject* when_idle = nullptr;       // called once, when no module is being called on this thread; owned
   std::vector<PyObject*> model_types;  // classes of modules that were called from outside of modules; owned
 
   bool called(PyObject* module, PyObject* inputs);
@@ -52,10 +51,11 @@ class ModuleCalls {
 
  private:
   bool begin_outermost(LoopThread& thread, const KnownModule& module);
-  bool end_outermost(LoopThread& thread);
+  void end_outermost(LoopThread& thread);
   void keep_type(PyObject* module);
   bool drop_stale_calls(LoopThread& thread, PyObject* module);
   const KnownModule* known(PyObject* module, const LoopThread& thread);
+  bool gives(const LoopThread& thread) const;
   bool give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
   bool give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node);
   PyObject* carrier(std::uint32_t node);

@@ -206,13 +206,6 @@ PyObject* set_followed(PyObject*, PyObject* followed) {
   Py_RETURN_NONE;
 }
 
-PyObject* call_when_idle(PyObject*, PyObject* callback) {
-  Py_INCREF(callback);
-  Py_XDECREF(calls().when_idle);
-  calls().when_idle = callback;
-  Py_RETURN_NONE;
-}
-
 PyObject* model_types(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
   for (PyObject* const type : calls().model_types) {
@@ -301,7 +294,6 @@ PyMethodDef kFunctions[] = {
     {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
     {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation) -> callable"},
     {"set_followed", set_followed, METH_O, "Whether modules within modules are looked at."},
-    {"call_when_idle", call_when_idle, METH_O, "call_when_idle(callable): once, after the present call of a model"},
     {"model_types", model_types, METH_NOARGS, "Classes of modules that were called from outside of modules."},
     {"set_own_modes", set_own_modes, METH_O, "How many of the active function modes are ours."},
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},

@@ -1,114 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules are followed: all of them, or, where that would cost too much, only the calls of whole models.
+"""How calls of modules are seen: all of them, or, where that would cost too much, only those of whole models.
 
-Hooks of all modules lie in two dictionaries of PyTorch's. Out of there they cost nothing; then the classes of models get a
-__call__ that is seen instead. torch.compile guards those dictionaries and would compile anew: once it has been used they
-stay as they are, and a flag stops the work.
+Usually by a __call__ of ours in torch.nn.Module: PyTorch's own hooks of all modules make every call several times as
+slow, before they do anything. Models that are not followed closely get one in their own class instead. torch.compile looks
+through modules and knows PyTorch's __call__ and hooks: once it is used there are hooks, which it sees to do nothing, and
+they stay as they are, because it would compile anew; a flag stops the work then.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Callable
 
 from . import _capture
 from ._guard import guarded
 
 
 class CompileWatch:
-    """Whether torch.compile is in use."""
+    """Whether torch.compile or torch.export is in use, and who wants to know."""
 
     def __init__(self, torch) -> None:
         self.is_used = False
-        compile_ = torch.compile
+        self.when_used: Callable[[], None] = lambda: None
+        self._watch(torch, "compile")
+        self._watch(torch.export, "export")
 
-        @functools.wraps(compile_)
-        def compile(*args, **kwargs):  # noqa: A001
-            self.is_used = True
-            return compile_(*args, **kwargs)
+    def _watch(self, owner, name: str) -> None:
+        original = getattr(owner, name)
 
-        torch.compile = compile
+        @functools.wraps(original)
+        def use(*args, **kwargs):
+            if not self.is_used:
+                self.is_used = True
+                guarded(self.when_used)()
+            return original(*args, **kwargs)
 
+        setattr(owner, name, use)
+
+
+def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
+    """A __call__ of modules that tells of itself."""
+    called, returned = _capture.module_called, _capture.module_returned
+
+    @functools.wraps(call)
+    def __call__(self, *args, **kwargs):
+        if is_compiling():
+            return call(self, *args, **kwargs)
+        called(self, (args, kwargs) if kwargs else args)
+        output = None
+        try:
+            output = call(self, *args, **kwargs)
+            return output
+        finally:
+            returned(self, args, output)
+
+    return __call__
 
 
 class FollowedModules:
-    """The hooks of all modules, and what stands in for them while they are not followed."""
+    """What sees calls, in the place where it is at present."""
 
     def __init__(self, torch, compiled: CompileWatch) -> None:
-        self._torch = torch
+        self._modules = torch.nn.modules.module
+        self._is_compiling = torch.compiler.is_compiling
         self._compiled = compiled
-        self._handles: list = []
-        self._stand_ins: list[tuple[type, object]] = []
+        self._hooks: list = []
+        self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
         self._is_followed = True
-        self._hide_own_hooks()
+        compiled.when_used = self._become_hooks
 
-    def _hide_own_hooks(self) -> None:
-        """A compiled model warns when all modules have hooks. Ours are not the program's business."""
-        modules = self._torch.nn.modules.module
-        any_hook = getattr(modules, "_has_any_global_hook", None)
-        if any_hook is None:
-            return
-        forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
-        with_own = [getattr(modules, name) for name in forward]
-        backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
-        others = [getattr(modules, name) for name in backward]
-
-        @functools.wraps(any_hook)
-        def _has_any_global_hook():
-            own = 1 if self._handles else 0
-            return any(len(hooks) > own for hooks in with_own) or any(others)
-
-        modules._has_any_global_hook = _has_any_global_hook
+    def install(self) -> None:
+        self._replace(self._modules.Module)
 
     def follow(self, is_followed: bool) -> None:
-        """Called while a model is being called: hooks that saw it begin are to see it end before they go."""
+        """Also while a model is being called: a __call__ that saw it begin sees it end, wherever it lies by then."""
         if is_followed == self._is_followed:
             return
         self._is_followed = is_followed
         _capture.set_followed(is_followed)
-        if is_followed:
-            self._take_out_stand_ins()
-            self.install()
-        else:
-            _capture.call_when_idle(guarded(self._rest))
-
-    def _rest(self) -> None:
-        if self._is_followed or self._compiled.is_used or not self._handles:
+        if self._compiled.is_used:
             return
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        for model_type in _capture.model_types():
-            self._put_in_stand_in(model_type)
+        self._put_back()
+        for model in [self._modules.Module] if is_followed else _capture.model_types():
+            self._replace(model)
 
-    def _put_in_stand_in(self, model_type: type) -> None:
-        own = model_type.__dict__.get("__call__")
-        call = model_type.__call__
-        called, returned = _capture.module_called, _capture.module_returned
+    def _replace(self, owner: type) -> None:
+        own = owner.__dict__.get("__call__")
+        ours = seen_call(owner.__call__, self._is_compiling)
+        owner.__call__ = ours
+        self._replaced.append((owner, ours, own))
 
-        @functools.wraps(call)
-        def __call__(self, *args, **kwargs):
-            called(self, args)
-            try:
-                return call(self, *args, **kwargs)
-            finally:
-                returned(self, args, None)
-
-        model_type.__call__ = __call__
-        self._stand_ins.append((model_type, own))
-
-    def _take_out_stand_ins(self) -> None:
-        while self._stand_ins:
-            model_type, own = self._stand_ins.pop()
+    def _put_back(self) -> None:
+        while self._replaced:
+            owner, ours, own = self._replaced.pop()
+            if owner.__dict__.get("__call__") is not ours:
+                continue  # somebody has put another one on top
             if own is None:
-                del model_type.__call__
+                del owner.__call__
             else:
-                model_type.__call__ = own
+                owner.__call__ = own
 
-    def install(self) -> None:
-        if self._handles:
-            return
-        modules = self._torch.nn.modules.module
-        is_compiling = self._torch.compiler.is_compiling
+    def _become_hooks(self) -> None:
+        self._put_back()
+        is_compiling = self._is_compiling
         called, returned = _capture.module_called, _capture.module_returned
 
         def before(module, inputs):
@@ -121,7 +115,24 @@ class FollowedModules:
                 return
             returned(module, inputs, output)
 
-        self._handles = [
-            modules.register_module_forward_pre_hook(before),
-            modules.register_module_forward_hook(after, always_call=True),
+        self._hooks = [
+            self._modules.register_module_forward_pre_hook(before),
+            self._modules.register_module_forward_hook(after, always_call=True),
         ]
+        self._hide_own_hooks()
+
+    def _hide_own_hooks(self) -> None:
+        """A compiled model warns when all modules have hooks. Ours are not the program's business."""
+        any_hook = getattr(self._modules, "_has_any_global_hook", None)
+        if any_hook is None:
+            return
+        forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
+        with_own = [getattr(self._modules, name) for name in forward]
+        backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
+        others = [getattr(self._modules, name) for name in backward]
+
+        @functools.wraps(any_hook)
+        def _has_any_global_hook():
+            return any(len(hooks) > 1 for hooks in with_own) or any(others)
+
+        self._modules._has_any_global_hook = _has_any_global_hook

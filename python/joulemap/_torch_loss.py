@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import atexit
 import collections
+import functools
 import sys
 import time
+import weakref
+from typing import Optional
 
 from . import _capture
 from ._guard import guarded
@@ -23,7 +26,22 @@ class LossLog:
         self._pending: collections.deque = collections.deque()
         self._free: list = []
         self._is_off = False
+        self._scaled: Optional[tuple] = None  # what a scaler made of a loss, weakly, and that loss
+        self._watch_scaling(torch)
         atexit.register(guarded(self._read_what_has_come))
+
+    def _watch_scaling(self, torch) -> None:
+        """With mixed precision backward() is called on a multiple of the loss."""
+        scale = torch.amp.GradScaler.scale
+
+        @functools.wraps(scale)
+        def scale_and_remember(scaler, outputs):
+            scaled = scale(scaler, outputs)
+            if not torch.compiler.is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
+                self._scaled = weakref.ref(scaled), outputs.detach()
+            return scaled
+
+        torch.amp.GradScaler.scale = scale_and_remember
 
     def add(self, root) -> None:
         if self._is_off or _program_logs_losses():
@@ -31,6 +49,9 @@ class LossLog:
             return
         if isinstance(root, (list, tuple)):
             root = root[0] if len(root) == 1 else None
+        if self._scaled is not None and self._scaled[0]() is root:
+            root = self._scaled[1]
+        self._scaled = None
         if type(root) is not self._torch.Tensor or root.numel() != 1 or not root.is_floating_point():
             return
         try:

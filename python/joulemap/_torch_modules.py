@@ -32,12 +32,14 @@ def running_check(torch) -> Callable[[object], bool]:
     call = torch.nn.Module._call_impl.__code__
 
     def is_running(module) -> bool:
-        frame, calls = sys._getframe(), 0
+        """By PyTorch's own frames. The present call has one already where it was seen by a hook, and none yet elsewhere."""
+        frame, running = sys._getframe().f_back, 0
+        own = 1 if frame is not None and frame.f_code.co_name == "before" else 0
         while frame is not None:
             if frame.f_code is call and frame.f_locals.get("self") is module:
-                calls += 1
+                running += 1
             frame = frame.f_back
-        return calls > 1
+        return running > own
 
     return is_running
 

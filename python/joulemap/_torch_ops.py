@@ -18,6 +18,9 @@ from ._guard import tell_failure
 OP = 3
 # A graph of more nodes than this is not looked at: a step must not take seconds.
 MOST_NODES = 50_000
+# A program that never updates parameters has one step that never ends.
+MOST_PASSES = 16
+MOST_OPERATIONS = 200_000
 
 
 class Operations:
@@ -26,6 +29,7 @@ class Operations:
         self._compiled = compiled
         self._mode: Optional[object] = None
         self._thread = 0  # whose mode it is
+        self._passes = 0
         self._mode_type = _mode_type(torch)
 
     def look(self, is_sampled: bool) -> None:
@@ -43,6 +47,7 @@ class Operations:
         self._mode = self._mode_type()
         self._mode.__enter__()
         self._thread = threading.get_ident()
+        self._passes = 0
         _capture.set_own_modes(1)
         _capture.keep_stretches(True)
 
@@ -65,6 +70,10 @@ class Operations:
 
     def look_at_backward(self, root) -> None:
         if self._mode is None or self._mode.is_idle or threading.get_ident() != self._thread:
+            return
+        self._passes += 1
+        if self._passes > MOST_PASSES:
+            self._end()
             return
         with self._torch._C.DisableTorchFunction():
             roots = root if isinstance(root, (list, tuple)) else [root]
@@ -100,12 +109,15 @@ def _mode_type(torch):
 
     class OperationMode(torch.overrides.TorchFunctionMode):
         is_idle = False
+        seen = 0
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if self.is_idle:
                 return func(*args, **(kwargs or {}))
             depth = None
             try:
+                self.seen += 1
+                self.is_idle = self.seen >= MOST_OPERATIONS
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
                     depth = _capture.enter_within(OP, name)

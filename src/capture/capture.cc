@@ -17,6 +17,10 @@ constexpr std::uint32_t kSampled = 2;
 // By then the records of a kernel have come back, if they ever do.
 constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
+// Reading CPU clocks takes most of the time of an edge (they are system calls). Where edges lie closer than this, the CPU
+// time between two readings is shared out by wall time.
+constexpr std::int64_t kCloseEdges_ns = 20'000;
+
 constexpr std::string_view kInferred = "inferred";
 
 std::uint64_t next_number() {
@@ -40,6 +44,7 @@ struct Capture::ThreadState {
   std::shared_ptr<HelperAccount> helpers;
   std::vector<std::size_t> passes;  // depths at which this thread began a backward pass
   std::vector<OpenRegion> regions;
+  std::int64_t cpu_read_ns = 0;  // when its CPU clock was last read at an edge
 
   ~ThreadState() {
     if (!track) return;
@@ -82,7 +87,8 @@ Capture::ThreadState& Capture::this_thread() {
 EdgeClocks Capture::clocks(ThreadState& thread) {
   EdgeClocks edge{.now_ns = monotonic_ns()};
   edge.sampled = (step_flags_.load(std::memory_order_relaxed) & kSampled) != 0;
-  if (!exact_.load(std::memory_order_relaxed)) return edge;
+  if (!exact_.load(std::memory_order_relaxed) || edge.now_ns - thread.cpu_read_ns < kCloseEdges_ns) return edge;
+  thread.cpu_read_ns = edge.now_ns;
   edge.thread_cpu_ns = this_thread_cpu_ns();
   helpers_->add_followed(thread.track->advance_cpu(edge.thread_cpu_ns));
   if (leader_.load(std::memory_order_relaxed) == thread.track.get()) edge.helpers_ns = helpers_->draw(own_cpu_ns());

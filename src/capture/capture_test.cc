@@ -110,6 +110,28 @@ TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
   EXPECT_EQ(written.tallies[layer].count, 2u);
 }
 
+TEST(Capture, CpuTimeOfPlacesThatFollowCloselyIsSharedOutAndNoneIsLost) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  const std::uint32_t outer = capture.place_in(0, PlaceKind::phase, "forward");
+  const std::uint32_t inner = capture.place_in(outer, PlaceKind::module, "fc");
+  capture.enter(outer);
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t depth = capture.enter(inner);
+    EXPECT_EQ(depth, 1u);
+    burn(5'000);
+    capture.leave_to(depth);
+  }
+  burn(1'000'000);
+  capture.leave();
+  EXPECT_EQ(capture.depth(), 0u);
+  capture.finish();
+  EXPECT_EQ(written.tallies[inner].count, 2000u);
+  EXPECT_GE(written.tallies[inner].cpu_ns, 8'000'000);
+  EXPECT_GE(written.tallies[outer].cpu_ns, 900'000);
+  EXPECT_GE(written.tallies[inner].cpu_ns + written.tallies[outer].cpu_ns, 11'000'000);
+}
+
 TEST(Capture, RegionsNestAndTieTheirMarksTogether) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));

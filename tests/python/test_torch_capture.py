@@ -52,3 +52,26 @@ def test_recomputed_activations_are_a_phase_of_their_own(record):
         assert part.count("train", "recompute", "Net", "layers", layer) == 8
         assert part.count("train", "backward", "Net", "layers", layer, f"{layer}.linear1") == 8
     assert part.count("train", "recompute", "Net", "layers", "layers.2") == 0
+
+
+def test_the_loss_is_a_metric_unless_the_program_logs_its_own(record):
+    program = """
+import torch, torch.nn as nn, joulemap as jm
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+with torch.no_grad():
+    net.weight.fill_(1.0), net.bias.fill_(0.5)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = net(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+net(torch.ones(1, 2)).sum().backward()
+torch.autograd.grad(net(torch.ones(1, 2)).sum(), net.weight)
+jm.log(loss=7.0)
+net(torch.ones(1, 2)).sum().backward()
+"""
+    told = [line.split()[-2:] for line in record(program).part.of("metric")]
+    assert told == [["loss", "2.5"]] * 4 + [["loss", "7"]]

@@ -28,7 +28,7 @@ class ProcessPart:
                 self._places[int(number)] = int(parent), int(kind), name
         for line in lines:
             if line.startswith("time "):
-                place, count, wall, cpu, helpers = map(int, line.split()[4:])
+                place, count, wall, cpu, helpers = map(int, line.split()[4:9])
                 row = self.times[self.path(place)]
                 row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helpers
 

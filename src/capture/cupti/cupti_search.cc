@@ -115,12 +115,12 @@ void* loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 CuptiSearch CuptiSearch::of_this_process() {
   CuptiSearch search;
   // A program with more rights than its user must not load what the user names.
-  const char* named = ::secure_getenv("JOULEMAP_CUPTI");
-  search.named = named != nullptr ? named : "";
+  const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
+  search.named = asked_for != nullptr ? asked_for : "";
   ::dl_iterate_phdr(
-      [](dl_phdr_info* library, std::size_t, void* loaded) {
+      [](dl_phdr_info* library, std::size_t, void* names) {
         if (library->dlpi_name != nullptr && library->dlpi_name[0] != '\0') {
-          static_cast<std::vector<std::string>*>(loaded)->emplace_back(library->dlpi_name);
+          static_cast<std::vector<std::string>*>(names)->emplace_back(library->dlpi_name);
         }
         return 0;
       },
