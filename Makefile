@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test demo dist wheel bench format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks demo dist wheel bench format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, comman
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
 	@$(PYTHON) -m pytest -q tests
+
+test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX and ONNX Runtime themselves, recorded
+	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor
@@ -90,3 +93,9 @@ $(VENV)/.examples-installed: examples/requirements.txt | $(PYTHON)
 $(VENV)/.bench-installed: bench/requirements.txt | $(PYTHON)
 	@echo "joulemap: installing the peers" >&2
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+# The frameworks are large and pin much: an environment of their own.
+$(BUILD)/venv-frameworks/.installed: tests/frameworks/requirements.txt
+	@tools/install_packages.sh test
+	@echo "joulemap: installing TensorFlow, JAX and ONNX Runtime" >&2
+	@python3 -m venv $(BUILD)/venv-frameworks
+	@$(BUILD)/venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; fmt is text, and everybody's.
-FACES = {"CLI/": "cli", "rapidjson/": "formats", "zstd.h": "formats", "zlib.h": "formats", "boost/": "statistics"}
+FACES = {"CLI/": "cli", "boost/": "statistics"}
+FACES |= dict.fromkeys(["rapidjson/", "protozero/", "zstd.h", "zlib.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
 LINK = re.compile(r"joulemap_(\w+)")
 

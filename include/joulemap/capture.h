@@ -73,6 +73,10 @@ JMC_API int jmc_step_is_followed(void);
 /* Another profiler begins (1) or ends (0) in this process: it may take the GPU's records for itself. */
 JMC_API void jmc_someone_profiles(int on);
 
+/* Which operation of the source an instruction of a program that XLA compiled comes from: "jit(step)/jvp(Net)/Dense_0/add".
+ * Kernels that XLA launches within its NVTX range are that operation's. */
+JMC_API void jmc_hlo_op(const char* module, const char* instruction, const char* op_name);
+
 /* What was lost or could not be captured; carried along by every report. */
 JMC_API void jmc_diagnose(const char* code, const char* message, const char* remedy);
 /* A fact about the setting. */

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "capture/helper_account.h"
+#include "capture/hlo_places.h"
 #include "capture/kernel_log.h"
 #include "capture/listening_plan.h"
 #include "capture/mark_log.h"
@@ -61,6 +62,14 @@ class Capture {
   void push_region(std::string_view name);
   bool pop_region();
 
+  void learn_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
+    hlo_.learn(module, instruction, op_name);
+  }
+  // Nothing when nobody told of it.
+  std::optional<std::uint32_t> place_of_hlo(std::string_view module, std::string_view instruction) {
+    return hlo_.place_of(module, instruction, places_);
+  }
+
   void begin_backward(std::uint32_t place);
   void end_backward();
   void backward_at(std::uint32_t place);
@@ -93,6 +102,7 @@ class Capture {
 
   const std::uint64_t number_;
   PlaceTable places_;
+  HloPlaces hlo_;
   KernelLog kernels_;
   std::shared_ptr<HelperAccount> helpers_;
   std::atomic<bool> exact_{true};

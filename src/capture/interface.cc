@@ -136,6 +136,12 @@ void jmc_someone_profiles(int on) {
                "record without it");
 }
 
+void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {
+  when_recorded([&](Capture& capture) {
+    capture.learn_hlo_op(text_or_empty(module), text_or_empty(instruction), text_or_empty(op_name));
+  });
+}
+
 void jmc_diagnose(const char* code, const char* message, const char* remedy) {
   when_recorded([&](Capture& capture) {
     const auto text = [](const char* given) { return std::string(text_or_empty(given)); };

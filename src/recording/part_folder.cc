@@ -99,6 +99,12 @@ Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
   return RecordingWriter::create(part, std::move(source));
 }
 
+Result<RecordingWriter> PartFolder::open_further_part(const std::string& role) const {
+  RecordingSource source = describe_this_process(recording_id_, role);
+  const std::string part = recording_part_path(path_, source);
+  return RecordingWriter::create(part, std::move(source));
+}
+
 Result<JoinSummary> PartFolder::join() const { return join_parts(path_, file_); }
 
 void PartFolder::remove() const {

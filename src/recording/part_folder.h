@@ -36,6 +36,8 @@ class PartFolder {
 
   // The recorder's own part, and the lock that makes it the one sampler of this machine.
   Result<RecordingWriter> open_part(const std::string& role);
+  // One more, for what the recorder writes on behalf of a process that has ended.
+  Result<RecordingWriter> open_further_part(const std::string& role) const;
 
   Result<JoinSummary> join() const;
   // When the command could not be started: as if nothing had happened.

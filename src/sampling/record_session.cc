@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/signal_gate.h"
+#include "ingest/framework_traces.h"
 #include "recording/part_folder.h"
 #include "recording/recording_writer.h"
 #include "sampling/cpu_time_log.h"
@@ -134,6 +135,21 @@ RecordResult Recorder::finish() {
   return std::move(result_);
 }
 
+// What profilers of frameworks left is read and removed; the part it becomes is joined with the others.
+void take_in_traces(const recording::PartFolder& folder, RecordResult& result) {
+  ingest::FrameworkActivity traces = ingest::read_framework_traces(folder.path() + "/traces");
+  if (traces.activity.empty() && traces.diagnostics.empty()) return;
+  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  RecordingEnd end;
+  end.diagnostics = traces.diagnostics;
+  if (writer) writer->add(std::move(traces.activity));
+  const Status written = writer ? writer->finish(std::move(end)) : Status(std::move(writer).error());
+  if (!written) {
+    result.diagnostics.add({"write_failed", 1, written.error().message, "make room on that disk; layers are missing"});
+  }
+  result.diagnostics.add_all(traces.diagnostics);
+}
+
 // What could not be joined stays in the folder, where `report` finds it, too.
 void join(const recording::PartFolder& folder, RecordResult& result) {
   Result<recording::JoinSummary> joined = folder.join();
@@ -164,6 +180,7 @@ Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   }
   recorder.run();
   RecordResult result = recorder.finish();
+  take_in_traces(*folder, result);
   join(*folder, result);
   return result;
 }

@@ -11,7 +11,12 @@ import os
 import sys
 
 # Framework -> the file of ours that is called once it has been imported.
-WATCHERS = {"torch": "_torch_capture"}
+WATCHERS = {
+    "torch": "_torch_capture",
+    "keras": "_tensorflow_capture",
+    "jax": "_jax_capture",
+    "onnxruntime": "_onnxruntime_capture",
+}
 
 
 def _tell_failure(error):

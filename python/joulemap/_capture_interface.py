@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libjoulemap_capture.so (include/joulemap/capture.h) through ctypes, for frameworks that call it a few times a step."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Callable
+
+MODE, PHASE, MODULE, OP, FUNCTION, REGION = range(6)
+LOADER_NEW, LOADER_NEXT, FORWARD_TRAIN, FORWARD_INFER, FORWARD_DONE, BACKWARD, OPTIMIZER_DONE = range(7)
+
+_library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap_capture.so"))
+_library.jmc_place_in.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
+_library.jmc_place_in.restype = ctypes.c_uint32
+_library.jmc_here.restype = ctypes.c_uint32
+_library.jmc_enter.argtypes = [ctypes.c_uint32]
+_library.jmc_enter.restype = ctypes.c_size_t
+_library.jmc_leave_to.argtypes = [ctypes.c_size_t]
+_library.jmc_leave_to.restype = None
+_library.jmc_step.argtypes = [ctypes.POINTER(ctypes.c_int64)]
+_library.jmc_step.restype = None
+_library.jmc_epoch.argtypes = [ctypes.POINTER(ctypes.c_int64)]
+_library.jmc_epoch.restype = None
+_library.jmc_metric.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int64]
+_library.jmc_metric.restype = None
+_library.jmc_diagnose.argtypes = [ctypes.c_char_p] * 3
+_library.jmc_diagnose.restype = None
+_library.jmc_hlo_op.argtypes = [ctypes.c_char_p] * 3
+_library.jmc_hlo_op.restype = None
+_library.jmc_fact.argtypes = [ctypes.c_char_p] * 2
+_library.jmc_fact.restype = None
+
+enter = _library.jmc_enter
+leave_to = _library.jmc_leave_to
+on_event = _library.jmc_on_event
+
+_off = False
+
+
+def _bytes(text: object) -> bytes:
+    return str(text).replace("\0", "").encode("utf-8", "replace")
+
+
+def is_recording() -> bool:
+    return bool(_library.jmc_is_recording())
+
+
+def place_in(parent: int, kind: int, name: str) -> int:
+    return _library.jmc_place_in(parent, kind, _bytes(name))
+
+
+def step() -> None:
+    _library.jmc_step(None)
+
+
+def epoch(number: int) -> None:
+    _library.jmc_epoch(ctypes.byref(ctypes.c_int64(number)))
+
+
+def metric(name: str, value: float) -> None:
+    _library.jmc_metric(_bytes(name), value, 0)
+
+
+def diagnose(code: str, message: object, remedy: str = "") -> None:
+    _library.jmc_diagnose(_bytes(code), _bytes(message), _bytes(remedy))
+
+
+def hlo_op(module: str, instruction: str, op_name: str) -> None:
+    _library.jmc_hlo_op(_bytes(module), _bytes(instruction), _bytes(op_name))
+
+
+def fact(name: str, value: object) -> None:
+    _library.jmc_fact(_bytes(name), _bytes(value))
+
+
+def guarded(function: Callable) -> Callable:
+    """The same function, which gives None where it would raise: the program must not notice. The first failure is told in
+    the recording and turns the capture of frameworks off."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        global _off
+        if _off:
+            return None
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001
+            _off = True
+            diagnose("capture_failed", f"{function.__qualname__}: {type(error).__name__}: {error}", "please report this")
+            return None
+
+    return call

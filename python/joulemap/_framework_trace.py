@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces that a framework's own profiler makes of a few steps, left in the folder of the recording for `joulemap record`,
+which divides the time of a coarse place by them (src/ingest/framework_traces.h).
+
+A note (.meta) is written after its trace, so that a trace without one is one that was cut off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from typing import Iterable, Optional, Sequence, Tuple
+
+from . import _capture_interface as capture
+
+_numbers = itertools.count(1)
+
+# The first steps after the graph was made, and then ever more rarely: names do not change, and a trace has its price.
+_FIRST_STEPS = 3
+_MOST_TRACES = 16
+_FIRST_WAIT_S = 10.0
+
+Scope = Tuple[str, str, str]  # scope or operation, phase or "", layer
+
+
+class Plan:
+    """Which calls of a compiled function are profiled."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._traces = 0
+        self._next_s = 0.0
+
+    def is_due(self) -> bool:
+        """Asked once for each call."""
+        self._calls += 1
+        if self._calls == 1 or self._traces >= _MOST_TRACES:
+            return False
+        now_s = time.monotonic()
+        if self._traces >= _FIRST_STEPS and now_s < self._next_s:
+            return False
+        self._traces += 1
+        self._next_s = now_s + _FIRST_WAIT_S * 2 ** max(self._traces - _FIRST_STEPS, 0)
+        return True
+
+
+def _folder() -> str:
+    folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "traces")
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def _clean(text: str) -> str:
+    return text.replace("\t", " ").replace("\n", " ")
+
+
+def _write_note(stem: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope]) -> None:
+    lines = [f"coarse\t{kind}\t{_clean(name)}" for kind, name in coarse]
+    lines += ["scope\t" + "\t".join(map(_clean, scope)) for scope in scopes]
+    with open(stem + ".part", "w", encoding="utf-8", errors="replace") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(stem + ".part", stem + ".meta")
+
+
+def _find(folder: str, suffix: str) -> Optional[str]:
+    for root, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(suffix):
+                return os.path.join(root, name)
+    return None
+
+
+class Trace:
+    """One trace: the profiler writes into `folder`; then keep() or drop() it."""
+
+    def __init__(self) -> None:
+        self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
+        self.folder = self._stem + ".running"
+
+    def keep(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
+        """`kind`: xplane.pb or onnxruntime.json."""
+        made = _find(self.folder, "." + kind.rpartition(".")[2])
+        if made is None:
+            capture.diagnose("no_trace", "the framework's profiler left no trace: layers of that step are not told")
+        else:
+            os.replace(made, f"{self._stem}.{kind}")
+            _write_note(self._stem, coarse, scopes)
+        self.drop()
+
+    def drop(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)

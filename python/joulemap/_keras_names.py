@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names in a graph that Keras traces for TensorFlow mean: which scope is which layer's, which operations update
+which layer, which belong to metrics. TensorFlow numbers scopes anew ("dense_1" may be the second scope of `dense`), so the
+meaning is noted when a scope is opened. Nothing is changed; out of a traced function nothing is done.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from . import _capture_interface as capture
+
+
+class GraphNames:
+    """The names of one function of the program, as they are traced."""
+
+    def __init__(self) -> None:
+        self._meanings: Dict[str, Tuple[str, str]] = {}
+
+    def add(self, name: str, phase: str, module: str) -> None:
+        self._meanings[name] = (phase, module)
+
+    def module_of(self, name: str) -> Optional[str]:
+        """Of the longest scope around an operation that is known."""
+        name = name[len("gradient_tape/"):] if name.startswith("gradient_tape/") else name
+        while name:
+            known = self._meanings.get(name)
+            if known is not None:
+                return known[1]
+            name = name.rpartition("/")[0]
+        return None
+
+    def __iter__(self) -> Iterator[Tuple[str, str, str]]:
+        return ((name, phase, module) for name, (phase, module) in self._meanings.items())
+
+
+class Watch:
+    """Notes names while a function is traced; `names` is the one that is called, or None."""
+
+    def __init__(self, keras, tf) -> None:
+        self.names: Optional[GraphNames] = None
+        self._tf = tf
+        self._layer = keras.layers.Layer
+        self._optimizer = keras.optimizers.Optimizer
+
+    def install(self) -> None:
+        from keras.src.backend.common import global_state
+        from keras.src.backend.tensorflow import core
+        from keras.src.metrics.reduction_metrics import Mean
+        from keras.src.optimizers.base_optimizer import BaseOptimizer
+        from keras.src.trainers.trainer import Trainer
+
+        self._stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
+        self._after(core.name_scope, "__enter__", self._note_scope)
+        self._around_operations(Mean, "update_state", self._note_metric)
+        self._around_operations(Trainer, "compute_metrics", self._note_metrics)
+        self._around_operations(self._tf.GradientTape, "gradient", self._note_sums)
+        self._watched_optimizers = {BaseOptimizer}
+        self._before(BaseOptimizer, "apply", self._watch_optimizer)
+
+    def _is_tracing(self) -> bool:
+        return self.names is not None and not self._tf.executing_eagerly()
+
+    # Scopes
+
+    def _note_scope(self, scope) -> None:
+        name = self._tf.compat.v1.get_default_graph().get_name_scope()
+        if not name:
+            return
+        if isinstance(scope.caller, self._optimizer):
+            self.names.add(name, "optimizer", scope.name)
+        elif isinstance(scope.caller, self._layer):
+            path = [entry.name for entry in self._stack() if isinstance(entry.caller, self._layer)]
+            self.names.add(name, "", ".".join(path[1:] or path))
+        elif scope.name == "compile_loss":
+            self.names.add(name, "loss", "compile_loss")
+
+    # Operations that are in no scope of their own
+
+    def _note_metric(self, operations, metric, *args) -> None:
+        for operation in operations:
+            self.names.add(operation.name, "metrics", metric.name)
+
+    def _note_metrics(self, operations, trainer, *args) -> None:
+        for operation in operations:
+            if self.names.module_of(operation.name) is None:
+                self.names.add(operation.name, "metrics", "compile_metrics")
+
+    def _note_sums(self, operations, *args) -> None:
+        """Where paths of gradients meet they are added up, in no scope: it is the layer's they come from."""
+        for operation in operations:
+            if "/" in operation.name:
+                continue
+            module = next(filter(None, (self.names.module_of(tensor.op.name) for tensor in operation.inputs)), None)
+            if module is not None:
+                self.names.add(operation.name, "backward", module)
+
+    def _note_update(self, operations, optimizer, gradient, variable, *args) -> None:
+        """The variable may be TensorFlow's, which has no path; the optimizer knows Keras's."""
+        known = optimizer._trainable_variables[optimizer._get_variable_index(variable)]
+        path = known.path.split("/")[:-1]
+        for operation in operations:
+            self.names.add(operation.name, "optimizer", ".".join(path[1:] or path or [optimizer.name]))
+
+    def _watch_optimizer(self, optimizer, *args) -> None:
+        for kind in type(optimizer).__mro__:
+            if "update_step" in vars(kind) and kind not in self._watched_optimizers:
+                self._watched_optimizers.add(kind)
+                self._around_operations(kind, "update_step", self._note_update)
+
+    # Wrappers, which do nothing unless something is traced
+
+    def _after(self, owner, name: str, note) -> None:
+        original, note = getattr(owner, name), capture.guarded(note)
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            result = original(*args, **kwargs)
+            if self._is_tracing():
+                note(*args)
+            return result
+
+        setattr(owner, name, wrapper)
+
+    def _before(self, owner, name: str, note) -> None:
+        original, note = getattr(owner, name), capture.guarded(note)
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            if self._is_tracing():
+                note(*args)
+            return original(*args, **kwargs)
+
+        setattr(owner, name, wrapper)
+
+    def _around_operations(self, owner, name: str, note) -> None:
+        """`note` is given the operations that were added to the graph meanwhile."""
+        original, note = getattr(owner, name), capture.guarded(note)
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            if not self._is_tracing():
+                return original(*args, **kwargs)
+            graph = self._tf.compat.v1.get_default_graph()
+            before = len(graph.get_operations())
+            result = original(*args, **kwargs)
+            note(_since(graph, before), *args)
+            return result
+
+        setattr(owner, name, wrapper)
+
+
+def _since(graph, count: int) -> List:
+    return graph.get_operations()[count:]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches ONNX Runtime in a recorded program: install() is called once onnxruntime has been imported.
+
+Each run of a session is a step and a coarse place: inference, with the model's file name as a region, whose time is exact.
+The first runs of a session are profiled by ONNX Runtime itself; that must be asked for when the session is made, costs some
+ten microseconds a node while it is on, and nothing any more once it has been ended, after a few runs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import weakref
+from typing import Optional
+
+from . import _capture_interface as capture
+from ._framework_trace import Trace
+
+_PROFILED_RUNS = 4
+# A program that makes a session for every request would be profiled all the time.
+_MOST_SESSIONS = 8
+
+
+class WatchedSession:
+    """What is done with the runs of one session."""
+
+    def __init__(self, model: object, trace: Optional[Trace]) -> None:
+        is_path = isinstance(model, (str, os.PathLike))
+        self._model = os.path.basename(os.fspath(model)) if is_path else "model"
+        mode = capture.place_in(0, capture.MODE, "inference")
+        self.place = capture.place_in(mode, capture.REGION, self._model)
+        self._trace = trace
+        self._runs = 0
+
+    def begin(self) -> int:
+        capture.on_event(capture.FORWARD_INFER)
+        return capture.enter(self.place)
+
+    def end(self, session, depth: int) -> None:
+        capture.leave_to(depth)
+        self._runs += 1
+        if self._trace is not None and self._runs == _PROFILED_RUNS:
+            self._take_in(session)
+
+    def end_of_program(self, session) -> None:
+        if self._trace is not None and self._runs > 0:
+            self._take_in(session)
+
+    @capture.guarded
+    def _take_in(self, session) -> None:
+        trace, self._trace = self._trace, None
+        session.end_profiling()
+        trace.keep("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
+
+
+class Watcher:
+    def __init__(self, onnxruntime) -> None:
+        self._onnxruntime = onnxruntime
+        self._profiled = 0
+        self._sessions: weakref.WeakSet = weakref.WeakSet()
+        atexit.register(self._end_of_program)
+
+    @capture.guarded
+    def _end_of_program(self) -> None:
+        for session in list(self._sessions):
+            session._joulemap_watched.end_of_program(session)
+
+    @capture.guarded
+    def trace_for(self, options) -> Optional[Trace]:
+        """Turns profiling on in the options of a new session, unless the program has done so for itself."""
+        if options.enable_profiling or self._profiled >= _MOST_SESSIONS:
+            return None
+        self._profiled += 1
+        trace = Trace()
+        os.makedirs(trace.folder, exist_ok=True)
+        options.enable_profiling = True
+        options.profile_file_prefix = os.path.join(trace.folder, "profile")
+        return trace
+
+    def watch(self) -> None:
+        kind = self._onnxruntime.InferenceSession
+        make, run = kind.__init__, kind.run
+        watcher = self
+
+        @functools.wraps(make)
+        def __init__(self, path_or_bytes, sess_options=None, *args, **kwargs):
+            options = sess_options if sess_options is not None else watcher._onnxruntime.SessionOptions()
+            trace = watcher.trace_for(options)
+            try:
+                make(self, path_or_bytes, options, *args, **kwargs)
+            finally:
+                if trace is not None:
+                    options.enable_profiling = False  # the program may make more sessions with them
+            self._joulemap_watched = WatchedSession(path_or_bytes, trace)
+            watcher._sessions.add(self)
+
+        @functools.wraps(run)
+        def watched_run(self, *args, **kwargs):
+            watched = getattr(self, "_joulemap_watched", None)
+            if watched is None:
+                return run(self, *args, **kwargs)
+            depth = watched.begin()
+            try:
+                return run(self, *args, **kwargs)
+            finally:
+                watched.end(self, depth)
+
+        kind.__init__, kind.run = __init__, watched_run
+
+
+@capture.guarded
+def install(onnxruntime) -> None:
+    if not capture.is_recording():
+        return
+    Watcher(onnxruntime).watch()
+    capture.fact("onnxruntime", onnxruntime.__version__)

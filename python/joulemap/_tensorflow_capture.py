@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches Keras on TensorFlow in a recorded program: install() is called once keras has been imported.
+
+fit, evaluate and predict run a compiled graph for each batch, in which no hook sees a layer. So each call is one coarse
+place, "train" or "inference", whose time is exact; a few calls are profiled by TensorFlow itself, and the names in that
+trace tell how the time divides among layers. Models train as without us: no callback is added, nothing waits for a device.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Optional
+
+from . import _capture_interface as capture
+from ._framework_trace import Plan, Trace
+from ._keras_names import GraphNames, Watch
+
+_MODES = {"train": "train", "test": "inference", "predict": "inference"}
+
+
+class Profiler:
+    """TensorFlow's own, for one call at a time, on machines without a GPU: what the host spends on launching kernels does
+    not tell how long they run, and two profilers cannot both have a GPU's records."""
+
+    def __init__(self, tf) -> None:
+        self._experimental = tf.profiler.experimental
+        self._list_devices = tf.config.list_physical_devices
+        self._has_gpu: Optional[bool] = None
+        self._told_cost = False
+
+    def _is_of_use(self) -> bool:
+        if self._has_gpu is None:
+            self._has_gpu = bool(self._list_devices("GPU"))
+            if self._has_gpu:
+                capture.diagnose("layers_not_told", "layers of a TensorFlow graph that runs on a GPU are not told")
+        return not self._has_gpu
+
+    @capture.guarded
+    def start(self) -> Optional[Trace]:
+        if not self._is_of_use():
+            return None
+        trace = Trace()
+        options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
+        try:
+            self._experimental.start(trace.folder, options)
+        except Exception as error:  # noqa: BLE001 - somebody else is profiling, most likely
+            capture.diagnose("profiler_taken", f"TensorFlow's profiler did not start: {error}", "layers are not told")
+            return None
+        return trace
+
+    @capture.guarded
+    def stop(self, trace: Trace, mode: str, names: GraphNames) -> None:
+        begin_s = time.perf_counter()
+        self._experimental.stop()
+        trace.keep("xplane.pb", [("mode", mode)], names)
+        if not self._told_cost:
+            self._told_cost = True
+            cost_ms = (time.perf_counter() - begin_s) * 1e3
+            capture.fact("tensorflow_profiler", f"a profiled step took {cost_ms:.1f} ms more, outside of its place")
+
+
+class WatchedFunction:
+    """A function that Keras made of a train_step, test_step or predict_step, and what it does with each call."""
+
+    def __init__(self, function, kind: str, watch: Watch, profiler: Profiler) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._is_train = kind == "train"
+        self._mode = _MODES[kind]
+        self._watch = watch
+        self._profiler = profiler
+        self._plan = Plan()
+        self._names = GraphNames()
+        self._place = capture.place_in(0, capture.MODE, self._mode)
+        self._compile_place = capture.place_in(self._place, capture.PHASE, "compile")
+        self._was_called = False
+
+    def __getattr__(self, name: str):
+        if name == "_function":  # a copy that is being made
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
+    def __call__(self, *args, **kwargs):
+        if self._is_train:
+            capture.step()
+        else:
+            capture.on_event(capture.FORWARD_INFER)
+        trace = self._profiler.start() if self._plan.is_due() else None
+        outer, self._watch.names = self._watch.names, self._names
+        depth = capture.enter(self._place if self._was_called else self._compile_place)
+        returned = False
+        try:
+            result = self._function(*args, **kwargs)
+            returned = True
+            return result
+        finally:
+            capture.leave_to(depth)
+            self._watch.names = outer
+            self._was_called = True
+            if trace is not None:
+                self._profiler.stop(trace, self._mode, self._names)
+            if returned and self._is_train:
+                self._tell_loss(result, trace is not None)
+
+    @capture.guarded
+    def _tell_loss(self, logs, may_wait: bool) -> None:
+        """A loss that lies on a GPU is fetched only where a profiled step has waited anyway."""
+        loss = logs.get("loss") if isinstance(logs, dict) else None
+        if loss is not None and (may_wait or "CPU" in getattr(loss, "device", "CPU")):
+            capture.metric("loss", float(loss))
+
+
+def _watch_function(trainer_class, kind: str, watch: Watch, profiler: Profiler) -> None:
+    make, attribute = f"make_{kind}_function", f"{kind}_function"
+    original = getattr(trainer_class, make)
+
+    @functools.wraps(original)
+    def wrapper(self, force=False):
+        given = original(self, force)
+        function = getattr(self, attribute, None)
+        if function is not None and not isinstance(function, WatchedFunction):
+            setattr(self, attribute, WatchedFunction(function, kind, watch, profiler))
+        return getattr(self, attribute) if given is not None else None
+
+    setattr(trainer_class, make, wrapper)
+
+
+def _watch_epochs(callback_list_class) -> None:
+    original, tell = callback_list_class.on_epoch_begin, capture.guarded(capture.epoch)
+
+    @functools.wraps(original)
+    def on_epoch_begin(self, epoch, logs=None):
+        tell(epoch)
+        return original(self, epoch, logs)
+
+    callback_list_class.on_epoch_begin = on_epoch_begin
+
+
+@capture.guarded
+def install(keras) -> None:
+    if not capture.is_recording() or keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    from keras.src.callbacks.callback_list import CallbackList
+
+    watch, profiler = Watch(keras, tf), Profiler(tf)
+    watch.install()
+    for kind in _MODES:
+        _watch_function(TensorFlowTrainer, kind, watch, profiler)
+    _watch_epochs(CallbackList)
+    capture.fact("tensorflow", tf.__version__)
+    capture.fact("keras", keras.__version__)

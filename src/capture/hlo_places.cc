@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hlo_places.h"
+
+#include <utility>
+
+#include "ingest/op_names.h"
+
+namespace joulemap::capture {
+namespace {
+
+std::string_view value_of(std::string_view fields, std::string_view name) {
+  while (!fields.empty()) {
+    const std::size_t comma = fields.find(',');
+    const std::string_view field = fields.substr(0, comma);
+    if (field.starts_with(name) && field.substr(name.size()).starts_with('=')) return field.substr(name.size() + 1);
+    fields = comma == std::string_view::npos ? std::string_view() : fields.substr(comma + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<HloRange> read_hlo_range(std::string_view text) {
+  const std::size_t begin = text.find('#');
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = text.find('#', begin + 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view fields = text.substr(begin + 1, end - begin - 1);
+  const HloRange range{.module = value_of(fields, "hlo_module"), .instruction = value_of(fields, "hlo_op")};
+  if (range.module.empty() && range.instruction.empty()) return std::nullopt;
+  return range;
+}
+
+void HloPlaces::learn(std::string_view module, std::string_view instruction, std::string_view op_name) {
+  const std::lock_guard lock(lock_);
+  if (instructions_ >= kMostInstructions) return;
+  Program& program = programs_.try_emplace(std::string(module)).first->second;
+  instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
+  // A program of that name was compiled anew; gradients show whether the rest of it updates parameters.
+  const bool trained = std::exchange(program.trains, program.trains || ingest::is_of_gradients(op_name));
+  if (trained != program.trains) program.resolved.clear();
+  program.resolved.erase(std::string(instruction));
+}
+
+std::optional<std::uint32_t> HloPlaces::place_of(std::string_view module, std::string_view instruction,
+                                                 PlaceTable& places) {
+  const std::lock_guard lock(lock_);
+  const auto program = programs_.find(module);
+  if (program == programs_.end()) return std::nullopt;
+  auto& [op_names, resolved, trains] = program->second;
+  if (const auto known = resolved.find(instruction); known != resolved.end()) return known->second;
+  const auto op_name = op_names.find(instruction);
+  if (op_name == op_names.end()) return std::nullopt;
+  const ingest::OpPlace origin = ingest::place_of_xla_op(op_name->second, trains);
+  std::uint32_t place = places.child(0, PlaceKind::mode, trains ? "train" : "inference");
+  if (!origin.phase.empty()) place = places.child(place, PlaceKind::phase, origin.phase);
+  if (!origin.module.empty()) place = places.child(place, PlaceKind::module, origin.module);
+  if (!origin.op.empty()) place = places.child(place, PlaceKind::op, origin.op);
+  resolved.emplace(instruction, place);
+  return place;
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hlo_places.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace joulemap::capture {
+namespace {
+
+// The names from the outside in.
+std::vector<std::string> path_of(const PlaceTable& places, std::uint32_t place) {
+  const std::vector<Place> all = places.all();
+  std::vector<std::string> path;
+  for (; place != 0; place = all.at(place - 1).parent) path.push_back(all.at(place - 1).name);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+TEST(HloRange, IsReadFromTheTextThatXlaPushes) {
+  const auto thunk = read_hlo_range("TSL:Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
+  ASSERT_TRUE(thunk.has_value());
+  EXPECT_EQ(thunk->instruction, "fusion.3");
+  EXPECT_EQ(thunk->module, "jit_step");
+  const auto module = read_hlo_range("TSL:XlaModule:#prefix=jit(step),hlo_module=jit_step,program_id=12#");
+  ASSERT_TRUE(module.has_value());
+  EXPECT_TRUE(module->instruction.empty());
+}
+
+TEST(HloRange, RangesOfOthersAreNotXlas) {
+  for (const char* text : {"", "step", "#", "##", "#a=b#", "colour #3", "#hlo_op=", "hlo_op=x"}) {
+    EXPECT_FALSE(read_hlo_range(text).has_value()) << text;
+  }
+}
+
+TEST(HloPlaces, AnInstructionIsWhereItsOperationBelongs) {
+  HloPlaces programs;
+  PlaceTable places;
+  programs.learn("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
+  programs.learn("jit_step", "add.1", "jit(step)/sgd/add");
+  programs.learn("jit_predict", "dot.1", "jit(predict)/Net/Dense_0/dot_general");
+  EXPECT_EQ(path_of(places, programs.place_of("jit_step", "fusion.3", places).value()),
+            (std::vector<std::string>{"train", "backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(path_of(places, programs.place_of("jit_step", "add.1", places).value()),
+            (std::vector<std::string>{"train", "optimizer", "sgd", "add"}));
+  EXPECT_EQ(path_of(places, programs.place_of("jit_predict", "dot.1", places).value()),
+            (std::vector<std::string>{"inference", "forward", "Dense_0", "dot_general"}));
+}
+
+TEST(HloPlaces, WhatNobodyToldOfIsNotKnown) {
+  HloPlaces programs;
+  PlaceTable places;
+  programs.learn("jit_step", "fusion.3", "jit(step)/mul");
+  EXPECT_FALSE(programs.place_of("jit_step", "fusion.4", places).has_value());
+  EXPECT_FALSE(programs.place_of("jit_other", "fusion.3", places).has_value());
+}
+
+TEST(HloPlaces, AProgramThatIsCompiledAnewIsLearnedAnew) {
+  HloPlaces programs;
+  PlaceTable places;
+  programs.learn("jit_step", "fusion.3", "jit(step)/Net/a/mul");
+  const std::uint32_t before = programs.place_of("jit_step", "fusion.3", places).value();
+  programs.learn("jit_step", "fusion.3", "jit(step)/Net/b/mul");
+  EXPECT_NE(programs.place_of("jit_step", "fusion.3", places).value(), before);
+}
+
+}  // namespace
+}  // namespace joulemap::capture

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Protocol buffers on the wire, without generated code: the face of protozero, which no other folder includes. Damaged bytes
+// end the reading and say so; nothing throws.
+//
+//   ProtobufReader message(bytes);
+//   while (message.next()) {
+//     if (message.field() == 2) name = message.bytes();
+//   }
+//   if (message.damaged()) ...
+//
+// A field of another type than was asked for reads as 0 or empty. Views point into the bytes given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace joulemap::formats {
+
+class ProtobufReader {
+ public:
+  explicit ProtobufReader(std::string_view message) : rest_(message) {}
+
+  // Goes to the next field; false after the last, and where the bytes make no sense any more.
+  bool next();
+  bool damaged() const { return damaged_; }
+
+  std::uint32_t field() const { return field_; }
+  std::uint64_t unsigned_number() const { return kind_ == Kind::number ? number_ : 0; }
+  std::int64_t signed_number() const { return static_cast<std::int64_t>(unsigned_number()); }
+  double real() const;
+  std::string_view bytes() const { return kind_ == Kind::bytes ? bytes_ : std::string_view(); }
+
+ private:
+  enum class Kind : std::uint8_t { none, number, real, bytes };
+
+  std::string_view rest_;
+  std::string_view bytes_;
+  std::uint64_t number_ = 0;
+  std::uint32_t field_ = 0;
+  Kind kind_ = Kind::none;
+  bool damaged_ = false;
+};
+
+// The numbers of a packed field; as many as make sense.
+std::vector<std::uint64_t> packed_numbers(std::string_view bytes);
+
+class ProtobufWriter {
+ public:
+  ProtobufWriter& add(std::uint32_t field, std::uint64_t number);
+  ProtobufWriter& add(std::uint32_t field, std::int64_t number) {
+    return add(field, static_cast<std::uint64_t>(number));
+  }
+  ProtobufWriter& add(std::uint32_t field, double number);
+  ProtobufWriter& add(std::uint32_t field, std::string_view bytes);
+  ProtobufWriter& add(std::uint32_t field, const ProtobufWriter& message) { return add(field, message.bytes_); }
+  ProtobufWriter& add(std::uint32_t field, const std::string& bytes) { return add(field, std::string_view(bytes)); }
+  ProtobufWriter& add(std::uint32_t field, const char* text) { return add(field, std::string_view(text)); }
+  ProtobufWriter& add(std::uint32_t field, int number) { return add(field, static_cast<std::int64_t>(number)); }
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace joulemap::formats

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/framework_traces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "ingest/onnxruntime/onnxruntime_shares.h"
+#include "ingest/trace_note.h"
+#include "ingest/xplane/xplane_shares.h"
+
+namespace joulemap::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNote = ".meta";
+constexpr std::string_view kXPlane = ".xplane.pb";
+constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
+// Of one step; more is a profiler that was not stopped.
+constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
+constexpr std::size_t kLargestNote = std::size_t{1} << 26;
+
+// A function that was compiled as a whole shows by its operations whether it trains.
+std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
+  for (const auto& [kind, name] : note.coarse) {
+    if (kind == PlaceKind::mode) return {};
+  }
+  const bool trains = std::any_of(traced.shares.begin(), traced.shares.end(),
+                                  [](const OpShare& share) { return share.place.phase == "backward"; });
+  return trains ? "train" : "inference";
+}
+
+// Adds traces up.
+class Shares {
+ public:
+  void add(const TraceNote& note, const TraceShares& traced) {
+    std::uint32_t coarse = 0;
+    for (const auto& [kind, name] : note.coarse) coarse = place_in(coarse, kind, name);
+    const std::uint32_t within = place_in(coarse, PlaceKind::mode, mode_to_add(note, traced));
+    for (const OpShare& share : traced.shares) {
+      std::uint32_t place = place_in(within, PlaceKind::phase, share.place.phase);
+      place = place_in(place, PlaceKind::module, share.place.module);
+      place = place_in(place, PlaceKind::op, share.place.op);
+      PlaceShare& sum = sums_[{coarse, place}];
+      sum.coarse = coarse;
+      sum.place = place;
+      sum.count += share.count;
+      sum.time_ns += share.time_ns;
+    }
+  }
+
+  void finish(Activity& activity) {
+    activity.places = std::move(places_);
+    for (const auto& [places, sum] : sums_) activity.shares.push_back(sum);
+  }
+
+ private:
+  // What has no name is where it is.
+  std::uint32_t place_in(std::uint32_t parent, PlaceKind kind, const std::string& name) {
+    if (name.empty()) return parent;
+    const auto next = static_cast<std::uint32_t>(places_.size() + 1);
+    const auto [slot, is_new] = ids_.try_emplace({parent, kind, name}, next);
+    if (is_new) places_.push_back({next, parent, kind, to_valid_utf8(name)});
+    return slot->second;
+  }
+
+  std::map<std::tuple<std::uint32_t, PlaceKind, std::string>, std::uint32_t> ids_;
+  std::vector<Place> places_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceShare> sums_;
+};
+
+Result<std::string> read_whole(const std::string& path) {
+  Result<std::string> bytes = read_file_start(path, kLargestTrace + 1);
+  if (bytes && bytes->size() > kLargestTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
+  return bytes;
+}
+
+Result<TraceShares> read_trace(const std::string& stem, const TraceNote& note) {
+  const std::string json = stem + std::string(kOnnxRuntime);
+  const bool is_json = file_exists(json);
+  Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
+  if (!bytes) return std::move(bytes).error();
+  return is_json ? shares_of_onnxruntime(*bytes) : shares_of_xplane(*bytes, note.scopes);
+}
+
+}  // namespace
+
+FrameworkActivity read_framework_traces(const std::string& folder) {
+  FrameworkActivity result;
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return result;  // no framework was profiled
+  Shares shares;
+  std::int64_t told_ns = 0;
+  std::int64_t placed_ns = 0;
+  const auto note_failure = [&](const Error& error) {
+    result.diagnostics.add({"trace_not_read", 1, error.message, "layers of those steps are not told"});
+  };
+  for (const std::string& name : *names) {
+    if (!name.ends_with(kNote)) continue;
+    const std::string stem = folder + "/" + name.substr(0, name.size() - kNote.size());
+    const Result<std::string> text = read_file_start(folder + "/" + name, kLargestNote);
+    if (!text) {
+      note_failure(text.error());
+      continue;
+    }
+    const TraceNote note = read_trace_note(*text);
+    const Result<TraceShares> traced = read_trace(stem, note);
+    if (!traced) {
+      note_failure(traced.error());
+      continue;
+    }
+    shares.add(note, *traced);
+    result.diagnostics.add_all(traced->diagnostics);
+    told_ns += traced->time_ns();
+    placed_ns += traced->placed_ns();
+  }
+  shares.finish(result.activity);
+  result.activity.begin_ns = result.activity.end_ns = monotonic_ns();
+  if (told_ns > 0) {
+    result.diagnostics.add(
+        {"layers_from_profiler", 1,
+         fmt::format("layers of compiled graphs are told by the framework's profiler in sampled steps; "
+                     "{:.1f} % of the time of its operations has a layer",
+                     100.0 * static_cast<double>(placed_ns) / static_cast<double>(told_ns)),
+         ""});
+  }
+  std::error_code ignored;  // what cannot be removed stays beside the recording
+  fs::remove_all(folder, ignored);
+  return result;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/framework_traces.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "formats/protobuf.h"
+#include "ingest/trace_note.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufWriter;
+
+// One operation of TensorFlow that took so long.
+std::string trace(const std::string& node, const std::string& type, std::int64_t time_ns) {
+  ProtobufWriter name;
+  name.add(2, node + ":" + type).add(4, type);
+  ProtobufWriter plane;
+  plane.add(2, "/host:CPU");
+  plane.add(3, ProtobufWriter().add(2, "worker").add(4, ProtobufWriter().add(1, 1).add(3, time_ns * 1000)));
+  plane.add(4, ProtobufWriter().add(1, 1).add(2, name));
+  return ProtobufWriter().add(1, plane).bytes();
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+class FrameworkTraces : public testing::Test {
+ protected:
+  FrameworkTraces() : folder_(directory_.path() + "/traces") { std::filesystem::create_directory(folder_); }
+
+  TemporaryDirectory directory_;
+  std::string folder_;
+};
+
+TEST_F(FrameworkTraces, BecomeSharesOfThePlaceThatTheNoteNames) {
+  write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
+  write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
+  write(folder_ + "/7-2.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 300));
+  write(folder_ + "/7-2.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
+  const FrameworkActivity read = read_framework_traces(folder_);
+  ASSERT_EQ(read.activity.shares.size(), 1u);
+  EXPECT_EQ(read.activity.shares[0].time_ns, 800);
+  EXPECT_EQ(read.activity.shares[0].count, 2u);
+  ASSERT_EQ(read.activity.places.size(), 4u);
+  EXPECT_EQ(read.activity.places[0].name, "train");
+  EXPECT_EQ(read.activity.places[0].id, read.activity.shares[0].coarse);
+  EXPECT_EQ(read.activity.places[1].name, "forward");
+  EXPECT_EQ(read.activity.places[2].name, "dense");
+  EXPECT_EQ(read.activity.places[2].kind, PlaceKind::module);
+  EXPECT_EQ(read.activity.places[3].name, "MatMul");
+  EXPECT_EQ(read.activity.places[3].id, read.activity.shares[0].place);
+  EXPECT_TRUE(read.diagnostics.contains("layers_from_profiler"));
+}
+
+TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
+  write(folder_ + "/7-1.xplane.pb", trace("gradient_tape/model_1/dense_1/MatMul", "MatMul", 500));
+  write(folder_ + "/7-1.meta", "coarse\tregion\tstep\n");
+  const FrameworkActivity read = read_framework_traces(folder_);
+  ASSERT_GE(read.activity.places.size(), 3u);
+  EXPECT_EQ(read.activity.places[0].name, "step");
+  EXPECT_EQ(read.activity.places[1].name, "train");
+  EXPECT_EQ(read.activity.places[1].kind, PlaceKind::mode);
+  EXPECT_EQ(read.activity.places[2].name, "backward");
+}
+
+TEST_F(FrameworkTraces, AreRemovedOnceTheyWereRead) {
+  write(folder_ + "/7-1.xplane.pb", "damaged");
+  write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
+  EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("damaged_trace"));
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(FrameworkTraces, ATraceThatIsMissingIsADiagnostic) {
+  write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
+  EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("trace_not_read"));
+}
+
+TEST_F(FrameworkTraces, ATraceThatWasNotFinishedIsLeftOut) {
+  write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
+  EXPECT_TRUE(read_framework_traces(folder_).activity.empty());
+}
+
+TEST_F(FrameworkTraces, WithoutAFolderThereIsNothing) {
+  const FrameworkActivity read = read_framework_traces(folder_ + "/none");
+  EXPECT_TRUE(read.activity.empty());
+  EXPECT_TRUE(read.diagnostics.empty());
+}
+
+TEST(TraceNote, LeavesOutWhatItDoesNotKnow) {
+  const TraceNote note =
+      read_trace_note("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
+  ASSERT_EQ(note.coarse.size(), 1u);
+  EXPECT_EQ(note.coarse[0].second, "train");
+  ASSERT_EQ(note.scopes.size(), 1u);
+  EXPECT_EQ(note.scopes.at("a/b").phase, "optimizer");
+  EXPECT_EQ(note.scopes.at("a/b").module, "c");
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

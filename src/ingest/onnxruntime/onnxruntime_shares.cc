@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/onnxruntime/onnxruntime_shares.h"
+
+#include <map>
+#include <string>
+
+#include "formats/json_objects.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kCost = "_kernel_time";
+constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
+constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // of one node; more is nonsense
+
+using Sums = std::map<OpPlace, OpShare>;
+
+void add(Sums& sums, const OpPlace& place, std::uint64_t count, std::int64_t time_ns) {
+  OpShare& share = sums[place];
+  share.place = place;
+  share.count += count;
+  share.time_ns += time_ns;
+}
+
+// A node's events are written as it ends, and that of the run after its nodes.
+class Runs {
+ public:
+  void add_event(const formats::JsonFields& event) {
+    const std::string_view name = event.text("name");
+    if (event.text("cat") == "Session" && name == "model_run") end_run();
+    if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
+    const std::int64_t time_us = event.integer("dur").value_or(-1);
+    if (time_us < 0 || time_us > kLongest_us) return;
+    const OpPlace place = place_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    add(present_, place, 1, time_us * kNanosecondsPerMicrosecond);
+  }
+
+  std::vector<OpShare> finish() {
+    end_run();
+    std::vector<OpShare> shares;
+    for (const auto& [place, share] : later_.empty() ? first_ : later_) shares.push_back(share);
+    return shares;
+  }
+
+ private:
+  void end_run() {
+    if (first_.empty()) {
+      first_ = std::move(present_);
+    } else {
+      for (const auto& [place, share] : present_) add(later_, place, share.count, share.time_ns);
+    }
+    present_.clear();
+  }
+
+  Sums present_, first_, later_;
+};
+
+}  // namespace
+
+TraceShares shares_of_onnxruntime(std::string_view json) {
+  TraceShares result;
+  Runs runs;
+  const bool whole =
+      formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
+  if (!whole)
+    result.diagnostics.add({"damaged_trace", 1, "a profile of ONNX Runtime is damaged: its end is missing", ""});
+  result.shares = runs.finish();
+  return result;
+}
+
+}  // namespace joulemap::ingest

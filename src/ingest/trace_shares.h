@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the time of a profiled step divides among operations, whoever's trace told it. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ingest/op_names.h"
+#include "model/diagnostics.h"
+
+namespace joulemap::ingest {
+
+struct OpShare {
+  OpPlace place;
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;
+};
+
+struct TraceShares {
+  std::vector<OpShare> shares;
+  Diagnostics diagnostics;
+
+  std::int64_t time_ns() const {
+    std::int64_t sum_ns = 0;
+    for (const OpShare& share : shares) sum_ns += share.time_ns;
+    return sum_ns;
+  }
+  // Of operations whose phase and layer are known.
+  std::int64_t placed_ns() const {
+    std::int64_t sum_ns = 0;
+    for (const OpShare& share : shares) {
+      if (!share.place.phase.empty() && !share.place.module.empty()) sum_ns += share.time_ns;
+    }
+    return sum_ns;
+  }
+};
+
+}  // namespace joulemap::ingest

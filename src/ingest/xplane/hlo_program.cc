@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/hlo_program.h"
+
+#include "formats/protobuf.h"
+#include "ingest/op_names.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufReader;
+
+constexpr std::uint32_t kProtoModule = 1;
+constexpr std::uint32_t kModuleComputations = 3;
+constexpr std::uint32_t kComputationInstructions = 2, kComputationId = 5;
+constexpr std::uint32_t kInstructionName = 1, kInstructionMetadata = 7, kInstructionCalled = 38;
+constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
+
+// A name without a path ("reduce_sum") does not tell where it comes from.
+bool tells_a_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
+
+}  // namespace
+
+HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
+  Instruction instruction;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == kInstructionName) instruction.name = fields.bytes();
+    if (fields.field() == kInstructionCalled) instruction.called = formats::packed_numbers(fields.bytes());
+    if (fields.field() != kInstructionMetadata) continue;
+    ProtobufReader metadata(fields.bytes());
+    while (metadata.next()) {
+      if (metadata.field() == kMetadataType) instruction.origin.op_type = metadata.bytes();
+      if (metadata.field() == kMetadataName) instruction.origin.op_name = metadata.bytes();
+    }
+  }
+  return instruction;
+}
+
+void HloProgram::add_computation(std::string_view bytes) {
+  std::uint64_t id = 0;
+  std::unordered_map<std::string_view, std::size_t> names;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == kComputationId) id = fields.unsigned_number();
+    if (fields.field() != kComputationInstructions) continue;
+    Instruction instruction = read_instruction(fields.bytes());
+    const std::string_view op_name = instruction.origin.op_name;
+    trains_ = trains_ || is_of_gradients(op_name);
+    if (tells_a_path(op_name)) {
+      ++names[op_name];
+      origins_.insert_or_assign(instruction.name, instruction.origin);
+    } else if (!instruction.called.empty()) {
+      nameless_.push_back(std::move(instruction));
+    } else if (!op_name.empty()) {
+      origins_.insert_or_assign(instruction.name, instruction.origin);
+    }
+  }
+  names_in_.insert_or_assign(id, std::move(names));
+}
+
+// A fusion is called after what most of its instructions come from.
+void HloProgram::name_after_what_they_call() {
+  for (const Instruction& instruction : nameless_) {
+    HloOrigin origin = instruction.origin;
+    std::size_t most = 0;
+    for (const std::uint64_t computation : instruction.called) {
+      const auto names = names_in_.find(computation);
+      if (names == names_in_.end()) continue;
+      for (const auto& [name, count] : names->second) {
+        if (count < most || (count == most && name >= origin.op_name)) continue;  // the same whatever the map's order
+        most = count;
+        origin.op_name = name;
+      }
+    }
+    if (!origin.op_name.empty()) origins_.insert_or_assign(instruction.name, origin);
+  }
+  nameless_.clear();
+  names_in_.clear();
+}
+
+HloProgram HloProgram::read(std::string_view hlo_proto) {
+  HloProgram program;
+  ProtobufReader fields(hlo_proto);
+  while (fields.next()) {
+    if (fields.field() != kProtoModule) continue;
+    ProtobufReader module(fields.bytes());
+    while (module.next()) {
+      if (module.field() == kModuleComputations) program.add_computation(module.bytes());
+    }
+  }
+  program.name_after_what_they_call();
+  return program;
+}
+
+const HloOrigin* HloProgram::origin_of(std::string_view instruction) const {
+  const auto known = origins_.find(instruction);
+  return known == origins_.end() ? nullptr : &known->second;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads an XSpace (*.xplane.pb), the trace of TensorFlow's and JAX's profiler: planes (the host, each device) of lines
+// (threads, streams) of events with named values. Events stream by, with their names resolved; what is kept of a plane is
+// its tables of names. Views point into the bytes given. Field numbers: tsl/profiler/protobuf/xplane.proto.
+//
+//   class Mine : public XPlaneVisitor { ... };
+//   Mine mine;
+//   Diagnostics damage = read_xplane(bytes, mine);
+//
+// Times are nanoseconds since 1970 and durations picoseconds, as in the file. Pure; damaged bytes cost the message they are
+// in and are a diagnostic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "model/diagnostics.h"
+
+namespace joulemap::ingest {
+
+enum class XPlaneKind : std::uint8_t {
+  host,      // "/host:CPU": a line for each thread
+  device,    // "/device:GPU:0", "/device:TPU:0": a line for each stream
+  metadata,  // programs, tasks, tables: no time was spent there
+};
+
+struct XPlane {
+  std::int64_t id = 0;
+  std::string_view name;
+  XPlaneKind kind = XPlaneKind::metadata;
+};
+
+struct XLine {
+  std::int64_t id = 0;
+  std::string_view name;
+  std::int64_t begin_unix_ns = 0;
+  // Made from other lines of the device ("Steps", "XLA Modules"): who adds up times must leave it out.
+  bool derived = false;
+};
+
+struct XStat {
+  std::string_view name;
+  std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
+
+  std::string_view text() const;                // empty when it is a number
+  std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
+};
+
+struct XEvent {
+  std::string_view name;
+  std::string_view display_name;
+  std::int64_t begin_unix_ns = 0;
+  std::int64_t duration_ps = 0;
+  std::span<const XStat> stats;  // of the event, then those that all events of its name share
+
+  // Empty or nothing when there is none of that name.
+  std::string_view text(std::string_view stat) const;
+  std::optional<std::int64_t> integer(std::string_view stat) const;
+};
+
+class XPlaneVisitor {
+ public:
+  virtual ~XPlaneVisitor() = default;
+  // A program that XLA compiled, before all planes: "jit_step(182)" and its HloProto.
+  virtual void on_program(std::string_view /*name*/, std::string_view /*hlo_proto*/) {}
+  // Whether its lines, whether its events are wanted.
+  virtual bool on_plane(const XPlane& plane) = 0;
+  virtual bool on_line(const XLine& line) = 0;
+  virtual void on_event(const XEvent& event) = 0;
+};
+
+Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of real frameworks, recorded as they are, and what the report says of their layers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+NETWORKS = {
+    "mlp": {"dense", "dense_1", "dense_2", "batch_normalization", "dropout"},
+    "convnet": {"conv2d", "conv2d_1", "batch_normalization", "batch_normalization_1", "dense"},
+    "transformer": {"multi_head_attention", "multi_head_attention.query", "layer_normalization_1", "dense", "dense_1"},
+}
+
+
+class Recorded:
+    def __init__(self, printed: str, report: dict) -> None:
+        self.printed = printed
+        self.report = report
+        self.paths = {tuple(row["path"]) for row in report["rows"]}
+
+    def modules(self, *start: str) -> set:
+        """The last elements of the paths that begin so."""
+        return {path[-1] for path in self.paths if path[: len(start)] == start and len(path) > len(start)}
+
+    def time_s(self, *start: str) -> float:
+        return sum(row["time_s"] for row in self.report["rows"] if tuple(row["path"][: len(start)]) == start)
+
+    def placed_percent(self) -> float:
+        """Of the operations' time in profiled steps: what has a layer and a phase."""
+        messages = [told["message"] for told in self.report["diagnostics"] if told["code"] == "layers_from_profiler"]
+        return float(re.search(r"([\d.]+) % of the time", messages[0])[1])
+
+    def codes(self) -> set:
+        return {told["code"] for told in self.report["diagnostics"]}
+
+
+def last_line(text: str) -> str:
+    return text.rstrip("\n").split("\n")[-1]
+
+
+@pytest.fixture
+def recorded(joulemap, tmp_path):
+    """Records one of our programs and reads its report, by layer unless told otherwise."""
+
+    def record(program: str, *arguments: str, by: str = "layer") -> Recorded:
+        file = tmp_path / "run.joule"
+        run = joulemap("record", "-o", file, "--", sys.executable, PROGRAMS / program, *arguments)
+        assert run.code == 0, run.err
+        assert not Path(f"{file}.d").exists(), "parts or traces were left behind"
+        report = joulemap("report", file, "--by", by, "--json")
+        assert report.code == 0, report.err
+        return Recorded(last_line(run.out), report.json)
+
+    return record
+
+
+def plain(program: str, *arguments: str) -> str:
+    """What it prints when nobody looks."""
+    command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+    return last_line(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_keras_operations_have_a_layer_and_a_phase(recorded, network):
+    run = recorded("keras_networks.py", network)
+    assert "capture_failed" not in run.codes()
+    assert run.placed_percent() >= 95
+    assert NETWORKS[network] <= run.modules("train", "forward")
+    assert NETWORKS[network] - {"dropout"} <= run.modules("train", "backward")
+    assert run.modules("train", "optimizer") & NETWORKS[network], "updates are told by layer"
+    assert run.time_s("train", "forward") > 0 and run.time_s("train", "backward") > 0
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_keras_trains_as_without_us(recorded, network):
+    assert recorded("keras_networks.py", network).printed == plain("keras_networks.py", network)
+
+
+def test_keras_evaluation_is_inference(recorded):
+    run = recorded("keras_networks.py", "mlp", "--evaluate")
+    assert NETWORKS["mlp"] - {"dropout"} <= run.modules("inference", "forward")
+    assert not run.modules("inference", "backward")
+
+
+def test_keras_compiled_by_xla_has_layers_too(recorded):
+    run = recorded("keras_networks.py", "mlp", "--jit")
+    assert run.placed_percent() >= 95
+    assert {"dense", "dense_1", "dropout"} <= run.modules("train", "forward")
+
+
+def test_keras_steps_are_batches(recorded):
+    run = recorded("keras_networks.py", "mlp", by="step")
+    assert len(run.report["rows"]) == 60
+
+
+def test_jax_operations_have_a_layer_and_a_phase(recorded):
+    run = recorded("flax_network.py")
+    assert "capture_failed" not in run.codes()
+    assert run.placed_percent() >= 90
+    assert {"Conv_0", "block_0.Dense_0", "block_1.Dense_1"} <= run.modules("train", "forward")
+    assert {"Conv_0", "block_0.Dense_0", "block_1.Dense_1"} <= run.modules("train", "backward")
+    assert any(module.startswith("block_1") for module in run.modules("train", "recompute"))
+    assert "sgd" in run.modules("train", "optimizer")
+    assert "Conv_0" in run.modules("inference", "forward")
+
+
+def test_jax_trains_as_without_us(recorded):
+    assert recorded("flax_network.py").printed == plain("flax_network.py")
+
+
+@pytest.mark.parametrize("runs", ["2", "50"])
+def test_onnx_nodes_are_layers(recorded, tmp_path, runs):
+    run = recorded("onnx_network.py", tmp_path / "net.onnx", runs)
+    assert "capture_failed" not in run.codes()
+    layers = {f"layers.{i}.{part}" for i in range(3) for part in ("fc", "act")}
+    assert run.modules("inference", "forward") == layers
+    assert run.printed == plain("onnx_network.py", tmp_path / "net.onnx", runs)
