@@ -29,7 +29,7 @@ test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX an
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor
 	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/joulemap record -o $(BUILD)/demo.joule -- $(PYTHON) examples/train_digits.py
-	@$(BUILD)/bin/joulemap report $(BUILD)/demo.joule
+	@$(BUILD)/bin/joulemap report --by region $(BUILD)/demo.joule
 
 dist: ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -14,6 +15,12 @@ try:
     import joulemap as jm  # what it is told appears in the recording of `joulemap record`
 except ImportError:
     jm = None
+
+
+def part(name: str):
+    """A part of the program that `joulemap report --by region` tells the energy of."""
+    return jm.region(name) if jm else nullcontext()
+
 
 # Seven segments: top, top-left, top-right, middle, bottom-left, bottom-right, bottom.
 SEGMENTS = {
@@ -60,18 +67,21 @@ class Network:
         return activations
 
     def step(self, inputs: np.ndarray, digits: np.ndarray, rate: float) -> float:
-        activations = self.forward(inputs)
+        with part("forward"):
+            activations = self.forward(inputs)
         rows = np.arange(len(digits))
         loss = -np.log(activations[-1][rows, digits] + 1e-9).mean()
         gradient = activations[-1].copy()
         gradient[rows, digits] -= 1
         gradient /= len(digits)
         for layer in reversed(range(len(self.weights))):
-            update = activations[layer].T @ gradient
-            if layer > 0:
-                gradient = (gradient @ self.weights[layer].T) * (activations[layer] > 0)
-            self.speeds[layer] = 0.9 * self.speeds[layer] - rate * update
-            self.weights[layer] += self.speeds[layer]
+            with part(f"backward of layer {layer}"):
+                update = activations[layer].T @ gradient
+                if layer > 0:
+                    gradient = (gradient @ self.weights[layer].T) * (activations[layer] > 0)
+            with part("update"):
+                self.speeds[layer] = 0.9 * self.speeds[layer] - rate * update
+                self.weights[layer] += self.speeds[layer]
         return float(loss)
 
 
@@ -83,8 +93,9 @@ def main() -> None:
     arguments = parser.parse_args()
 
     random = np.random.default_rng(1)
-    images, digits = draw_digits(arguments.samples, random)
-    test_images, test_digits = draw_digits(1024, random)
+    with part("drawing the digits"):
+        images, digits = draw_digits(arguments.samples, random)
+        test_images, test_digits = draw_digits(1024, random)
     network = Network([784, 1024, 512, 10], random)
     for epoch in range(1, arguments.epochs + 1):
         started = time.perf_counter()
@@ -98,7 +109,8 @@ def main() -> None:
                 jm.log(loss=losses[-1])
         if jm:
             jm.epoch(epoch)
-        right = (network.forward(test_images)[-1].argmax(axis=1) == test_digits).mean()
+        with part("test"):
+            right = (network.forward(test_images)[-1].argmax(axis=1) == test_digits).mean()
         seconds = time.perf_counter() - started
         print(f"epoch {epoch}: loss {np.mean(losses):.3f}, accuracy {right:.1%}, {seconds:.2f} s", flush=True)
 
