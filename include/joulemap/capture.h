@@ -77,6 +77,9 @@ JMC_API void jmc_someone_profiles(int on);
  * Kernels that XLA launches within its NVTX range are that operation's. */
 JMC_API void jmc_hlo_op(const char* module, const char* instruction, const char* op_name);
 
+/* The program was seen in a function, by somebody who looks now and then: it stands for so much time. */
+JMC_API void jmc_function_sample(const char* name, int64_t time_ns);
+
 /* What was lost or could not be captured; carried along by every report. */
 JMC_API void jmc_diagnose(const char* code, const char* message, const char* remedy);
 /* A fact about the setting. */

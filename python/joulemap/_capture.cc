@@ -245,6 +245,14 @@ PyObject* fact(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* function_sample(PyObject*, PyObject* args) {
+  const char* name = nullptr;
+  long long time_ns = 0;
+  if (!PyArg_ParseTuple(args, "sL", &name, &time_ns)) return nullptr;
+  jmc_function_sample(name, time_ns);
+  Py_RETURN_NONE;
+}
+
 PyObject* someone_profiles(PyObject*, PyObject* on) {
   jmc_someone_profiles(PyObject_IsTrue(on) == 1 ? 1 : 0);
   Py_RETURN_NONE;
@@ -299,6 +307,7 @@ PyMethodDef kFunctions[] = {
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
+    {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
     {"someone_profiles", someone_profiles, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},

@@ -14,6 +14,7 @@ def install(torch) -> None:
     if not _capture.is_recording():
         return
     from . import _torch_backward, _torch_checkpoints, _torch_light, _torch_loop, _torch_modules, _torch_ops, _torch_regions
+    from ._function_samples import samples
 
     compiled = _torch_light.CompileWatch(torch)
     operations = _torch_ops.Operations(torch, compiled)
@@ -44,4 +45,5 @@ def install(torch) -> None:
     _torch_loop.install(torch)
     _torch_checkpoints.install(torch)
     _torch_regions.install(torch)
+    samples.start()
     _capture.fact("torch", torch.__version__)

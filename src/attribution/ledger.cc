@@ -25,6 +25,8 @@ constexpr std::array<std::pair<std::string_view, Level>, 9> kLevels = {{{"domain
                                                                         {"epoch", Level::epoch}}};
 
 constexpr std::string_view kCpu = "cpu";
+// Where a program is in no phase, module or region; of use only to tell what functions it is in there.
+constexpr std::string_view kOutside = "outside";
 constexpr std::string_view kByCpuTime = "cpu-time";
 constexpr std::string_view kByTimeShare = "time-share";
 
@@ -87,7 +89,9 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
 std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) const {
   if (level_ == Level::phase) return meaning.phase_path();
   if (level_ == Level::region) return meaning.regions;
-  return meaning.layer_path();
+  std::vector<std::string> path = meaning.layer_path();
+  if (path.empty() && level_ == Level::function) path = {std::string(kOutside)};
+  return path;
 }
 
 // What a layer's energy is shared out among.
@@ -155,8 +159,9 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     const PlaceMeaning& fine = places.meaning(share.place);
     std::vector<std::string> path = path_at_level(fine);
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
-    Amount& sum = shares_[coarse][std::move(path)];
-    sum.count += share.count;
+    const bool is_function = !fine.function.empty();
+    Amount& sum = (is_function ? function_shares_ : shares_)[coarse][std::move(path)];
+    if (!is_function) sum.count += share.count;  // how often it was seen is not how often it was called
     sum.time_s += seconds(share.time_ns);
   }
   std::map<std::uint32_t, std::pair<std::string, double>> queues;
@@ -172,26 +177,33 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   }
 }
 
-void Ledger::share_out_places() {
-  for (const auto& [coarse, parts] : shares_) {
-    double told_s = 0;
-    for (const auto& [path, amount] : parts) told_s += amount.time_s;
-    std::vector<Key> keys;
-    for (const auto& [key, entry] : entries_) {
-      if (key.first == coarse) keys.push_back(key);
-    }
-    for (const Key& key : keys) {
-      if (told_s <= 0) break;
-      const Entry whole = entries_.extract(key).mapped();
-      for (const auto& [path, amount] : parts) {
-        const double share = amount.time_s / told_s;
-        const auto count =
-            static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * whole.sum.time_s / told_s));
-        credit(path.empty() ? coarse : path, key.second,
-               {count, 0, whole.sum.time_s * share, whole.sum.energy_j * share}, {}, whole.basis, whole.has_energy);
-      }
+void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts& parts) {
+  double told_s = 0;
+  for (const auto& [path, amount] : parts) told_s += amount.time_s;
+  if (told_s <= 0) return;
+  std::vector<Key> keys;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first == coarse && !entry.is_part) keys.push_back(key);
+  }
+  for (const Key& key : keys) {
+    const Entry whole = entries_.extract(key).mapped();
+    for (const auto& [path, amount] : parts) {
+      const double share = amount.time_s / told_s;
+      const double calls = static_cast<double>(amount.count) * whole.sum.time_s / told_s;
+      const Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
+                        whole.sum.energy_j * share};
+      const std::vector<std::string>& fine = path.empty() ? coarse : path;
+      credit(fine, key.second, part, {}, whole.basis, whole.has_energy);
+      entries_[{fine, key.second}].is_part = true;
     }
   }
+}
+
+// Where operations were told, they say more than the functions somebody saw the program in now and then.
+void Ledger::share_out_places() {
+  for (const auto& [coarse, parts] : shares_) share_out_place(coarse, parts);
+  if (level_ != Level::function) return;
+  for (const auto& [coarse, parts] : function_shares_) share_out_place(coarse, parts);
 }
 
 // A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones.

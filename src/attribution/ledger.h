@@ -71,6 +71,7 @@ class Ledger {
     std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
     bool is_part = false;                 // one of those, as a row
   };
+  using Parts = std::map<std::vector<std::string>, Amount>;      // by path
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
 
   void add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s);
@@ -79,6 +80,7 @@ class Ledger {
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
   std::string part_at_level(const PlaceMeaning& meaning) const;
+  void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
   void share_out_parts();
   void gather_functions();
@@ -94,7 +96,8 @@ class Ledger {
   std::map<std::string, TimeCurve> gpu_watts_;
   std::map<Key, Entry> entries_;
   // By the path of the coarse place: what it divides into.
-  std::map<std::vector<std::string>, std::map<std::vector<std::string>, Amount>> shares_;
+  std::map<std::vector<std::string>, Parts> shares_;
+  std::map<std::vector<std::string>, Parts> function_shares_;
 };
 
 }  // namespace joulemap::attribution

@@ -117,6 +117,22 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, of whose functions nothing is known
 }
 
+TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
+  Activity activity = names();
+  activity.places.push_back({10, 0, PlaceKind::function, "__main__.augment"});
+  activity.places.push_back({11, 8, PlaceKind::function, "json.loads"});
+  activity.places.push_back({12, 4, PlaceKind::function, "torch.nn.functional.conv2d"});
+  activity.place_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
+  activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
+  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
+  EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
+  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was told
+  EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
+  const Outcome by_layer = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
+}
+
 TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
   Activity activity = names();
   activity.place_tallies = {cpu(1, 10)};

@@ -256,6 +256,11 @@ void Capture::gather(MarkSink& sink, bool is_last) {
     add_up(rows, activity.place_tallies);
     tallied_ns_ = now_ns;
   }
+  if (tallies_due) {
+    const std::lock_guard lock(samples_lock_);
+    for (const auto& [place, share] : function_samples_) activity.shares.push_back(share);
+    function_samples_.clear();
+  }
   activity.places = is_last ? places_.all() : places_.take_new();
   if (is_last) kernels_.collect_names(activity);
   if (!activity.empty()) sink.add(std::move(activity));
@@ -273,8 +278,32 @@ void Capture::tell(Diagnostics& told) {
 }
 
 void Capture::someone_profiles(bool running) {
+  if (running) {
+    marks_->diagnose({"profiler_in_process", 1,
+                      "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
+                      "record without it"});
+  }
   const std::lock_guard lock(source_lock_);
   if (source_) source_->someone_profiles(running, monotonic_ns());
+}
+
+// The thread that leads is the one that runs the loop; what it does is what people ask about.
+void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
+  std::uint32_t coarse = 0;
+  {
+    const std::lock_guard lock(tracks_lock_);
+    const ThreadTrack* const leader = leader_.load(std::memory_order_relaxed);
+    for (const auto& track : tracks_) {
+      if (track.get() == leader) coarse = track->here();
+    }
+  }
+  const std::uint32_t place = places_.child(coarse, PlaceKind::function, name);
+  const std::lock_guard lock(samples_lock_);
+  PlaceShare& share = function_samples_[place];
+  share.coarse = coarse;
+  share.place = place;
+  ++share.count;
+  share.time_ns += time_ns;
 }
 
 void Capture::finish_kernels() {

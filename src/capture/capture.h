@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -80,6 +81,9 @@ class Capture {
   std::uint32_t step_serial() const { return step_serial_.load(std::memory_order_relaxed); }
   ListeningPlan::Step present_step() const;
 
+  // The program was seen in that function; it stands for so much time.
+  void sample_function(std::string_view name, std::int64_t time_ns);
+
   // From now on CPU times are shared out every 10 ms: what launches kernels must not wait for a clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
   void someone_profiles(bool running);
@@ -120,6 +124,9 @@ class Capture {
   ListeningPlan plan_;
   bool steps_are_told_ = false;
   bool epochs_are_told_ = false;
+
+  std::mutex samples_lock_;
+  std::map<std::uint32_t, PlaceShare> function_samples_;
 
   std::mutex source_lock_;
   std::unique_ptr<KernelSource> source_;

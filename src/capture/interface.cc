@@ -131,15 +131,17 @@ int jmc_step_is_followed(void) {
 }
 
 void jmc_someone_profiles(int on) {
-  if (on == 0) return;
-  jmc_diagnose("profiler_in_process", "another profiler ran in this process; it takes the GPU's records for itself",
-               "record without it");
+  when_recorded([&](Capture& capture) { capture.someone_profiles(on != 0); });
 }
 
 void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {
   when_recorded([&](Capture& capture) {
     capture.learn_hlo_op(text_or_empty(module), text_or_empty(instruction), text_or_empty(op_name));
   });
+}
+
+void jmc_function_sample(const char* name, int64_t time_ns) {
+  when_recorded([&](Capture& capture) { capture.sample_function(text_or_empty(name), time_ns); });
 }
 
 void jmc_diagnose(const char* code, const char* message, const char* remedy) {

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which function the program is in, looked at twenty times a second: for `report --by function`, where no operations are
+told.
+
+A thread looks at the innermost frame of the main thread. It is started below Python's own threading, so that the program
+does not meet it among its threads, and takes its jitter from a generator of its own: the program's random numbers stay
+what they are.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import random
+import sys
+import threading
+import time
+
+from . import _capture
+
+PERIOD_S = 0.05
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class FunctionSamples:
+    """One in a process; a fork's child has none until it starts its own."""
+
+    def __init__(self) -> None:
+        self._is_running = False
+
+    def start(self) -> None:
+        if self._is_running or not _capture.is_recording():
+            return
+        self._is_running = True
+        os.register_at_fork(after_in_child=self._forget)
+        _thread.start_new_thread(self._run, ())
+
+    def _forget(self) -> None:
+        self._is_running = False
+
+    def _run(self) -> None:
+        jitter = random.Random(0)
+        main = threading.main_thread().ident
+        last_ns = time.monotonic_ns()
+        while True:
+            time.sleep(PERIOD_S * (0.5 + jitter.random()))
+            now_ns = time.monotonic_ns()
+            frame = sys._current_frames().get(main)
+            if frame is not None:
+                _capture.function_sample(function_name(frame), now_ns - last_ns)
+            last_ns = now_ns
+            del frame  # the program's locals must not live any longer than without us
+
+
+def function_name(frame) -> str:
+    """The function of the innermost frame that is not ours: "torch.nn.functional.conv2d", "__main__.augment"."""
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    code = frame.f_code
+    return f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}"
+
+
+samples = FunctionSamples()

@@ -1,0 +1,34 @@
+"""Functions that the program is seen in, now and then, while it is recorded."""
+
+from __future__ import annotations
+
+BUSY = """
+import random, threading, time
+import torch
+
+def augment():
+    end = time.thread_time() + 1.0
+    while time.thread_time() < end:
+        sum(range(1000))
+
+random.seed(3)
+augment()
+print(random.random(), [thread.name for thread in threading.enumerate()])
+"""
+
+
+def test_a_busy_function_of_the_program_is_seen_in_proportion(record):
+    part = record(BUSY).part
+    seen = {}
+    for line in part.of("share"):
+        _, coarse, place, count, time_ns = map(int, line.split())
+        name = part.path(place)[-1]
+        seen[name] = seen.get(name, 0) + time_ns
+    assert seen["__main__.augment"] > 0.5e9, seen
+
+
+def test_the_program_does_not_meet_who_looks_at_it(record):
+    import random
+
+    random.seed(3)
+    assert record(BUSY).out.strip() == f"{random.random()} ['MainThread']"
