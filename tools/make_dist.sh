@@ -38,7 +38,7 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject"
 strip -o "$folder/bin/joulemap" $objects/bin/joulemap
 for library in libjoulemap.so libjoulemap_capture.so; do
   strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
-  cp "$folder/lib/$library" "$package/"
+  ln -s "../../lib/$library" "$package/$library"  # one file, so that a process that loads both has one copy
 done
 # The package as the wheel has it: what `record` injects into Python programs lies in it.
 for extension in _hot.abi3.so _capture.abi3.so; do

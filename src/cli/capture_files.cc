@@ -51,7 +51,9 @@ std::string program_path() {
 Result<CaptureFiles> find_capture_files(const std::string& program) {
   const fs::path folder = fs::path(program).parent_path();
   CaptureFiles files;
-  files.library = first_that_exists(folder, {"../lib/libjoulemap_capture.so", "../libjoulemap_capture.so"});
+  // The one that Python loads first: CUDA must load the same, or a process would have two captures.
+  files.library = first_that_exists(folder, {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so",
+                                             "../lib/libjoulemap_capture.so"});
   if (files.library.empty()) {
     return Error{ErrorCode::not_found, "libjoulemap_capture.so is not beside this program: what runs is not recorded",
                  "install joulemap as a whole: the folder of make dist, or the wheel"};
