@@ -24,8 +24,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
 
-# Network, how joulemap is to watch it, most added time (None: reported only), block in seconds.
+# Network, how joulemap is to watch it, most added time (None: reported only).
 COSTS = [
     ("resnet50", "auto", 0.01),
     ("bert", "auto", 0.01),
@@ -63,21 +64,11 @@ class Worker:
             self.process.kill()
 
 
-class Bench:
+class Bench(Findings):
     def __init__(self, joulemap: str, folder: Path, rounds: int) -> None:
+        super().__init__()
         self.joulemap, self.folder, self.rounds = joulemap, folder, rounds
-        self.lines: list[str] = []
-        self.missed: list[str] = []
         self.recordings = 0
-
-    def say(self, text: str = "") -> None:
-        self.lines.append(text)
-        print(text, flush=True)
-
-    def bar(self, name: str, good: bool) -> str:
-        if not good:
-            self.missed.append(name)
-        return "yes" if good else "**no**"
 
     def recorded(self, network: str, trace: str) -> tuple[Worker, Path]:
         self.recordings += 1
@@ -162,7 +153,7 @@ def coverage(bench: Bench, network: str) -> None:
     worker.end()
     told = bench.report(file, "layer")
     rows = [row for row in told["rows"] if row["device"].startswith("gpu")]
-    all_kernels = [row for row in bench.report(file, "kernel")["rows"]]
+    all_kernels = bench.report(file, "kernel")["rows"]
     total_s = sum(row["time_s"] for row in all_kernels)
     kernels = sum(row["count"] for row in all_kernels)
     phases = ("forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients")

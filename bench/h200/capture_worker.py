@@ -6,7 +6,7 @@ and take turns: one watched by joulemap, one by nobody, others by other tools, s
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
 NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch.
+TOOL: nothing, torch-profiler, zeus, codecarbon.
 """
 
 from __future__ import annotations
@@ -120,16 +120,11 @@ def under_codecarbon(step):
     return step, contextlib.nullcontext
 
 
-def under_gatorch(step):
-    raise SystemExit("gatorch: its full-backward hooks raise on in-place modules; see docs/validation-h200.md")
-
-
 TOOLS = {
     "nothing": lambda step: (step, contextlib.nullcontext),
     "torch-profiler": under_torch_profiler,
     "zeus": under_zeus,
     "codecarbon": under_codecarbon,
-    "gatorch": under_gatorch,
 }
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
 from gpu_load import Counter  # noqa: E402
 
 AGREEMENT = 0.005
@@ -31,21 +32,11 @@ STEP_KNOWN_TO_S = 0.002
 WINDOW_NS = 1500
 
 
-class Bench:
+class Bench(Findings):
     def __init__(self, joulemap: Path, folder: Path) -> None:
+        super().__init__()
         self.joulemap = str(joulemap)
         self.folder = folder
-        self.lines: list[str] = []
-        self.missed: list[str] = []
-
-    def say(self, text: str = "") -> None:
-        self.lines.append(text)
-        print(text, flush=True)
-
-    def bar(self, name: str, good: bool) -> str:
-        if not good:
-            self.missed.append(name)
-        return "yes" if good else "**no**"
 
     def run(self, *words: object, timeout: float = 120) -> str:
         """Runs joulemap; one that hangs is looked at before it is killed."""
