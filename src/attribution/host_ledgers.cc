@@ -8,10 +8,6 @@
 namespace joulemap::attribution {
 namespace {
 
-// Names of the channels that sampling/cpu_time_log.h writes.
-constexpr const char* kMachineCpuTime = "machine-cpu-time";
-constexpr const char* kCommandCpuTime = "command-cpu-time";
-
 void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());
   for (std::size_t cell = 0; cell < curve.size(); ++cell) sum->set(cell, (*sum)[cell] + curve[cell]);
@@ -86,8 +82,8 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
       host.energy.gpus.insert_or_assign(by_number, MachineEnergy::Gpu{prefix + curve.domain, curve.energy_j});
     }
   }
-  const auto cpu_time = [&](const char* name) -> std::optional<TimeCurve> {
-    const auto curve = energy.cpu_times_s.find(name);
+  const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {
+    const auto curve = energy.cpu_times_s.find(std::string(name));
     return curve == energy.cpu_times_s.end() ? std::nullopt : std::optional(std::move(curve->second));
   };
   host.energy.machine_cpu_s = cpu_time(kMachineCpuTime);

@@ -274,41 +274,30 @@ double Ledger::idle_of_gpus() const {
   return idle_j;
 }
 
-LedgerResult Ledger::finish() {
-  if (level_ == Level::op || level_ == Level::function) share_out_parts();
-  share_out_places();
-  if (level_ == Level::function) gather_functions();
-  add_background();
-  LedgerResult result;
-  double attributed_j = 0;
-  for (auto& [key, entry] : entries_) {
-    ReportRow row;
-    row.path = key.first;
-    row.name = row.path.back();
-    row.display_name = level_ == Level::kernel ? demangled(row.name) : row.name;
-    row.device = key.second;
-    row.count = entry.sum.count;
-    row.time_s = entry.sum.time_s;
-    row.basis = entry.basis;
-    if (entry.has_energy) {
-      row.energy_j = entry.sum.energy_j;
-      if (row.time_s > 0) row.power_w = entry.sum.energy_j / row.time_s;
-      attributed_j += entry.sum.energy_j;
-    }
-    result.rows.push_back(std::move(row));
-  }
-  for (const auto& [device, busy_s] : sums_.gpu_busy_s()) {
-    if (energy_.gpus.contains(device)) continue;
-    result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded", ""});
-  }
-  std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
-    return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
-  });
+ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
+  ReportRow row;
+  row.path = key.first;
+  row.name = row.path.back();
+  row.display_name = level_ == Level::kernel ? demangled(row.name) : row.name;
+  row.device = key.second;
+  row.count = entry.sum.count;
+  row.time_s = entry.sum.time_s;
+  row.basis = entry.basis;
+  if (!entry.has_energy) return row;
+  row.energy_j = entry.sum.energy_j;
+  if (row.time_s > 0) row.power_w = entry.sum.energy_j / row.time_s;
+  return row;
+}
+
+// What is nobody's, and each row's share of what is somebody's. Nothing where no energy is known.
+void Ledger::balance(LedgerResult& result) const {
   double measured_j = energy_.cpu_j ? energy_.cpu_j->total() : 0;
   std::map<std::string, double> gpus;  // each is there under two names
   for (const auto& [device, gpu] : energy_.gpus) gpus[gpu.domain] = gpu.energy_j.total();
   for (const auto& [domain, joules] : gpus) measured_j += joules;
-  if (!energy_.cpu_j && gpus.empty()) return result;
+  if (!energy_.cpu_j && gpus.empty()) return;
+  double attributed_j = 0;
+  for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   const bool only_gpus = level_ == Level::kernel;
   result.attributed_j = attributed_j;
   result.idle_j = (only_gpus ? 0 : cpu_idle_j_) + idle_of_gpus();
@@ -316,6 +305,24 @@ LedgerResult Ledger::finish() {
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
   }
+}
+
+LedgerResult Ledger::finish() {
+  if (level_ == Level::op || level_ == Level::function) share_out_parts();
+  share_out_places();
+  if (level_ == Level::function) gather_functions();
+  add_background();
+  LedgerResult result;
+  for (const auto& [key, entry] : entries_) result.rows.push_back(row_of(key, entry));
+  std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
+    return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
+  });
+  for (const auto& [device, busy_s] : sums_.gpu_busy_s()) {
+    if (energy_.gpus.contains(device)) continue;
+    result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
+                            "joulemap doctor tells why"});
+  }
+  balance(result);
   return result;
 }
 

@@ -65,7 +65,6 @@ class Ledger {
   };
   struct Entry {
     Amount sum;
-    std::string name;  // as recorded, where it differs from the path's last element
     std::string basis;
     bool has_energy = false;
     std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
@@ -86,6 +85,8 @@ class Ledger {
   void gather_functions();
   void add_background();
   double idle_of_gpus() const;
+  ReportRow row_of(const Key& key, const Entry& entry) const;
+  void balance(LedgerResult& result) const;
 
   Level level_;
   const MachineEnergy& energy_;

@@ -232,6 +232,19 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   }
 }
 
+void Capture::take_tallies(Activity& activity) {
+  {
+    std::vector<PlaceTally> rows;
+    const std::lock_guard lock(tracks_lock_);
+    for (const auto& track : tracks_) track->take(rows);
+    std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
+    add_up(rows, activity.place_tallies);
+  }
+  const std::lock_guard lock(samples_lock_);
+  for (const auto& [place, share] : function_samples_) activity.shares.push_back(share);
+  function_samples_.clear();
+}
+
 void Capture::gather(MarkSink& sink, bool is_last) {
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t told_until_ns = now_ns;
@@ -249,17 +262,8 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
   kernels_.collect(activity, settled_ns, tallies_due);
   if (tallies_due) {
-    std::vector<PlaceTally> rows;
-    const std::lock_guard lock(tracks_lock_);
-    for (const auto& track : tracks_) track->take(rows);
-    std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
-    add_up(rows, activity.place_tallies);
+    take_tallies(activity);
     tallied_ns_ = now_ns;
-  }
-  if (tallies_due) {
-    const std::lock_guard lock(samples_lock_);
-    for (const auto& [place, share] : function_samples_) activity.shares.push_back(share);
-    function_samples_.clear();
   }
   activity.places = is_last ? places_.all() : places_.take_new();
   if (is_last) kernels_.collect_names(activity);

@@ -102,6 +102,7 @@ class Capture {
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void tick(std::int64_t capture_cpu_ns);
   void gather(MarkSink& sink, bool is_last);
+  void take_tallies(Activity& activity);
   void tell(Diagnostics& told);
 
   const std::uint64_t number_;
@@ -134,7 +135,6 @@ class Capture {
 
   std::int64_t started_ns_;
   std::int64_t tallied_ns_;
-  std::int64_t gathered_ns_ = 0;
   std::int64_t capture_cpu_told_ns_ = 0;
   std::atomic<std::uint64_t> next_region_{1};
   std::unique_ptr<MarkLog> marks_;  // last: its thread uses all of the above

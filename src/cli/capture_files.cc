@@ -52,9 +52,10 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
   const fs::path folder = fs::path(program).parent_path();
   CaptureFiles files;
   // The one that Python loads first: CUDA must load the same, or a process would have two captures.
-  files.library = first_that_exists(folder, {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so",
-                                             "../lib/libjoulemap_capture.so"});
-  if (files.library.empty()) {
+  files.capture_library = first_that_exists(
+      folder,
+      {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so", "../lib/libjoulemap_capture.so"});
+  if (files.capture_library.empty()) {
     return Error{ErrorCode::not_found, "libjoulemap_capture.so is not beside this program: what runs is not recorded",
                  "install joulemap as a whole: the folder of make dist, or the wheel"};
   }
@@ -68,9 +69,9 @@ CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_vi
   CaptureEnvironment made;
   if (trace == "off") return made;
   made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
-  inject(made, "CUDA_INJECTION64_PATH", files.library);
+  inject(made, "CUDA_INJECTION64_PATH", files.capture_library);
   if (trace == "kernels") return made;
-  inject(made, "NVTX_INJECTION64_PATH", files.library);
+  inject(made, "NVTX_INJECTION64_PATH", files.capture_library);
   if (files.inject.empty()) {
     made.diagnostics.add({"no_python_capture", 1,
                           "the Python package is not beside this program: layers are not recorded",

@@ -14,8 +14,8 @@
 namespace joulemap::cli {
 
 struct CaptureFiles {
-  std::string library;  // libjoulemap_capture.so
-  std::string inject;   // the folder with our sitecustomize.py; empty where the Python package is missing
+  std::string capture_library;  // libjoulemap_capture.so
+  std::string inject;           // the folder with our sitecustomize.py; empty where the Python package is missing
 };
 // `program`: the path of the running program.
 Result<CaptureFiles> find_capture_files(const std::string& program);

@@ -19,7 +19,7 @@ constexpr std::array<Command, 5> kCommands = {{
     {"calibrate", "finds how often each sensor is renewed, what a read costs, what is drawn idle",
      &add_calibrate_command},
     {"record", "samples and events of a command, into a file", &add_record_command},
-    {"report", "what a recording says: energy by domain, power over time", &add_report_command},
+    {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time", &add_report_command},
     {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
 }};
 

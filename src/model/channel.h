@@ -34,6 +34,10 @@ enum class Quantity : std::uint8_t {
 };
 inline constexpr std::size_t kQuantities = 9;
 
+// Channels of CPU time in a recording: what all processes of the machine used, and what the command's did.
+inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
+inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
+
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
 

@@ -13,10 +13,6 @@
 
 namespace joulemap::sampling {
 
-// Names of its channels.
-inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
-inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
-
 class CpuTimeLog {
  public:
   // `first`: the number of the first of its channels.
