@@ -24,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
 
 # Network, how joulemap is to watch it, most added time (None: reported only).
@@ -75,10 +76,6 @@ class Bench(Findings):
         file = self.folder / f"{network}-{trace}-{self.recordings}.joule"
         wrapper = [self.joulemap, "record", "--trace", trace, "-o", str(file), "--"]
         return Worker(network, "nothing", wrapper, {}), file
-
-    def report(self, file: Path, by: str) -> dict:
-        command = [self.joulemap, "report", "--json", "--by", by, str(file)]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
 
 
 def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
@@ -151,19 +148,12 @@ def coverage(bench: Bench, network: str) -> None:
         return bench.say(f"| {network} | did not start | | | | |")
     worker.run(60)
     worker.end()
-    told = bench.report(file, "layer")
-    rows = [row for row in told["rows"] if row["device"].startswith("gpu")]
-    all_kernels = bench.report(file, "kernel")["rows"]
-    total_s = sum(row["time_s"] for row in all_kernels)
-    kernels = sum(row["count"] for row in all_kernels)
-    phases = ("forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients")
-    with_phase = sum(row["time_s"] for row in rows if any(part in phases for part in row["path"]))
-    with_module = sum(row["time_s"] for row in rows if len(row["path"]) > 2)
-    phase, module = with_phase / total_s if total_s else 0, with_module / total_s if total_s else 0
-    size = told["file_bytes"] / max(kernels, 1)
-    good = phase >= LEAST_WITH_PHASE and module >= LEAST_WITH_MODULE and size <= MOST_BYTES_A_KERNEL
+    told = Coverage(bench.joulemap, file)
+    good = (
+        told.phase >= LEAST_WITH_PHASE and told.module >= LEAST_WITH_MODULE and told.bytes_a_kernel <= MOST_BYTES_A_KERNEL
+    )
     bench.say(
-        f"| {network} | {kernels} | {100 * phase:.2f} % | {100 * module:.2f} % | {size:.2f} | "
+        f"| {network} | {told.kernels} | {100 * told.phase:.2f} % | {100 * told.module:.2f} % | {told.bytes_a_kernel:.2f} | "
         f"{bench.bar(f'{network}: coverage', good)} |"
     )
 

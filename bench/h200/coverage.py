@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of the kernel time in a recording carries a phase and a layer, as `joulemap report` tells it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+PHASES = {"forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients"}
+WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input"}
+
+
+class Coverage:
+    def __init__(self, joulemap: str, file: Path) -> None:
+        layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
+        self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
+        self.kernels = sum(row["count"] for row in kernels["rows"])
+        self.total_s = sum(row["time_s"] for row in kernels["rows"])
+        self.diagnostics = layers["diagnostics"]
+        self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
+        self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
+        # Updating, clearing, loading and the loss are no layer's: layers are told of what is left, passes above all.
+        whole_s = self._time(lambda path: bool(WHOLE_NETWORK.intersection(path)))
+        with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK.intersection(path))
+        self.module = with_layer_s / max(self.total_s - whole_s, 1e-12)
+
+    def _time(self, counts) -> float:
+        return sum(row["time_s"] for row in self.rows if counts(row["path"]))
+
+    def largest_rows(self, count: int) -> list[list]:
+        ordered = sorted(self.rows, key=lambda row: -row["time_s"])
+        return [[" ".join(row["path"]), row["count"], round(row["time_s"], 6)] for row in ordered[:count]]
+
+
+def _report(joulemap: str, file: Path, by: str) -> dict:
+    command = [joulemap, "report", "--json", "--by", by, str(file)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that do unusual things on a GPU run under `joulemap record` as they run alone, and are told of.
+
+    make dist
+    python3 bench/h200/survival.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
+
+Each of gpu_programs.py is run alone and recorded: same exit code, same last line (a checksum of the trained network, with
+deterministic algorithms on), kernels captured, and most of their time with a phase. Exits 1 when that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from coverage import Coverage  # noqa: E402
+from findings import Findings  # noqa: E402
+from gpu_programs import PROGRAMS  # noqa: E402
+
+# How much of the kernel time must have a phase and a layer, where all of it cannot: a graph is replayed outside of any
+# layer; kernels of a profiler's session are the profiler's.
+LEAST = {"graphs": (0.0, 0.0), "compiled": (0.95, 0.0), "jax": (0.95, 0.95), "profiled": (0.8, 0.7), "cuda": (0.0, 0.0)}
+USUAL = (0.97, 0.9)
+
+CUDA_PROGRAM = r"""
+#include <cstdio>
+__global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 1.5f; }
+int main() {
+  float* x; cudaMalloc(&x, 1 << 26); cudaMemset(x, 0, 1 << 26);
+  for (int i = 0; i < 2000; ++i) scale<<<(1 << 24) / 256, 256>>>(x, 1 << 24);
+  float first; cudaMemcpy(&first, x, sizeof first, cudaMemcpyDeviceToHost);
+  std::printf("%g\n", first);
+}
+"""
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, check=False)
+
+
+def commands(folder: Path, wanted: list[str]) -> dict[str, list[str]]:
+    chosen = {name: [sys.executable, str(HERE / "gpu_programs.py"), name] for name in PROGRAMS}
+    compiler = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if Path(compiler).exists():
+        source, program = folder / "scale.cu", folder / "scale"
+        source.write_text(CUDA_PROGRAM)
+        subprocess.run([compiler, "-O2", "-o", str(program), str(source)], check=True)
+        chosen["cuda"] = [str(program)]
+    return {name: command for name, command in chosen.items() if not wanted or name in wanted}
+
+
+def survive(findings: Findings, joulemap: str, name: str, command: list[str], folder: Path) -> None:
+    file = folder / f"{name}.joule"
+    alone = run(command)
+    recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
+    same_end = alone.returncode == recorded.returncode
+    same_out = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
+    if not file.exists():
+        return findings.say(f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |")
+    told = Coverage(joulemap, file)
+    least_phase, least_module = LEAST.get(name, USUAL)
+    covered = told.kernels > 0 and told.phase >= least_phase and told.module >= least_module
+    codes = ", ".join(sorted({entry["code"] for entry in told.diagnostics})) or "none"
+    findings.say(
+        f"| {name} | {findings.bar(f'{name}: exit and output', same_end and same_out)} | {told.kernels} | "
+        f"{100 * told.phase:.1f} % | {100 * told.module:.1f} % | {findings.bar(f'{name}: coverage', covered)} | {codes} |"
+    )
+    if not (same_end and same_out and covered):
+        print(f"alone {alone.returncode} {alone.stdout[-200:]!r} recorded {recorded.returncode} {recorded.stdout[-200:]!r}")
+        print(recorded.stderr[-1500:])
+        print(json.dumps(told.largest_rows(12), indent=1), json.dumps(told.diagnostics, indent=1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--programs", default="", help="of gpu_programs.py, and cuda; all unless named")
+    options = parser.parse_args()
+    findings = Findings()
+    findings.say("| program | same exit and result | kernels | with a phase | with a layer | covered | diagnostics |")
+    findings.say("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = [name for name in options.programs.split(",") if name]
+        for name, command in commands(Path(folder), wanted).items():
+            try:
+                survive(findings, str(options.joulemap.resolve()), name, command, Path(folder))
+            except subprocess.TimeoutExpired as late:
+                findings.say(f"| {name} | {findings.bar(name, False)} | ran past {late.timeout} s | | | | |")
+    findings.say(f"\nMissed: {', '.join(findings.missed) or 'nothing'}")
+    if options.markdown:
+        options.markdown.write_text("\n".join(findings.lines) + "\n")
+    return 1 if findings.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
