@@ -109,7 +109,7 @@ def profiled() -> None:
         torch.cuda.synchronize()
     kernels = sum("conv" in event.key or "gemm" in event.key for event in session.key_averages())
     print("profiler kernels", kernels > 0)
-    train(net, x, y, 300)
+    train(net, x, y, 2000)
     print(checksum(net))
 
 

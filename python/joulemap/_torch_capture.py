@@ -13,7 +13,7 @@ from ._guard import guarded
 def install(torch) -> None:
     if not _capture.is_recording():
         return
-    from . import _torch_backward, _torch_checkpoints, _torch_light, _torch_loop, _torch_modules, _torch_ops, _torch_regions
+    from . import _torch_backward, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops, _torch_regions
     from ._function_samples import samples
 
     compiled = _torch_light.CompileWatch(torch)
@@ -43,7 +43,7 @@ def install(torch) -> None:
     followed.install()
     _torch_backward.install(torch, operations)
     _torch_loop.install(torch)
-    _torch_checkpoints.install(torch)
+    _torch_setup.install(torch)
     _torch_regions.install(torch)
     samples.start()
     _capture.fact("torch", torch.__version__)

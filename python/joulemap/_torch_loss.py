@@ -15,6 +15,9 @@ from . import _capture
 from ._guard import guarded
 
 RING = 8
+# The bits of a NaN that no computation makes: as long as they stand in the pinned memory, the copy is still to come. Asking an
+# event would cost a call of CUDA each time, and is not allowed everywhere.
+NOT_COME = 0x7FDEAD01
 
 
 class LossLog:
@@ -71,20 +74,20 @@ class LossLog:
 
     def _copy(self, value) -> None:
         torch = self._torch
-        if torch.cuda.is_current_stream_capturing() or len(self._pending) >= RING:
+        # Nothing may be asked of CUDA while a graph is captured: that would end the capture, and the program with it.
+        if len(self._pending) >= RING or torch.cuda.is_current_stream_capturing():
             return
-        held, event = self._free.pop() if self._free else (
-            torch.empty((), dtype=torch.float32, pin_memory=True), torch.cuda.Event()
-        )  # fmt: skip
+        held = self._free.pop() if self._free else torch.empty((), dtype=torch.float32, pin_memory=True)
+        bits = held.view(torch.int32)
+        bits.fill_(NOT_COME)
         held.copy_(value.reshape(()), non_blocking=True)
-        event.record()
-        self._pending.append((held, event, time.monotonic_ns()))
+        self._pending.append((held, bits, time.monotonic_ns()))
 
     def _read_what_has_come(self) -> None:
-        while self._pending and self._pending[0][1].query():
-            held, event, time_ns = self._pending.popleft()
+        while self._pending and self._pending[0][1].item() != NOT_COME:
+            held, _, time_ns = self._pending.popleft()
             _capture.metric("loss", float(held), time_ns)
-            self._free.append((held, event))
+            self._free.append(held)
 
 
 def _program_logs_losses() -> bool:

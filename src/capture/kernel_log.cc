@@ -2,6 +2,7 @@
 #include "capture/kernel_log.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "base/clock.h"
@@ -23,9 +24,6 @@ constexpr std::size_t kMostShapes = 10'000;
 // Kernels of one step; after that it is written as it grows, and has no shape.
 constexpr std::size_t kMostInMemory = 200'000;
 constexpr std::uint32_t kBeforeTheFirst = 0;
-
-// Of the steps whose load is told.
-constexpr double kRemembered = 0.9;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
@@ -177,11 +175,9 @@ void KernelLog::close(OpenStep& step, Activity& into) {
   if (is_kept_anyway) detail_tokens_ = std::max(detail_tokens_, static_cast<double>(step.kernels.size()));
   if (!step.kernels.empty()) spill(step, into);
   if (!record.listened || record.end_ns <= record.begin_ns) return;
-  const double old = load_.steps == 0 ? 0 : kRemembered;
-  load_.kernels_per_step = old * load_.kernels_per_step + (1 - old) * static_cast<double>(record.kernels);
-  load_.step_s = old * load_.step_s + (1 - old) * seconds(record.end_ns - record.begin_ns);
-  load_.gpu_s = old * load_.gpu_s + (1 - old) * seconds(record.gpu_ns);
-  ++load_.steps;
+  last_loads_[loads_++ % last_loads_.size()] = {.kernels = static_cast<double>(record.kernels),
+                                                .step_s = seconds(record.end_ns - record.begin_ns),
+                                                .gpu_s = seconds(record.gpu_ns)};
 }
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
@@ -234,7 +230,18 @@ KernelLog::Counts KernelLog::counts() const {
 
 KernelLog::Load KernelLog::load() const {
   const std::lock_guard lock(lock_);
-  return load_;
+  const std::size_t count = std::min<std::uint64_t>(loads_, last_loads_.size());
+  if (count == 0) return {};
+  const auto median = [&](double StepLoad::*amount) {
+    std::array<double, std::tuple_size_v<decltype(last_loads_)>> amounts{};
+    std::transform(last_loads_.begin(), last_loads_.begin() + count, amounts.begin(), std::mem_fn(amount));
+    std::nth_element(amounts.begin(), amounts.begin() + count / 2, amounts.begin() + count);
+    return amounts[count / 2];
+  };
+  return {.steps = loads_,
+          .kernels_per_step = median(&StepLoad::kernels),
+          .step_s = median(&StepLoad::step_s),
+          .gpu_s = median(&StepLoad::gpu_s)};
 }
 
 }  // namespace joulemap::capture

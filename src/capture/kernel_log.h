@@ -67,9 +67,10 @@ class KernelLog {
     std::uint64_t unplaced = 0;  // whose launch was not seen, or too long ago
   };
   Counts counts() const;
-  // What the last steps that were listened to were like: whether the program waits for its launches.
+  // What the last steps that were listened to were like: whether the program waits for its launches. Medians, because
+  // first steps and those with a pause in them are like no other.
   struct Load {
-    std::uint64_t steps = 0;
+    std::uint64_t steps = 0;  // all so far
     double kernels_per_step = 0;
     double step_s = 0;
     double gpu_s = 0;
@@ -125,7 +126,13 @@ class KernelLog {
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   Counts counts_;
-  Load load_;
+  struct StepLoad {
+    double kernels;
+    double step_s;
+    double gpu_s;
+  };
+  std::array<StepLoad, 15> last_loads_{};  // a ring
+  std::uint64_t loads_ = 0;
 };
 
 // How long sums run before they are written: finely while a run is young, so that a short one can be told, and ever more

@@ -123,6 +123,24 @@ TEST(KernelLog, StepsThatLaunchTheSameHaveTheSameShape) {
   EXPECT_NE(activity.steps.at(0).shape, 0u);
 }
 
+TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
+  KernelLog log;
+  std::int64_t now_ns = 0;
+  for (std::uint32_t step = 1; step <= 13; ++step) {
+    log.begin_step(step, step, now_ns, true);
+    log.on_launch(step, 1, step);
+    KernelFacts busy = kernel(step, now_ns);
+    busy.end_ns = now_ns + 9 * kMillisecond_ns;
+    log.on_kernel(busy);
+    now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // libraries are loaded in the first
+  }
+  collect_all(log);
+  const KernelLog::Load load = log.load();
+  EXPECT_GE(load.steps, 12u);
+  EXPECT_NEAR(load.step_s, 0.010, 1e-6);
+  EXPECT_NEAR(load.gpu_s, 0.009, 1e-6);
+}
+
 TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);

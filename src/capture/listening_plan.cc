@@ -32,7 +32,8 @@ bool is_launch_bound(const KernelLog::Load& load) {
 ListeningPlan::Step ListeningPlan::next(std::int64_t now_ns, const KernelLog::Load& load) {
   ++steps_;
   if (closeness_ == Closeness::light) light_ = steps_ > kStepsToJudge;
-  if (closeness_ == Closeness::automatic && !light_ && load.steps >= kStepsToJudge) light_ = is_launch_bound(load);
+  // Again and again: a program may begin with a phase that is not like the rest of it.
+  if (closeness_ == Closeness::automatic && load.steps >= kStepsToJudge) light_ = is_launch_bound(load);
   Step step;
   if (light_) {
     const bool goes_on = followed_in_a_row_ > 0 && followed_in_a_row_ < kFollowedInARow;

@@ -26,6 +26,14 @@ TEST(ListeningPlan, LeavesMostStepsOfALaunchBoundProgramAlone) {
   EXPECT_GT(share, 0.01);
 }
 
+TEST(ListeningPlan, FollowsEveryStepAgainWhenTheGpuBecomesBusy) {
+  ListeningPlan plan(Closeness::automatic);
+  for (int i = 0; i < 1000; ++i) plan.next(i * std::int64_t{16'000'000}, kLaunchBound);
+  EXPECT_TRUE(plan.is_light());
+  plan.next(17'000'000'000, kResNet50);
+  EXPECT_FALSE(plan.is_light());
+}
+
 TEST(ListeningPlan, DoesWhatItIsToldWhateverTheLoad) {
   EXPECT_EQ(followed_share(Closeness::full, kLaunchBound, 1000), 1);
   EXPECT_LT(followed_share(Closeness::light, kResNet50, 10'000), 0.02);

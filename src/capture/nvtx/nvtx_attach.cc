@@ -20,6 +20,8 @@ constinit std::atomic<void (*)() noexcept> pop_hook{nullptr};
 // Ranges of this thread that we were told of. A pop without one ends a range that began before we were here.
 thread_local int open_ranges = 0;
 
+constinit char any_domain = 0;  // its address is the handle of every domain
+
 // wchar_t holds a code point here; what is none becomes U+FFFD.
 std::string to_utf8(const wchar_t* text) {
   std::string utf8;
@@ -112,6 +114,10 @@ int push_with_attributes(const EventAttributes* attributes) noexcept {
   return push(kUnnamed);
 }
 
+// Ranges of all domains nest on their thread. Libraries (XLA) name nothing in a domain that is null, as it is without a tool.
+void* create_domain_ascii(const char* /*name*/) noexcept { return &any_domain; }
+void* create_domain_wide(const wchar_t* /*name*/) noexcept { return &any_domain; }
+
 int push_in_domain(void* /*domain*/, const EventAttributes* attributes) noexcept {
   return push_with_attributes(attributes);
 }
@@ -152,6 +158,8 @@ bool attach(GetExportTable tables, RangeHooks hooks) {
   if (core2.empty()) return true;
   core2.put(kDomainRangePushEx, &push_in_domain);
   core2.put(kDomainRangePop, &pop_in_domain);
+  core2.put(kDomainCreateA, &create_domain_ascii);
+  core2.put(kDomainCreateW, &create_domain_wide);
   core2.put(kDomainRegisterStringA, &register_ascii);
   core2.put(kDomainRegisterStringW, &register_wide);
   return true;

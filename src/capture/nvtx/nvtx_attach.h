@@ -44,6 +44,8 @@ inline constexpr unsigned kDomainRangePushEx = 4;
 inline constexpr unsigned kDomainRangePop = 5;
 inline constexpr unsigned kDomainRegisterStringA = 10;
 inline constexpr unsigned kDomainRegisterStringW = 11;
+inline constexpr unsigned kDomainCreateA = 12;
+inline constexpr unsigned kDomainCreateW = 13;
 
 // nvtxEventAttributes_t, version 2
 enum class MessageType : std::int32_t { none = 0, ascii = 1, unicode = 2, registered = 3 };

@@ -100,6 +100,11 @@ TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
   EXPECT_EQ(ranges, (std::vector<std::string>{"+ncclAllReduce", "-"}));
 }
 
+TEST_F(NvtxAttachTest, ADomainExistsBecauseLibrariesNameNothingWithout) {
+  EXPECT_NE(reinterpret_cast<void* (*)(const char*)>(copy.core2[kDomainCreateA])("TSL"), nullptr);
+  EXPECT_NE(reinterpret_cast<void* (*)(const wchar_t*)>(copy.core2[kDomainCreateW])(L"TSL"), nullptr);
+}
+
 TEST_F(NvtxAttachTest, APopOfARangeThatBeganBeforeUsIsNotPassedOn) {
   EXPECT_LT(pop(), 0);
   EXPECT_TRUE(ranges.empty());

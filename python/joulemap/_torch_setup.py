@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.save and torch.load are phases of their own."""
+"""Phases outside of training: torch.save, torch.load, and what moves or converts a whole model (setup)."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ def install(torch) -> None:
     for name, phase in (("save", "checkpoint_save"), ("load", "checkpoint_load")):
         in_phase(torch.serialization, name, torch.compiler.is_compiling, phase)
         setattr(torch, name, getattr(torch.serialization, name))
+    # What .to(), .cuda(), .half() come down to: on a GPU the weights' way there takes as long as several steps.
+    in_phase(torch.nn.Module, "_apply", torch.compiler.is_compiling, "setup")
