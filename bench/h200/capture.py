@@ -6,7 +6,7 @@
     python3 bench/h200/capture.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
 
 Workers (capture_worker.py) hold the card together and take turns in blocks of steps: one without any tool, one under
-`joulemap record`, one each under torch.profiler, Zeus and codecarbon where they can be imported. A round is a block of
+`joulemap record`, one each under torch.profiler, Zeus, codecarbon and GATorch where they can watch it. A round is a block of
 each; a ratio is that of two blocks of one round. Nothing of the card is changed. Exits 1 when a bar is missed.
 """
 
@@ -27,12 +27,12 @@ sys.path.insert(0, str(HERE))
 from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
 
-# Network, how joulemap is to watch it, most added time (None: reported only).
-COSTS = [
-    ("resnet50", "full", 0.01),
-    ("bert", "full", 0.01),
-    ("mobilenet", "auto", 0.02),
-]
+# Network, and the ways in which joulemap is to watch it with the most time each may add (None: reported only).
+COSTS = {
+    "resnet50": {"full": 0.01, "auto": None},
+    "bert": {"full": 0.01, "auto": None},
+    "mobilenet": {"auto": 0.02, "full": None},
+}
 COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
 LEAST_WITH_PHASE, LEAST_WITH_MODULE = 0.995, 0.98
 MOST_BYTES_A_KERNEL = 24
@@ -43,18 +43,25 @@ class Worker:
     """A process that waits for its turn."""
 
     def __init__(self, network: str, tool: str, wrapper: list[str], environment: dict[str, str]) -> None:
+        self.failure = "it ended"
         command = [*wrapper, sys.executable, str(HERE / "capture_worker.py"), network, tool]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
         )
 
     def is_ready(self) -> bool:
-        return self.process.stdout.readline().strip() == "ready"
+        """Tools print what they like before and between our own lines."""
+        for line in self.process.stdout:
+            if line.startswith("failed"):
+                self.failure = line.removeprefix("failed").strip()
+            if line.strip() == "ready":
+                return True
+        return False
 
     def run(self, steps: int) -> dict:
         self.process.stdin.write(f"run {steps}\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return json.loads(next(line for line in self.process.stdout if line.startswith("{")))
 
     def end(self) -> None:
         self.process.stdin.close()
@@ -111,34 +118,38 @@ def take_turns(bench: Bench, workers: dict[str, Worker], steps: int) -> dict[str
     return blocks
 
 
-def cost(bench: Bench, network: str, trace: str, most: float | None, tools: list[str]) -> Path:
+def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[str]) -> None:
     workers = {"nothing": Worker(network, "nothing", [], {})}
-    workers["joulemap"], file = bench.recorded(network, trace)
+    workers |= {f"joulemap {trace}": bench.recorded(network, trace)[0] for trace in bars}
     workers |= {tool: Worker(network, tool, [], {}) for tool in tools}
+    bench.say(f"\n### {network}\n")
     for name, worker in list(workers.items()):
         if not worker.is_ready():
-            bench.say(f"\n{network}: {name} did not start; left out\n")
+            bench.say(f"{name} did not start: {worker.failure}\n")
             del workers[name]
     steps = max(5, round(BLOCK_S / workers["nothing"].run(10)["step_s"]))
     blocks = take_turns(bench, workers, steps)
     for worker in workers.values():
         worker.end()
-    bench.say(f"\n### {network}, --trace {trace}: {bench.rounds} rounds of {steps} steps\n")
-    bench.say("| tool | step, median | added time | 95 % | added joules | bar |\n|---|---|---|---|---|---|")
+    bench.say(f"{bench.rounds} rounds of {steps} steps\n")
+    bench.say("| tool | step, median | added time | 95 % | added joules | 95 % | bar |\n|---|---|---|---|---|---|---|")
     for name, mine in blocks.items():
-        ratios = [a["step_s"] / b["step_s"] for a, b in zip(mine, blocks["nothing"])]
-        middle, low, high = median_with_bound(ratios)
-        joules = ""
-        if mine[0]["joules"] is not None:
-            more = statistics.median(a["joules"] / b["joules"] for a, b in zip(mine, blocks["nothing"]))
-            joules = f"{100 * (more - 1):+.2f} %"
-        verdict = ""
-        if name == "joulemap" and most is not None:
-            verdict = f"<= {100 * most:g} %: {bench.bar(f'{network} {trace}: added time', middle - 1 <= most)}"
+        most = bars.get(name.removeprefix("joulemap "))
+        middle, low, high = added(mine, blocks["nothing"], "step_s")
+        verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', middle <= most)}"
+        more, least_more, most_more = added(mine, blocks["nothing"], "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
-        interval = f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f} %"
-        bench.say(f"| {name} | {step_ms:.3f} ms | {100 * (middle - 1):+.2f} % | {interval} | {joules} | {verdict} |")
-    return file
+        bench.say(
+            f"| {name} | {step_ms:.3f} ms | {middle:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
+            f"{least_more:+.2%} to {most_more:+.2%} | {verdict} |"
+        )
+
+
+def added(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
+    """The median of what a block of ours takes more than one of nobody's in the same round, and its 95 % interval."""
+    if mine[0][amount] is None:
+        return math.nan, math.nan, math.nan
+    return median_with_bound([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
 
 
 def coverage(bench: Bench, network: str) -> None:
@@ -164,17 +175,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", choices=["costs", "coverage"])
     parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
-    parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon")
+    parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon,gatorch")
     options = parser.parse_args()
     wanted = options.networks.split(",") if options.networks else None
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(str(options.joulemap.resolve()), Path(folder), options.rounds)
         if options.only != "coverage":
             bench.say("## What capture costs")
-            known = [entry for entry in COSTS if not wanted or entry[0] in wanted]
-            for network, trace, most in known or [(network, "auto", None) for network in wanted]:
-                tools = [tool for tool in options.tools.split(",") if tool] if trace == "auto" else []
-                cost(bench, network, trace, most, tools)
+            tools = [tool for tool in options.tools.split(",") if tool]
+            for network in wanted or COSTS:
+                cost(bench, network, COSTS.get(network, {"auto": None}), tools)
         if options.only != "costs":
             bench.say("\n## What is captured (--trace full)\n")
             bench.say("| network | kernels | with a phase | with a module | bytes a kernel | bars |")

@@ -6,7 +6,7 @@ and take turns: one watched by joulemap, one by nobody, others by other tools, s
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
 NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon.
+TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def inference_step(answer, model: nn.Module):
     return step
 
 
-def under_torch_profiler(step):
+def under_torch_profiler(step, model):
     from torch.profiler import ProfilerActivity, profile
 
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if DEVICE == "cuda" else [])
     return step, lambda: profile(activities=kinds)
 
 
-def under_zeus(step):
+def under_zeus(step, model):
     from zeus.monitor import ZeusMonitor
 
     monitor = ZeusMonitor(gpu_indices=[0], cpu_indices=[])
@@ -112,7 +112,7 @@ def under_zeus(step):
     return measured, contextlib.nullcontext
 
 
-def under_codecarbon(step):
+def under_codecarbon(step, model):
     from codecarbon import OfflineEmissionsTracker
 
     tracker = OfflineEmissionsTracker(country_iso_code="CHE", save_to_file=False, log_level="critical")
@@ -120,11 +120,19 @@ def under_codecarbon(step):
     return step, contextlib.nullcontext
 
 
+def under_gatorch(step, model):
+    from GATorch import GA
+
+    GA().attach_model(model)
+    return step, contextlib.nullcontext
+
+
 TOOLS = {
-    "nothing": lambda step: (step, contextlib.nullcontext),
+    "nothing": lambda step, model: (step, contextlib.nullcontext),
     "torch-profiler": under_torch_profiler,
     "zeus": under_zeus,
     "codecarbon": under_codecarbon,
+    "gatorch": under_gatorch,
 }
 
 
@@ -133,15 +141,23 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def main() -> None:
-    network, tool = sys.argv[1:3]
+def prepare(network: str, tool: str):
     torch.manual_seed(0)
     model, loss_of, answer = globals()[network.removesuffix("-inference")]()
     step = inference_step(answer, model) if network.endswith("-inference") else training_step(loss_of, model)
-    step, around = TOOLS[tool](step)
+    step, around = TOOLS[tool](step, model)
     for _ in range(20):
         step()
     synchronize()
+    return step, around
+
+
+def main() -> None:
+    try:
+        step, around = prepare(*sys.argv[1:3])
+    except Exception as error:  # noqa: BLE001 - a tool that cannot watch this network is a finding
+        print(f"failed {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+        return
     print("ready", flush=True)
     for line in sys.stdin:
         steps = int(line.split()[1])

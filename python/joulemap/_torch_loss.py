@@ -15,8 +15,8 @@ from . import _capture
 from ._guard import guarded
 
 RING = 8
-# The bits of a NaN that no computation makes: as long as they stand in the pinned memory, the copy is still to come. Asking an
-# event would cost a call of CUDA each time, and is not allowed everywhere.
+# The bits of a NaN that no computation makes: as long as they stand in the pinned memory, the copy is still to come. Asking
+# an event would cost a call of CUDA each time, and is not allowed everywhere.
 NOT_COME = 0x7FDEAD01
 
 

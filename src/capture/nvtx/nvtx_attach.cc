@@ -114,7 +114,7 @@ int push_with_attributes(const EventAttributes* attributes) noexcept {
   return push(kUnnamed);
 }
 
-// Ranges of all domains nest on their thread. Libraries (XLA) name nothing in a domain that is null, as it is without a tool.
+// Ranges of all domains nest on their thread. Libraries (XLA) name nothing in a domain that is null, as without a tool.
 void* create_domain_ascii(const char* /*name*/) noexcept { return &any_domain; }
 void* create_domain_wide(const wchar_t* /*name*/) noexcept { return &any_domain; }
 
