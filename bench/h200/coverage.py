@@ -7,8 +7,8 @@ import json
 import subprocess
 from pathlib import Path
 
-PHASES = {"forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients"}
-WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input"}
+PHASES = {"forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients"} | {"setup", "compile"}
+WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
 
 
 class Coverage:

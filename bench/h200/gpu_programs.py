@@ -212,7 +212,7 @@ def jax_training() -> None:
     keys = jax.random.split(jax.random.PRNGKey(0), 5)
     params = [jax.random.normal(key, (2048, 2048 if index < 4 else 16)) * 0.02 for index, key in enumerate(keys)]
     x, y = jnp.ones((4096, 2048)), jnp.ones((4096, 16))
-    for _ in range(300):
+    for _ in range(1000):
         params = step(params, x, y)
     total = float(sum(jnp.sum(jnp.abs(p)) for p in params))
     print(total.hex())

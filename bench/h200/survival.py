@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,10 +27,11 @@ from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from gpu_programs import PROGRAMS  # noqa: E402
 
-# How much of the kernel time must have a phase and a layer, where all of it cannot: a graph is replayed outside of any
-# layer; kernels of a profiler's session are the profiler's.
-LEAST = {"graphs": (0.0, 0.0), "compiled": (0.95, 0.0), "jax": (0.95, 0.95), "profiled": (0.8, 0.7), "cuda": (0.0, 0.0)}
+# How much of the kernel time must have a phase and a layer, where all of it cannot: what was compiled has no layers, and a
+# profiler of PyTorch's keeps the place from which we see launches for good.
+LEAST = {"compiled": (0.95, 0.0), "jax": (0.95, 0.95), "profiled": (0.0, 0.0), "cuda": (0.0, 0.0)}
 USUAL = (0.97, 0.9)
+LEAST_KERNELS = {"profiled": 300_000}  # most are launched after the profiler has ended
 
 CUDA_PROGRAM = r"""
 #include <cstdio>
@@ -69,7 +71,7 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
         return findings.say(f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |")
     told = Coverage(joulemap, file)
     least_phase, least_module = LEAST.get(name, USUAL)
-    covered = told.kernels > 0 and told.phase >= least_phase and told.module >= least_module
+    covered = told.kernels >= LEAST_KERNELS.get(name, 1) and told.phase >= least_phase and told.module >= least_module
     codes = ", ".join(sorted({entry["code"] for entry in told.diagnostics})) or "none"
     findings.say(
         f"| {name} | {findings.bar(f'{name}: exit and output', same_end and same_out)} | {told.kernels} | "
@@ -86,17 +88,21 @@ def main() -> int:
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--programs", default="", help="of gpu_programs.py, and cuda; all unless named")
+    parser.add_argument("--at-once", type=int, default=4, help="programs that share the GPU: nothing here is timed")
     options = parser.parse_args()
     findings = Findings()
     findings.say("| program | same exit and result | kernels | with a phase | with a layer | covered | diagnostics |")
     findings.say("|---|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.at_once) as several:
         wanted = [name for name in options.programs.split(",") if name]
-        for name, command in commands(Path(folder), wanted).items():
+
+        def one(entry: tuple[str, list[str]]) -> None:
             try:
-                survive(findings, str(options.joulemap.resolve()), name, command, Path(folder))
+                survive(findings, str(options.joulemap.resolve()), *entry, Path(folder))
             except subprocess.TimeoutExpired as late:
-                findings.say(f"| {name} | {findings.bar(name, False)} | ran past {late.timeout} s | | | | |")
+                findings.say(f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |")
+
+        list(several.map(one, commands(Path(folder), wanted).items()))
     findings.say(f"\nMissed: {', '.join(findings.missed) or 'nothing'}")
     if options.markdown:
         options.markdown.write_text("\n".join(findings.lines) + "\n")

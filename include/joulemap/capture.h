@@ -74,7 +74,8 @@ JMC_API int jmc_step_is_followed(void);
 JMC_API void jmc_someone_profiles(int on);
 
 /* Which operation of the source an instruction of a program that XLA compiled comes from: "jit(step)/jvp(Net)/Dense_0/add".
- * Kernels that XLA launches within its NVTX range are that operation's. */
+ * Kernels that XLA launches within its NVTX range are that operation's. An empty module: all programs are going to be told,
+ * so that those that are not are trials of the compiler's. */
 JMC_API void jmc_hlo_op(const char* module, const char* instruction, const char* op_name);
 
 /* The program was seen in a function, by somebody who looks now and then: it stands for so much time. */

@@ -46,3 +46,4 @@ def watch_compiler() -> None:
         return executable
 
     compiler.compile_or_get_cached = compile_or_get_cached
+    capture.hlo_op("", "", "")

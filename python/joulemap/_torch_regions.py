@@ -62,12 +62,26 @@ def _watch_nvtx(torch) -> None:
 
 
 def _watch_profilers(torch) -> None:
-    def say(on: bool):
-        return guarded(lambda args: _capture.someone_profiles(on))
+    """All profilers of PyTorch come down to one. It gets CUPTI before it begins; we take it back after it has ended."""
+    profile = torch.autograd.profiler.profile
 
-    for owner, begin, end in (
-        (torch.profiler.profile, "start", "stop"),
-        (torch.autograd.profiler.profile, "__enter__", "__exit__"),
-    ):
-        around(owner, begin, torch.compiler.is_compiling, say(True), _nothing)
-        around(owner, end, torch.compiler.is_compiling, say(False), _nothing)
+    def begins(args) -> None:
+        if _is_on_cpu_only(args[0]):
+            _capture.diagnose("profiler_in_process", "another profiler ran in this process: it slows the program", "")
+        else:
+            _capture.someone_profiles(True)
+
+    def has_ended(token, returned, args) -> None:
+        if not _is_on_cpu_only(args[0]):
+            _capture.someone_profiles(False)
+
+    for name in ("_prepare_trace", "_start_trace", "__enter__"):
+        if hasattr(profile, name):
+            around(profile, name, torch.compiler.is_compiling, begins, _nothing)
+    around(profile, "__exit__", torch.compiler.is_compiling, lambda args: True, has_ended)
+
+
+def _is_on_cpu_only(profile) -> bool:
+    """Such a profile leaves the records of GPUs alone."""
+    activities = getattr(profile, "kineto_activities", None)
+    return activities is not None and {activity.name for activity in activities} == {"CPU"}

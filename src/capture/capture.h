@@ -63,6 +63,7 @@ class Capture {
   void push_region(std::string_view name);
   bool pop_region();
 
+  bool is_hlo_trial(std::string_view module) { return hlo_.is_trial(module); }
   void learn_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
     hlo_.learn(module, instruction, op_name);
   }

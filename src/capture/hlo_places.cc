@@ -31,8 +31,19 @@ std::optional<HloRange> read_hlo_range(std::string_view text) {
   return range;
 }
 
+bool is_of_xla_compiler(std::string_view text) {
+  return text.starts_with("Xla") && text.find(":#") != std::string_view::npos && !read_hlo_range(text);
+}
+
+bool HloPlaces::is_trial(std::string_view module) {
+  const std::lock_guard lock(lock_);
+  return all_are_told_ && !module.empty() && !programs_.contains(module);
+}
+
 void HloPlaces::learn(std::string_view module, std::string_view instruction, std::string_view op_name) {
   const std::lock_guard lock(lock_);
+  all_are_told_ |= module.empty();
+  if (module.empty()) return;
   if (instructions_ >= kMostInstructions) return;
   Program& program = programs_.try_emplace(std::string(module)).first->second;
   instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;

@@ -19,11 +19,11 @@ std::vector<std::string> path_of(const PlaceTable& places, std::uint32_t place) 
 }
 
 TEST(HloRange, IsReadFromTheTextThatXlaPushes) {
-  const auto thunk = read_hlo_range("TSL:Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
+  const auto thunk = read_hlo_range("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
   ASSERT_TRUE(thunk.has_value());
   EXPECT_EQ(thunk->instruction, "fusion.3");
   EXPECT_EQ(thunk->module, "jit_step");
-  const auto module = read_hlo_range("TSL:XlaModule:#prefix=jit(step),hlo_module=jit_step,program_id=12#");
+  const auto module = read_hlo_range("XlaModule:#prefix=jit(step),hlo_module=jit_step,program_id=12#");
   ASSERT_TRUE(module.has_value());
   EXPECT_TRUE(module->instruction.empty());
 }
@@ -32,6 +32,23 @@ TEST(HloRange, RangesOfOthersAreNotXlas) {
   for (const char* text : {"", "step", "#", "##", "#a=b#", "colour #3", "#hlo_op=", "hlo_op=x"}) {
     EXPECT_FALSE(read_hlo_range(text).has_value()) << text;
   }
+}
+
+TEST(HloRange, TheCompilersOwnAreTold) {
+  EXPECT_TRUE(is_of_xla_compiler("XlaPass:#name=fusion,module=jit_step,program_id=3#"));
+  EXPECT_FALSE(is_of_xla_compiler("XlaModule:#hlo_module=jit_step,program_id=3#"));
+  EXPECT_FALSE(is_of_xla_compiler("Xla"));
+  EXPECT_FALSE(is_of_xla_compiler("ncclAllReduce"));
+}
+
+TEST(HloPlaces, AProgramThatNobodyTellsOfIsATrialOfTheCompilers) {
+  HloPlaces programs;
+  EXPECT_FALSE(programs.is_trial("gemm_fusion_dot.5"));  // nobody tells of any
+  programs.learn("", "", "");
+  programs.learn("jit_step", "fusion", "jit(step)/tanh");
+  EXPECT_TRUE(programs.is_trial("gemm_fusion_dot.5"));
+  EXPECT_FALSE(programs.is_trial("jit_step"));
+  EXPECT_FALSE(programs.is_trial(""));
 }
 
 TEST(HloPlaces, AnInstructionIsWhereItsOperationBelongs) {

@@ -16,7 +16,7 @@ constexpr double kBusy = 0.9;
 
 // In light mode: two steps in a row (the first pays for turning records on), then many without.
 constexpr std::uint64_t kFollowedInARow = 2;
-constexpr std::uint64_t kUnfollowedInARow = 126;
+constexpr std::uint64_t kUnfollowedInARow = 254;
 
 // Sampled: the third step, when caches are warm, and then one every ten seconds.
 constexpr std::uint64_t kFirstSampled = 3;

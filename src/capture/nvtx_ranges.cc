@@ -11,6 +11,8 @@
 namespace joulemap::capture {
 namespace {
 
+constexpr std::string_view kCompile = "compile";
+
 struct OpenRange {
   std::size_t depth;   // how deep this thread was before it
   std::string module;  // of XLA, that runs within it; empty: the same as around it
@@ -30,9 +32,11 @@ std::string_view present_module() {
 
 // An instruction of XLA's is at its operation's place; what is not known is a region of its name, without its numbers.
 std::uint32_t place_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
+  if (is_of_xla_compiler(name)) return capture.place_in(0, PlaceKind::phase, kCompile);
   if (!hlo) return capture.place_in(capture.here(), PlaceKind::region, name);
   const std::string_view module = hlo->module.empty() ? present_module() : hlo->module;
   if (const auto known = capture.place_of_hlo(module, hlo->instruction)) return *known;
+  if (capture.is_hlo_trial(module)) return capture.place_in(0, PlaceKind::phase, kCompile);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
   return capture.place_in(capture.here(), PlaceKind::region, region);
 }

@@ -177,7 +177,7 @@ assert True in seen and False in seen
         JOULEMAP_TRACE="light",
     ).part
     assert part.steps == 300
-    assert part.count("train", "forward", "Sequential", "0") == 16  # twelve to judge, and two of every 128
+    assert part.count("train", "forward", "Sequential", "0") == 14  # twelve to judge, and two of every 256
     assert part.count("train", "forward") > 270
     assert part.diagnostics == []
 

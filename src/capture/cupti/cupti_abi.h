@@ -26,7 +26,10 @@ enum class Outcome : int {
 enum class Domain : int { driver = 1, runtime = 2, resource = 3 };  // CUpti_CallbackDomain
 
 inline constexpr std::uint32_t kGraphNodeCreated = 13;  // CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED
+inline constexpr std::uint32_t kGraphExecCreated = 18;  // CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
 inline constexpr std::uint32_t kGraphNodeCloned = 20;   // CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED
+inline constexpr std::uint32_t kGraphNodeUpdated = 22;  // CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED
+inline constexpr std::uint32_t kGraphNodeSet = 23;      // CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS
 inline constexpr std::uint32_t kApiEnter = 0;           // CUPTI_API_ENTER
 inline constexpr std::uint32_t kFlushForced = 1;        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 
@@ -105,6 +108,7 @@ struct Functions {
   Outcome (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
   Outcome (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
   Outcome (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
+  Outcome (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // likewise
   Outcome (*outcome_text)(Outcome, const char**) = nullptr;
 };
 

@@ -32,6 +32,7 @@ Functions find_functions(void* library) {
   find(library, functions.register_clock, "cuptiActivityRegisterTimestampCallback");
   find(library, functions.dropped_records, "cuptiActivityGetNumDroppedRecords");
   find(library, functions.graph_node_id, "cuptiGetGraphNodeId");
+  find(library, functions.graph_id, "cuptiGetGraphId");
   find(library, functions.outcome_text, "cuptiGetResultString");
   return functions;
 }

@@ -106,8 +106,10 @@ void CuptiSession::subscribe() {
   for (const std::uint32_t id : callbacks_.copies) enable(Domain::driver, id);
   if (api_.can_follow_graphs()) {
     // Always: a graph may be captured in a step that nobody listens to, and launched in one that somebody does.
-    enable(Domain::resource, kGraphNodeCreated);
-    enable(Domain::resource, kGraphNodeCloned);
+    for (const std::uint32_t id :
+         {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeSet}) {
+      enable(Domain::resource, id);
+    }
   }
   set_launch_callbacks(listening_);
 }
@@ -171,20 +173,35 @@ void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, cons
     session.launches_.fetch_add(1, std::memory_order_relaxed);
     session.sink_.on_launch(call.correlation, session.position_.place(), session.position_.step());
   } else if (domain == Domain::resource && session.alive_.load(std::memory_order_relaxed)) {
-    session.on_graph(id, *static_cast<const ResourceChange*>(data));
+    const auto& change = *static_cast<const ResourceChange*>(data);
+    if (change.descriptor != nullptr) session.on_graph(id, *change.descriptor);
   }
 }
 
-void CuptiSession::on_graph(std::uint32_t id, const ResourceChange& change) {
+void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
+  // Most nodes are given parameters on their own, and often.
+  if (id == kGraphNodeSet && !nested_graphs_.update_is_open()) return;
   std::uint64_t node = 0;
   std::uint64_t original = 0;
-  const auto number = api_.functions().graph_node_id;
-  if (change.descriptor == nullptr || number(change.descriptor->node, &node) != Outcome::success) return;
+  std::uint32_t graph = 0;
+  const Functions& functions = api_.functions();
+  const bool is_executable = id == kGraphExecCreated;
+  if (!is_executable && functions.graph_node_id(change.node, &node) != Outcome::success) return;
   try {
     if (id == kGraphNodeCreated) {
+      nested_graphs_.on_created(node);
       sink_.on_graph_node(node, position_.place());
-    } else if (id == kGraphNodeCloned && number(change.descriptor->original_node, &original) == Outcome::success) {
+    } else if (id == kGraphNodeCloned && functions.graph_node_id(change.original_node, &original) == Outcome::success) {
+      nested_graphs_.on_copied(original, node);
       sink_.on_graph_node_copied(original, node);
+    } else if (is_executable && functions.graph_id != nullptr &&
+               functions.graph_id(change.graph, &graph) == Outcome::success) {
+      for (const auto& [told, same] : nested_graphs_.on_executable(graph)) sink_.on_graph_node_copied(told, same);
+    } else if (id == kGraphNodeUpdated) {
+      nested_graphs_.on_updated(node);
+    } else if (id == kGraphNodeSet) {
+      const auto pair = nested_graphs_.on_parameters_set(node);
+      if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
     unplaced_nodes_.fetch_add(1);  // the program goes on; diagnostics() tells

@@ -21,6 +21,7 @@
 #include "capture/cupti/kernel_sink.h"
 #include "capture/cupti/launch_calls.h"
 #include "capture/cupti/loss_watch.h"
+#include "capture/cupti/nested_graphs.h"
 #include "capture/cupti/record_intake.h"
 #include "capture/cupti/session_report.h"
 #include "model/diagnostics.h"
@@ -69,7 +70,7 @@ class CuptiSession {
 
  private:
   static void on_callback(void* session, Domain domain, std::uint32_t id, const void* data);
-  void on_graph(std::uint32_t id, const ResourceChange& change);
+  void on_graph(std::uint32_t id, const GraphChange& change);
 
   Status acquire();  // subscription, clock, buffers, kinds
   void subscribe();
@@ -91,6 +92,7 @@ class CuptiSession {
   const Position position_;
   const std::chrono::milliseconds farewell_;
   RecordIntake intake_;
+  NestedGraphs nested_graphs_;
 
   std::atomic<bool> alive_{false};  // started, and neither finished nor abandoned
   std::atomic<bool> hears_{false};

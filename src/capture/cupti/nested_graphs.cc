@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/nested_graphs.h"
+
+#include <algorithm>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+constexpr std::size_t kMostPending = 1 << 20;  // of a thread that makes graphs and never executes one
+constexpr std::size_t kMostThreads = 1024;
+
+std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
+std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
+
+// The indices that are missing among those of the nodes of a graph, up to the last.
+std::vector<std::uint64_t> nodes_nobody_told_of(const std::vector<std::uint64_t>& created, std::uint32_t graph,
+                                                std::size_t most) {
+  std::vector<std::uint32_t> indices;
+  for (const std::uint64_t node : created) {
+    if (graph_of(node) == graph) indices.push_back(index_of(node));
+  }
+  std::sort(indices.begin(), indices.end());
+  std::vector<std::uint64_t> missing;
+  std::uint32_t expected = 0;
+  for (const std::uint32_t index : indices) {
+    for (; expected < index && missing.size() <= most; ++expected) {
+      missing.push_back(std::uint64_t{graph} << 32 | expected);
+    }
+    expected = index + 1;
+  }
+  return missing;
+}
+
+}  // namespace
+
+void NestedGraphs::on_created(std::uint64_t node) {
+  const std::lock_guard hold(lock_);
+  if (threads_.size() >= kMostThreads) threads_.clear();
+  Thread& thread = threads_[std::this_thread::get_id()];
+  if (thread.created.size() < kMostPending) thread.created.push_back(node);
+}
+
+void NestedGraphs::on_copied(std::uint64_t original, std::uint64_t copy) {
+  const std::lock_guard hold(lock_);
+  Thread& thread = threads_[std::this_thread::get_id()];
+  if (thread.copied.size() < kMostPending) thread.copied.emplace_back(original, copy);
+}
+
+std::vector<NestedGraphs::NodePair> NestedGraphs::on_executable(std::uint32_t graph) {
+  const std::lock_guard hold(lock_);
+  const Thread thread = std::exchange(threads_[std::this_thread::get_id()], {});
+  const auto outer = std::find_if(thread.copied.rbegin(), thread.copied.rend(),
+                                  [&](const NodePair& pair) { return graph_of(pair.first) == graph; });
+  if (outer == thread.copied.rend()) return {};
+  const std::uint32_t executable = graph_of(outer->second);
+  // Graphs are numbered as they come: what is nested in the executable was copied after it had been begun.
+  std::vector<std::uint64_t> nested;
+  for (const auto& [original, copy] : thread.copied) {
+    if (graph_of(copy) > executable) nested.push_back(copy);
+  }
+  const std::vector<std::uint64_t> unknown = nodes_nobody_told_of(thread.created, executable, nested.size());
+  if (nested.size() != unknown.size()) return {};
+  std::vector<NodePair> pairs;
+  for (std::size_t i = 0; i < nested.size(); ++i) pairs.emplace_back(nested[i], unknown[i]);
+  return pairs;
+}
+
+void NestedGraphs::on_updated(std::uint64_t node) {
+  const std::lock_guard hold(lock_);
+  threads_[std::this_thread::get_id()].updated = node;
+}
+
+bool NestedGraphs::update_is_open() const {
+  const std::lock_guard hold(lock_);
+  const auto thread = threads_.find(std::this_thread::get_id());
+  return thread != threads_.end() && thread->second.updated.has_value();
+}
+
+std::optional<NestedGraphs::NodePair> NestedGraphs::on_parameters_set(std::uint64_t node) {
+  const std::lock_guard hold(lock_);
+  const auto updated = std::exchange(threads_[std::this_thread::get_id()].updated, std::nullopt);
+  if (!updated) return std::nullopt;
+  return NodePair{*updated, node};
+}
+
+}  // namespace joulemap::capture::cupti
