@@ -7,8 +7,11 @@ import json
 import subprocess
 from pathlib import Path
 
-PHASES = {"forward", "backward", "optimizer", "loss", "recompute", "zero_grad", "input", "dataloader", "gradients"} | {"setup", "compile"}
+# What belongs to a network as a whole, to no layer of it.
 WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
+PHASES = WHOLE_NETWORK | {"forward", "backward", "recompute", "gradients"}
+# Bookkeeping of XLA's, launched by threads of its own: no operation of the program's.
+NO_OPERATION = {"HtoH"}
 
 
 class Coverage:
@@ -16,11 +19,11 @@ class Coverage:
         layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
         self.kernels = sum(row["count"] for row in kernels["rows"])
-        self.total_s = sum(row["time_s"] for row in kernels["rows"])
+        self.total_s = sum(row["time_s"] for row in kernels["rows"] if row["name"] not in NO_OPERATION)
         self.diagnostics = layers["diagnostics"]
         self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
-        # Updating, clearing, loading and the loss are no layer's: layers are told of what is left, passes above all.
+        # Layers are told of what is left: the passes, and what has no phase.
         whole_s = self._time(lambda path: bool(WHOLE_NETWORK.intersection(path)))
         with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK.intersection(path))
         self.module = with_layer_s / max(self.total_s - whole_s, 1e-12)

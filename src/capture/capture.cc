@@ -173,8 +173,7 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   const std::uint32_t serial = step_serial_.load() + 1;
   kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.followed && !exact_.load());
   step_serial_.store(serial);
-  const std::lock_guard lock(source_lock_);
-  if (source_) source_->listen(step.followed);
+  if (KernelSource* const source = source_.load()) source->listen(step.followed);
 }
 
 bool Capture::on_event(LoopEvent event) {
@@ -206,8 +205,8 @@ ListeningPlan::Step Capture::present_step() const {
 
 void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   exact_.store(false);
-  const std::lock_guard lock(source_lock_);
-  source_ = std::move(source);
+  owned_source_ = std::move(source);
+  source_.store(owned_source_.get());
 }
 
 void Capture::tick(std::int64_t capture_cpu_ns) {
@@ -248,12 +247,9 @@ void Capture::take_tallies(Activity& activity) {
 void Capture::gather(MarkSink& sink, bool is_last) {
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t told_until_ns = now_ns;
-  {
-    const std::lock_guard lock(source_lock_);
-    if (source_) {
-      source_->poll(now_ns);
-      told_until_ns = source_->told_until_ns(now_ns);
-    }
+  if (KernelSource* const source = source_.load()) {
+    source->poll(now_ns);
+    told_until_ns = source->told_until_ns(now_ns);
   }
   if (is_last) tick(capture_cpu_told_ns_);
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
@@ -287,8 +283,7 @@ void Capture::someone_profiles(bool running) {
                       "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
                       "record without it"});
   }
-  const std::lock_guard lock(source_lock_);
-  if (source_) source_->someone_profiles(running, monotonic_ns());
+  if (KernelSource* const source = source_.load()) source->someone_profiles(running, monotonic_ns());
 }
 
 // The thread that leads is the one that runs the loop; what it does is what people ask about.
@@ -311,13 +306,10 @@ void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
 }
 
 void Capture::finish_kernels() {
+  KernelSource* const source = source_.load();
+  if (source == nullptr || kernels_are_finished_.exchange(true)) return;
   Diagnostics told;
-  {
-    const std::lock_guard lock(source_lock_);
-    if (!source_ || kernels_are_finished_) return;
-    kernels_are_finished_ = true;
-    source_->finish(told);
-  }
+  source->finish(told);
   for (const Diagnostic& diagnostic : told.list()) marks_->diagnose(diagnostic);
 }
 
@@ -328,7 +320,7 @@ void Capture::finish() {
 
 // No lock: the thread that held it may not be here.
 void Capture::abandon() noexcept {
-  if (source_) source_->abandon();
+  if (KernelSource* const source = source_.load()) source->abandon();
 }
 
 }  // namespace joulemap::capture

@@ -130,9 +130,10 @@ class Capture {
   std::mutex samples_lock_;
   std::map<std::uint32_t, PlaceShare> function_samples_;
 
-  std::mutex source_lock_;
-  std::unique_ptr<KernelSource> source_;
-  bool kernels_are_finished_ = false;
+  std::unique_ptr<KernelSource> owned_source_;
+  // Set once. No lock of ours: a step that begins must not wait for a poll, which waits for the driver.
+  std::atomic<KernelSource*> source_{nullptr};
+  std::atomic<bool> kernels_are_finished_{false};
 
   std::int64_t started_ns_;
   std::int64_t tallied_ns_;

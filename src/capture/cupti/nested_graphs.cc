@@ -67,20 +67,23 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_executable(std::uint32_t gr
 
 void NestedGraphs::on_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  threads_[std::this_thread::get_id()].updated = node;
+  std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
+  if (updated.size() < kMostPending) updated.push_back(node);
 }
 
 bool NestedGraphs::update_is_open() const {
   const std::lock_guard hold(lock_);
   const auto thread = threads_.find(std::this_thread::get_id());
-  return thread != threads_.end() && thread->second.updated.has_value();
+  return thread != threads_.end() && !thread->second.updated.empty();
 }
 
 std::optional<NestedGraphs::NodePair> NestedGraphs::on_parameters_set(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  const auto updated = std::exchange(threads_[std::this_thread::get_id()].updated, std::nullopt);
-  if (!updated) return std::nullopt;
-  return NodePair{*updated, node};
+  std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
+  if (updated.empty()) return std::nullopt;
+  const NodePair pair{updated.front(), node};
+  updated.pop_front();
+  return pair;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -7,12 +7,13 @@
 //
 // - A node's number is its graph's (upper half) and its index in it. An executable graph has as many indices that nobody
 //   told of as it has nested nodes, and in the same order. Where the counts differ, nothing is guessed.
-// - When such a node is given new parameters, CUPTI names the node they come from just before.
+// - When such nodes are given new parameters, CUPTI names the nodes they come from just before, in the same order.
 //
 // Any thread; what belongs together happens on one. Under a lock.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -39,7 +40,7 @@ class NestedGraphs {
   struct Thread {
     std::vector<std::uint64_t> created;  // since the last executable
     std::vector<NodePair> copied;
-    std::optional<std::uint64_t> updated;
+    std::deque<std::uint64_t> updated;  // whose copies have not been given parameters yet
   };
 
   mutable std::mutex lock_;

@@ -73,8 +73,10 @@ TEST(NestedGraphs, NewParametersTellTheNodeTheyComeFrom) {
   NestedGraphs graphs;
   EXPECT_FALSE(graphs.update_is_open());
   graphs.on_updated(node(36, 0));
+  graphs.on_updated(node(36, 1));
   EXPECT_TRUE(graphs.update_is_open());
   EXPECT_EQ(graphs.on_parameters_set(node(18, 4)), (NestedGraphs::NodePair{node(36, 0), node(18, 4)}));
+  EXPECT_EQ(graphs.on_parameters_set(node(18, 5)), (NestedGraphs::NodePair{node(36, 1), node(18, 5)}));
   EXPECT_FALSE(graphs.on_parameters_set(node(18, 1)));
 }
 
