@@ -57,10 +57,11 @@ def network() -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
 
 def train(net: nn.Module, x, y, steps: int = 60, forward=None, precision=None) -> torch.Tensor:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    call = net if forward is None else forward
     for _ in range(steps):
         optimizer.zero_grad()
         with torch.autocast("cuda", dtype=precision or torch.bfloat16, enabled=precision is not None):
-            loss = nn.functional.cross_entropy((forward or net)(x), y)
+            loss = nn.functional.cross_entropy(call(x), y)
         loss.backward()
         optimizer.step()
     return loss
@@ -177,7 +178,7 @@ def terminated() -> None:
     import signal
 
     net, x, y = network()
-    train(net, x, y, 100)
+    train(net, x, y, 600)  # what is lost is the last second
     print(checksum(net), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -65,7 +65,8 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
     file = folder / f"{name}.joule"
     alone = run(command)
     recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
-    same_end = alone.returncode == recorded.returncode
+    code = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode  # as a shell tells a signal
+    same_end = code == recorded.returncode
     same_out = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
     if not file.exists():
         return findings.say(f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |")
