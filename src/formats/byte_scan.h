@@ -69,6 +69,15 @@ inline std::uint32_t structure_mask(const char* at) {
 
 #endif
 
+// A bit for each of the next 64 bytes that is a quote, a backslash or a bracket of any kind.
+inline std::uint64_t structure_mask_64(const char* at) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 64; i += kScanWidth) {
+    mask |= std::uint64_t{structure_mask(at + i) | quote_mask(at + i)} << i;
+  }
+  return mask;
+}
+
 // The first quote or backslash at or after `at`; `end` when there is none before it.
 inline const char* find_quote(const char* at, const char* end) {
   while (at < end) {
@@ -94,6 +103,16 @@ inline const char* find_structure(const char* at, const char* end) {
 }
 
 inline bool is_json_space(char byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+
+// The first byte that is no blank. Blanks are mostly a new line and what the next one is set in by.
+inline const char* past_indent(const char* at) {
+  while (is_json_space(*at)) {
+    ++at;
+    const std::uint64_t others = load_8_bytes(at) ^ 0x2020202020202020;
+    at += others == 0 ? 8 : std::countr_zero(others) / 8;
+  }
+  return at;
+}
 
 // Whether a value, a key or what stands between them can end before this byte. The padding's 0 counts as an end.
 inline bool ends_json_token(char byte) {

@@ -98,7 +98,7 @@ class JsonCursor {
     return false;
   }
   void skip_space() {
-    while (is_json_space(*at_)) ++at_;
+    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // most often there is one blank, or none
   }
   bool enter(char bracket) {
     skip_space();
@@ -132,6 +132,11 @@ class JsonCursor {
   JsonText slow_string(const char* begin, const char* stop, Role role);
   bool slow_number(std::int64_t& value, int power);
   void skip_word();
+  void leave_slowly();
+  void give_up(const char* where) {
+    at_ = where;
+    failed_ = true;
+  }
 
   const char* at_;
   const char* end_;

@@ -12,7 +12,6 @@ namespace {
 using formats::JsonCursor;
 using formats::QuoteRule;
 
-constexpr std::size_t kBytesPerEvent = 200;  // of most traces; a first guess
 // How often the text may be read again in search of events that make sense, so that nonsense ends in good time.
 constexpr std::size_t kMostPasses = 16;
 constexpr std::size_t kFreeSearch = 1 << 20;
@@ -21,12 +20,12 @@ class BlockReading {
  public:
   BlockReading(std::string_view text, bool is_last, EventTables& tables)
       : text_(text), is_last_(is_last), tables_(tables), patience_(kMostPasses * text.size() + kFreeSearch) {
-    block_.events.reserve(text.size() / kBytesPerEvent);
+    tables_.scratch.clear();
   }
 
   ReadBlock run() {
     while (!over_) step();
-    block_.events.shrink_to_fit();
+    block_.events = tables_.scratch;  // as much room as it takes, and no more
     return std::move(block_);
   }
 
@@ -52,7 +51,7 @@ class BlockReading {
 
   void take(const RawEvent& raw, const JsonCursor& json) {
     const bool is_event = raw.phase != '\0';
-    if (!is_event || !tables_.add(raw, block_.events, block_.notes)) note_place();
+    if (!is_event || !tables_.add(raw, tables_.scratch, block_.notes)) note_place();
     if (!is_event) {
       ++block_.notes.seen;
       ++block_.notes.dropped;

@@ -37,26 +37,31 @@ std::size_t search_list(std::string_view text) {
 }  // namespace
 
 void BlockText::resize(std::size_t size) {
-  if (bytes_.size() < size + formats::kScanPadding) bytes_.resize(size + formats::kScanPadding);
+  if (room_ < size + formats::kScanPadding) {
+    room_ = std::max(size + formats::kScanPadding, room_ + room_ / 2);
+    std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(room_);
+    if (size_ > 0) std::memcpy(larger.get(), bytes_.get(), size_);
+    bytes_ = std::move(larger);
+  }
   size_ = size;
-  bytes_[size_] = '\0';
+  std::memset(bytes_.get() + size_, 0, formats::kScanPadding);
 }
 
 void BlockText::cut(std::size_t size) { resize(size); }
 
 void BlockText::assign(std::string_view text) {
-  resize(text.size());
-  std::copy(text.begin(), text.end(), bytes_.begin());
+  size_ = 0;
+  append(text);
 }
 
 void BlockText::append(std::string_view text) {
   const std::size_t before = size_;
   resize(before + text.size());
-  std::copy(text.begin(), text.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(before));
+  if (!text.empty()) std::memcpy(bytes_.get() + before, text.data(), text.size());
 }
 
 void BlockText::drop_front(std::size_t from) {
-  std::memmove(bytes_.data(), bytes_.data() + from, size_ - from);
+  std::memmove(bytes_.get(), bytes_.get() + from, size_ - from);
   offset += from;
   resize(size_ - from);
 }
@@ -64,7 +69,7 @@ void BlockText::drop_front(std::size_t from) {
 Result<bool> BlockText::read_more(const ReadText& read, std::size_t count) {
   const std::size_t before = size_;
   resize(before + count);
-  Result<std::size_t> got = read({bytes_.data() + before, count});
+  Result<std::size_t> got = read({bytes_.get() + before, count});
   resize(before + (got ? *got : 0));
   if (!got) return std::move(got).error();
   return *got == count;

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 
@@ -22,7 +22,7 @@ using ReadText = std::function<Result<std::size_t>(std::span<char>)>;
 // A stretch of text with the padding that formats/byte_scan.h asks for.
 class BlockText {
  public:
-  std::string_view view() const { return {bytes_.data(), size_}; }
+  std::string_view view() const { return {bytes_.get(), size_}; }
   std::uint64_t offset = 0;  // of its first byte in the whole text
 
   void assign(std::string_view text);
@@ -36,7 +36,8 @@ class BlockText {
  private:
   void resize(std::size_t size);
 
-  std::vector<char> bytes_;
+  std::unique_ptr<char[]> bytes_;
+  std::size_t room_ = 0;
   std::size_t size_ = 0;
 };
 

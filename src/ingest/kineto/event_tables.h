@@ -77,6 +77,7 @@ class EventTables {
   TextTable queues;        // QueueKey
   TextTable sizes;         // std::uint64_t; [0] is 0
   std::map<std::uint32_t, std::string> thread_names;
+  std::vector<TraceEvent> scratch;  // events of the block that is read at present
 
  private:
   void add_on_thread(const RawEvent& raw, TraceEvent& event);

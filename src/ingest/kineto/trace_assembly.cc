@@ -33,14 +33,19 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockText& tex
   std::swap(waiting.text, text);
   while (!waiting_.empty() && waiting_.begin()->first == next_) {
     auto first = waiting_.extract(waiting_.begin());
-    settle(std::move(first.mapped()), thread);
+    settle(first.mapped(), thread);
+    used_.push_back(std::move(first.mapped().text));
     ++next_;
+  }
+  if (!used_.empty()) {
+    text = std::move(used_.back());
+    used_.pop_back();
   }
   settled_more_.notify_all();
 }
 
 // `thread`: the one that settles, whose tables may be written.
-void TraceAssembly::settle(Waiting waiting, std::size_t thread) {
+void TraceAssembly::settle(Waiting& waiting, std::size_t thread) {
   const std::string_view text = waiting.text.view();
   if (events_over_) {
     if (result_.footer.size() < kLongestFooter) result_.footer += text;

@@ -34,7 +34,8 @@ class TraceAssembly {
 
   EventTables& tables(std::size_t thread) { return tables_[thread]; }
 
-  // `number`: of the block in the file, from 0. Waits when others are far behind. Leaves room for another text in `text`.
+  // `number`: of the block in the file, from 0. Waits when others are far behind. `text` is taken; a used
+  // one comes back, so that its room is used again.
   void add(std::size_t thread, std::uint64_t number, BlockText& text, ReadBlock block);
 
   AssembledEvents finish(Trace& trace);
@@ -49,7 +50,7 @@ class TraceAssembly {
     std::size_t thread = 0;  // whose tables the events' numbers belong to
     std::vector<TraceEvent> events;
   };
-  void settle(Waiting waiting, std::size_t thread);
+  void settle(Waiting& waiting, std::size_t thread);
   void take(std::size_t thread, const BlockText& text, ReadBlock block);
   void read_left_over(std::size_t thread, bool is_last);
 
@@ -57,6 +58,7 @@ class TraceAssembly {
   std::mutex mutex_;
   std::condition_variable settled_more_;
   std::map<std::uint64_t, Waiting> waiting_;
+  std::vector<BlockText> used_;
   std::uint64_t next_ = 0;  // the block to settle
   BlockText left_over_;     // begins with an event that was not finished
   bool events_over_ = false;
