@@ -4,9 +4,10 @@
 // json_cursor.h makes of it reads a profiler's trace three times as fast as simdjson's On-Demand does (the figures lie in
 // bench/ingest). Pure; any thread.
 //
-// Every text must be followed by kScanPadding bytes that may be read; the first of them is 0.
+// Every text must be followed by kScanPadding bytes of 0.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +103,17 @@ inline const char* find_structure(const char* at, const char* end) {
   return end;
 }
 
-inline bool is_json_space(char byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+inline constexpr std::array<std::uint8_t, 256> kJsonBytes = [] {
+  std::array<std::uint8_t, 256> kinds{};
+  for (const unsigned char byte : {' ', '\n', '\r', '\t'}) kinds[byte] = 3;  // a blank, and it ends a token
+  for (const unsigned char byte : {',', '}', ']', ':', '\0'}) kinds[byte] = 2;
+  return kinds;
+}();
+
+inline bool is_json_space(char byte) { return (kJsonBytes[static_cast<unsigned char>(byte)] & 1) != 0; }
+
+// Whether a value, a key or what stands between them can end before this byte. The padding's 0 counts as an end.
+inline bool ends_json_token(char byte) { return kJsonBytes[static_cast<unsigned char>(byte)] != 0; }
 
 // The first byte that is no blank. Blanks are mostly a new line and what the next one is set in by.
 inline const char* past_indent(const char* at) {
@@ -112,11 +123,6 @@ inline const char* past_indent(const char* at) {
     at += others == 0 ? 8 : std::countr_zero(others) / 8;
   }
   return at;
-}
-
-// Whether a value, a key or what stands between them can end before this byte. The padding's 0 counts as an end.
-inline bool ends_json_token(char byte) {
-  return byte == ',' || byte == '}' || byte == ']' || byte == ':' || is_json_space(byte) || byte == '\0';
 }
 
 struct DigitRun {
