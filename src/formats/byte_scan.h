@@ -105,8 +105,9 @@ inline const char* find_structure(const char* at, const char* end) {
 
 inline constexpr std::array<std::uint8_t, 256> kJsonBytes = [] {
   std::array<std::uint8_t, 256> kinds{};
-  for (const unsigned char byte : {' ', '\n', '\r', '\t'}) kinds[byte] = 3;  // a blank, and it ends a token
-  for (const unsigned char byte : {',', '}', ']', ':', '\0'}) kinds[byte] = 2;
+  for (const char byte : {' ', '\n', '\r', '\t'})
+    kinds[static_cast<unsigned char>(byte)] = 3;  // a blank, and it ends a token
+  for (const char byte : {',', '}', ']', ':', '\0'}) kinds[static_cast<unsigned char>(byte)] = 2;
   return kinds;
 }();
 

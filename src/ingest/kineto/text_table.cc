@@ -27,7 +27,7 @@ std::uint32_t hash_of(std::string_view text) {
     mix(word);
   }
   std::uint64_t last = 0;
-  std::memcpy(&last, at, left);
+  if (left > 0) std::memcpy(&last, at, left);
   mix(last);
   return static_cast<std::uint32_t>(hash);
 }
