@@ -37,9 +37,10 @@ HTA = """
 import contextlib, io, json, logging, sys, time
 logging.disable(logging.CRITICAL)
 from hta.common.trace_parser import parse_trace_dataframe
+from hta.configs.parser_config import ParserConfig
 begin = time.perf_counter()
 with contextlib.redirect_stdout(io.StringIO()):
-    result = parse_trace_dataframe(sys.argv[1])
+    parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
 print(json.dumps({"seconds": time.perf_counter() - begin}))
 """
 
@@ -73,8 +74,8 @@ def hta_python(build: Path) -> Path | None:
     stamp = build / "venv-hta" / ".installed"
     if not stamp.exists():
         subprocess.run([sys.executable, "-m", "venv", str(build / "venv-hta")], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(HERE / "requirements.txt")]
-        if subprocess.run(install, check=False).returncode != 0:
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if subprocess.run([*pip, "-r", str(HERE / "requirements.txt")], check=False).returncode != 0:
             return None
         stamp.touch()
     return python
@@ -129,7 +130,8 @@ def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> lis
 
 
 def print_table(rows: list[Row]) -> None:
-    print(f"Bars, for traces above 20 MB: {LEAST_RATIO:.0f} times json.loads; 64 MiB and {MOST_BYTES_AN_EVENT} bytes an event.\n")
+    memory = f"64 MiB and {MOST_BYTES_AN_EVENT} bytes an event"
+    print(f"Bars, for traces above 20 MB: {LEAST_RATIO:.0f} times json.loads; {memory}.\n")
     print("| trace | MB | events | reader | seconds | MB/s | times json.loads | peak MB | bar |")
     print("|---|--:|--:|---|--:|--:|--:|--:|---|")
     for row in rows:

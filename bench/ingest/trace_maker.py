@@ -23,7 +23,7 @@ KERNELS = [
     "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda"
     "(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}>"
     "(at::TensorIteratorBase&, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&))>(int)",
-    "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4_warpsize2x2x1_g1_tensor16x8x8",
+    "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4_warpsize2x2x1_g1",
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
 ]
 HEADER = """
@@ -94,22 +94,26 @@ class TraceMaker:
         is_backward = self.random.random() < 0.3
         tid = AUTOGRAD_THREAD if is_backward else PROCESS
         name = self.random.choice(NODES if is_backward else OPS)
-        sequence = f'"Sequence number": {4000 + self.index}, "Fwd thread id": {int(is_backward)}, ' if is_backward or self.index % 3 == 0 else ""
+        sequence = f'"Sequence number": {4000 + self.index}, "Fwd thread id": {int(is_backward)}, '
+        if not is_backward and self.index % 3 != 0:
+            sequence = ""
         n = self.random.choice((32, 64, 256))
         shapes = (
-            f'"Concrete Inputs": ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "1"], "Input type": ["float", "float", "", "ScalarList",'
-            f' "ScalarList", "ScalarList", "Scalar"], "Input Strides": [[{n * 3136}, 3136, 56, 1], [{n * 9}, 9, 3, 1], [], [], [], [],'
-            f' []], "Input Dims": [[32, {n}, 56, 56], [{n}, {n}, 3, 3], [], [], [], [], []], '
+            '"Concrete Inputs": ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "1"], '
+            '"Input type": ["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"], '
+            f'"Input Strides": [[{n * 3136}, 3136, 56, 1], [{n * 9}, 9, 3, 1], [], [], [], [], []], '
+            f'"Input Dims": [[32, {n}, 56, 56], [{n}, {n}, 3, 3], [], [], [], [], []], '
         )
         args = f'"External id": {self.index},{sequence}"Record function id": 0, {shapes}"Ev Idx": {self.index}'
         yield self._complete("cpu_op", name, tid, self.now_ns, self.random.randrange(5_000, 90_000), args)
-        for depth in range(2):
-            function = f"nn.Module: Conv2d_{self.index % 53}" if depth else f"torch/nn/modules/module.py({1700 + self.index % 90}): _call_impl"
+        module = f"nn.Module: Conv2d_{self.index % 53}"
+        for depth, function in enumerate((f"torch/nn/modules/module.py({1700 + self.index % 90}): _call_impl", module)):
             args = f'"Python parent id": {self.index}, "Python id": {self.index + depth}, "Ev Idx": {self.index}'
             yield self._complete("python_function", function, PROCESS, self.now_ns, 95_000, args)
         yield from self._launch(tid)
         if self.index % 500 == 1:
-            yield self._complete("user_annotation", f"ProfilerStep#{step}", PROCESS, self.now_ns, 40_000_000, '"External id": 1')
+            name = f"ProfilerStep#{step}"
+            yield self._complete("user_annotation", name, PROCESS, self.now_ns, 40_000_000, '"External id": 1')
 
     def events(self) -> Iterator[str]:
         step = 0
@@ -128,5 +132,6 @@ def write_trace(path: Path, size: int, seed: int = 1) -> None:
             if written >= size:
                 break
             written += out.write(event + ",\n")
-        out.write('  {\n    "name": "Record Window End", "ph": "i", "s": "g",\n    "pid": "", "tid": "", "ts": 3845405773131.261\n  }\n')
+        out.write('  {\n    "name": "Record Window End", "ph": "i", "s": "g",\n')
+        out.write('    "pid": "", "tid": "", "ts": 3845405773131.261\n  }\n')
         out.write('  ],\n  "traceName": "bench.json"\n}\n')

@@ -52,8 +52,8 @@ TEST(BrokenKinetoTrace, ABareListAByteOrderMarkAndOtherLineEndsAreRead) {
 
 TEST(BrokenKinetoTrace, MembersMayComeInAnyOrderAndHoldAnything) {
   const std::string text = file_of(
-      R"({"args": {"deep": [{"ph": "X", "name": "no event"}, [[{}]]], "External id": 9}, "dur": 1.5, "ts": 1669783687464181.25, )"
-      R"("tid": 1, "pid": 2, "name": "\u0061\n\"b\"", "cat": "cpu_op", "ph": "X"},)" +
+      R"({"args": {"deep": [{"ph": "X", "name": "no event"}, [[{}]]], "External id": 9}, "dur": 1.5, )"
+      R"("ts": 1669783687464181.25, "tid": 1, "pid": 2, "name": "\u0061\n\"b\"", "cat": "cpu_op", "ph": "X"},)" +
       op("c"));
   const Trace trace = read_kineto_text(text);
   EXPECT_EQ(names_of(trace), (Names{"a\n\"b\"", "c"}));

@@ -169,11 +169,11 @@ TEST(KinetoReader, CategoriesAndIdsOfTheFirstProfilersAreKnown) {
 }
 
 TEST(KinetoReader, AModuleHierarchyIsAPlace) {
-  const Trace trace = read_kineto_text(new_file_of(
-      event(
-          "cpu_op", "aten::conv2d", "1", "2",
-          R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward.0(Block)::forward.aten::conv2d")") +
-      "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
+  const Trace trace = read_kineto_text(
+      new_file_of(event("cpu_op", "aten::conv2d", "1", "2",
+                        R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward)"
+                        R"(.0(Block)::forward.aten::conv2d")") +
+                  "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name].place.module, "layer1.0");
   EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
