@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The longer steps of JsonCursor (json_cursor.h), out of line. They take and give places by value and never the cursor, so
-// that a loop over a cursor keeps it in registers: that alone makes it half as fast again. Pure; the text has the padding
-// of byte_scan.h.
+// that a loop over a cursor keeps it in registers. Pure; the text has the padding of byte_scan.h.
 //
 // `likely`: a quote ends a text only where what follows could (QuoteRule::likely_ends).
 #pragma once
 
 #include <cstdint>
+
+// For all that a loop does with a cursor: one call that is not inlined, and the cursor lives in memory.
+#define JOULEMAP_INLINE [[gnu::always_inline]] inline
 
 namespace joulemap::formats {
 
