@@ -14,7 +14,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::size_t kPiece = 1 << 18;
 constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
 
 // All of `out` but at the file's end.
@@ -79,7 +79,7 @@ Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   std::memcpy(out.data(), pending_.data() + pending_at_, known);
   pending_at_ += known;
   if (known == out.size()) return known;
-  const Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
+  Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
   if (!got) return got;
   if (known + *got < out.size()) end_ = StreamEnd::whole;
   return known + *got;

@@ -89,8 +89,7 @@ class JsonCursor {
     at_ += N - 1;
     return true;
   }
-  // Skips what is left of the object or array that was entered last.
-  JOULEMAP_INLINE void leave() {
+  JOULEMAP_INLINE void leave() {  // skips what is left of the object or array that was entered last
     follow(past_brackets(at_, end_, likely_));
     fresh_ = false;
   }

@@ -50,11 +50,10 @@ class BlockReading {
   }
 
   void take(const RawEvent& raw, const JsonCursor& json) {
-    const bool is_event = raw.phase != '\0';
-    if (!is_event || !tables_.add(raw, tables_.scratch, block_.notes)) note_place();
-    if (!is_event) {
-      ++block_.notes.seen;
-      ++block_.notes.dropped;
+    if (raw.phase == '\0') {
+      if (!is_empty_object()) note_damage();
+    } else if (!tables_.add(raw, tables_.scratch, block_.notes)) {
+      note_place();
     }
     at_ = static_cast<std::size_t>(json.at() - text_.data());
   }
@@ -79,6 +78,12 @@ class BlockReading {
       spend(tried);
     }
     finish(BlockEnd::clean, text_.size());
+  }
+
+  // Some writers end the list with one, to have no comma too many.
+  bool is_empty_object() const {
+    const std::size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
+    return next != std::string_view::npos && text_[next] == '}';
   }
 
   // A bracket in a broken text may look like the list's end; then something else follows.

@@ -42,6 +42,12 @@ TEST(BrokenKinetoTrace, AnEmptyListIsAnEmptyTrace) {
   EXPECT_EQ(codes_of(read_kineto_text("[]")), "");
 }
 
+TEST(BrokenKinetoTrace, AnEmptyObjectAtTheEndIsNothing) {
+  const Trace trace = read_kineto_text(file_of(op("a") + ",{ }"));
+  EXPECT_EQ(trace.events_read, 1u);
+  EXPECT_EQ(codes_of(trace), "");
+}
+
 TEST(BrokenKinetoTrace, ABareListAByteOrderMarkAndOtherLineEndsAreRead) {
   EXPECT_EQ(names_of(read_kineto_text("[" + op("a") + ",\n" + op("b") + "]")), (Names{"a", "b"}));
   EXPECT_EQ(names_of(read_kineto_text("\xEF\xBB\xBF" + file_of(op("a")))), (Names{"a"}));

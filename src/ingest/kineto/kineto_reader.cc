@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/signal_shield.h"
 #include "base/text.h"
 #include "formats/gzip.h"
 #include "ingest/kineto/block_reader.h"
@@ -32,7 +34,10 @@ class BlockReaders {
 
   Status run(std::size_t threads) {
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this, i] { work(i); });
+    {
+      const SignalShield signals_are_for_the_program;
+      for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this, i] { work(i); });
+    }
     work(0);
     for (std::thread& other : others) other.join();
     if (error_) return *std::move(error_);
@@ -51,8 +56,11 @@ class BlockReaders {
     const std::lock_guard lock(mutex_);
     if (error_) return std::nullopt;
     Result<bool> got = source_.next(text);
-    if (!got) error_ = std::move(got).error();
-    return got && *got ? std::optional(blocks_++) : std::nullopt;
+    if (!got) {
+      error_ = std::move(got).error();
+      return std::nullopt;
+    }
+    return *got ? std::optional(blocks_++) : std::nullopt;
   }
 
   BlockSource& source_;
@@ -141,8 +149,7 @@ Result<Trace> read_all(ReadText read, const KinetoReading& reading) {
 
   Trace trace{.format = "kineto"};
   const AssembledEvents events = assembly.finish(trace);
-  const bool is_foreign = trace.blocks.empty() && source.is_bare_list() && !events.notes.unknown_categories.empty();
-  if (is_foreign) return not_of_pytorch(events.notes);
+  if (trace.blocks.empty() && !events.notes.unknown_categories.empty()) return not_of_pytorch(events.notes);
   trace.events_read = events.notes.seen;
   trace.events_dropped = events.notes.dropped;
   Metadata metadata;

@@ -8,7 +8,7 @@ namespace joulemap::ingest::kineto {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
-constexpr std::size_t kPage = 64 * 1024;
+constexpr std::size_t kPage = 1 << 16;
 
 __extension__ using Wide = unsigned __int128;
 
