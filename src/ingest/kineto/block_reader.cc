@@ -9,7 +9,7 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-using formats::JsonCursor;
+using formats::JsonStep;
 using formats::QuoteRule;
 
 // How often the text may be read again in search of events that make sense, so that nonsense ends in good time.
@@ -41,40 +41,45 @@ class BlockReading {
   }
 
   void read_one() {
-    RawEvent& raw = raw_;
-    JsonCursor json(text_.data() + at_, text_.data() + text_.size());
-    if (read_event(json, raw)) return take(raw, json);
-    if (json.wants_more() && !is_last_) return finish(BlockEnd::unfinished, at_);
-    spend(json);
+    const JsonStep step = read_at(at_, QuoteRule::first_ends, raw_);
+    if (!step.failed) return take(raw_, step);
+    if (wants_more(step)) return finish(BlockEnd::unfinished, at_);
+    spend(step);
     recover();
   }
 
-  void take(const RawEvent& raw, const JsonCursor& json) {
+  JsonStep read_at(std::size_t at, QuoteRule rule, RawEvent& raw) const {
+    return read_event(text_.data() + at, text_.data() + text_.size(), rule, raw);
+  }
+  // It failed where the text ends, and there is more of it.
+  bool wants_more(const JsonStep& step) const {
+    return step.failed && step.at >= text_.data() + text_.size() && !is_last_;
+  }
+
+  void take(const RawEvent& raw, const JsonStep& step) {
     if (raw.phase == '\0') {
       if (!is_empty_object()) note_damage();
     } else if (!tables_.add(raw, tables_.scratch, block_.notes)) {
       note_place();
     }
-    at_ = static_cast<std::size_t>(json.at() - text_.data());
+    at_ = static_cast<std::size_t>(step.at - text_.data());
   }
 
   // The event at this place with the kinder rule, or the next one that can be read.
   void recover() {
-    RawEvent raw;
-    JsonCursor json(text_.data() + at_, text_.data() + text_.size(), QuoteRule::likely_ends);
-    if (read_event(json, raw) && raw.phase != '\0') {
+    const JsonStep kinder = read_at(at_, QuoteRule::likely_ends, raw_);
+    if (!kinder.failed && raw_.phase != '\0') {
       ++block_.notes.repaired;
       note_place();
-      return take(raw, json);
+      return take(raw_, kinder);
     }
-    spend(json);
+    spend(kinder);
     note_damage();
     for (std::size_t next = find_event(text_, at_ + 1); patience_ > 0; next = find_event(text_, next + 1)) {
       if (next == std::string_view::npos) return go_on_at(next);
-      RawEvent candidate;
-      JsonCursor tried(text_.data() + next, text_.data() + text_.size());
-      if (read_event(tried, candidate) && candidate.phase != '\0') return go_on_at(next);
-      if (tried.wants_more() && !is_last_) return finish(BlockEnd::unfinished, next);
+      const JsonStep tried = read_at(next, QuoteRule::first_ends, raw_);
+      if (!tried.failed && raw_.phase != '\0') return go_on_at(next);
+      if (wants_more(tried)) return finish(BlockEnd::unfinished, next);
       spend(tried);
     }
     finish(BlockEnd::clean, text_.size());
@@ -92,8 +97,8 @@ class BlockReading {
     return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';
   }
 
-  void spend(const JsonCursor& json) {
-    const auto read = static_cast<std::size_t>(json.at() - text_.data()) - at_ + 1;
+  void spend(const JsonStep& step) {
+    const auto read = static_cast<std::size_t>(step.at - text_.data()) - at_ + 1;
     patience_ -= std::min(patience_, read);
   }
   void note_place() {

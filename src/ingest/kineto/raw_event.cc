@@ -197,8 +197,8 @@ Category category_of(std::string_view text) {
   return known_category(lower);
 }
 
-bool read_event(JsonCursor& cursor, RawEvent& event) {
-  JsonCursor json = cursor;  // a copy stays in registers
+formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event) {
+  JsonCursor json(begin, end, rule);
   std::string_view key;
   event.phase = '\0';
   json.enter_object();
@@ -217,8 +217,7 @@ bool read_event(JsonCursor& cursor, RawEvent& event) {
     event = {};
   }
   for (; is_member; is_member = json.next_member(key)) read_member(json, key, event);
-  cursor = json;
-  return !json.failed();
+  return {json.at(), json.failed()};
 }
 
 }  // namespace joulemap::ingest::kineto

@@ -60,7 +60,7 @@ struct RawEvent {
 Category category_of(std::string_view text);
 
 // Overwrites `event`, but for events whose phase is not 'X' or 'M', which take no time and name nothing: of them the phase
-// alone. False: the text makes no sense as an object, or ends.
-bool read_event(formats::JsonCursor& json, RawEvent& event);
+// alone. It fails when the text makes no sense as an object, or ends. No cursor is handed over: see formats/json_steps.h.
+formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event);
 
 }  // namespace joulemap::ingest::kineto
