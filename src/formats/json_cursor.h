@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JsonCursor walks over JSON text once, from value to value, and copies nothing: for files of gigabytes of which a few
+// members matter. What is not wanted is stepped over with no more checks than it takes to find its end; control characters
+// in texts and words that are no JSON (inf, nan) are let pass. Pure; one thread; on bytes that the caller keeps, with the
+// padding of byte_scan.h behind them.
+//
+//   JsonCursor json(begin, end);
+//   for (json.enter_object(); json.next_member(key);) {
+//     if (key == "name") name = json.text(); else json.skip();
+//   }
+//   if (json.failed()) ...
+//
+// After a failure every call gives nothing and leaves the place where it is.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "formats/byte_scan.h"
+#include "formats/json_steps.h"
+#include "formats/json_text.h"
+
+namespace joulemap::formats {
+
+// As JSON has it; or a quote ends a text only where what follows could: for texts whose quotes were not escaped.
+enum class QuoteRule : std::uint8_t { first_ends, likely_ends };
+
+class JsonCursor {
+ public:
+  JsonCursor(const char* begin, const char* end, QuoteRule rule = QuoteRule::first_ends)
+      : at_(begin), end_(end), likely_(rule == QuoteRule::likely_ends) {}
+
+  const char* at() const { return at_; }
+  bool failed() const { return failed_; }
+  bool wants_more() const { return failed_ && at_ >= end_; }  // it failed because the text ended
+
+  JOULEMAP_INLINE char peek() {  // the first byte of the next value; 0 at the end
+    skip_space();
+    return *at_;
+  }
+  JOULEMAP_INLINE bool enter_object() { return enter('{'); }
+  JOULEMAP_INLINE bool enter_array() { return enter('['); }
+
+  // Within an object: at its next member. False: it is over, or it failed.
+  JOULEMAP_INLINE bool next_member(std::string_view& key) {
+    if (!next('}')) return false;
+    if (*at_ != '"') return fail();
+    key = string(JsonRole::key).raw;
+    skip_space();
+    if (failed_ || *at_ != ':') return fail();
+    ++at_;
+    return true;
+  }
+  JOULEMAP_INLINE bool next_element() { return next(']'); }  // the same within an array
+  JOULEMAP_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
+
+  // A number without its fraction, where it fits; also from within quotes. Else false, and the value is skipped.
+  JOULEMAP_INLINE bool integer(std::int64_t& value) {
+    skip_space();
+    const DigitRun run = read_digits(at_);
+    if (run.count == 0 || !ends_json_token(at_[run.count])) return follow(slow_number(at_, end_, likely_, 0), value);
+    at_ += run.count;
+    value = run.value;
+    return true;
+  }
+  // A decimal number times 1000, exactly; digits beyond are cut.
+  JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
+    skip_space();
+    return follow(read_thousandths(at_, end_, likely_), value);
+  }
+
+  JOULEMAP_INLINE void skip() {
+    skip_space();
+    if (*at_ == '"') {
+      string(JsonRole::value);
+    } else if (*at_ == '{' || *at_ == '[') {
+      ++at_;
+      leave();
+    } else {
+      follow(past_word(at_, end_, likely_));
+    }
+  }
+  // Steps over exactly these bytes, where they stand here: a guess that spares looking at them one by one.
+  template <std::size_t N>
+  JOULEMAP_INLINE bool take(const char (&word)[N]) {
+    if (failed_ || std::memcmp(at_, word, N - 1) != 0) return false;
+    at_ += N - 1;
+    return true;
+  }
+  JOULEMAP_INLINE void leave() {  // skips what is left of the object or array that was entered last
+    follow(past_brackets(at_, end_, likely_));
+    fresh_ = false;
+  }
+
+ private:
+  bool fail() { return !(failed_ = true); }
+  void follow(const JsonStep& step) {
+    at_ = step.at;
+    failed_ |= step.failed;
+  }
+  bool follow(const JsonNumber& number, std::int64_t& value) {
+    follow(number.step);
+    if (number.is_number) value = number.value;
+    return number.is_number;
+  }
+  JOULEMAP_INLINE void skip_space() {
+    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // most often there is one blank, or none
+  }
+  JOULEMAP_INLINE bool enter(char bracket) {
+    skip_space();
+    if (failed_ || *at_ != bracket) return fail();
+    ++at_;
+    return fresh_ = true;
+  }
+  JOULEMAP_INLINE bool next(char closing) {
+    skip_space();
+    if (failed_ || *at_ == closing) {
+      at_ += failed_ ? 0 : 1;
+      return fresh_ = false;
+    }
+    if (!fresh_) {
+      if (*at_ != ',') return fail();
+      ++at_;
+      skip_space();
+    }
+    fresh_ = false;
+    return true;
+  }
+  JOULEMAP_INLINE JsonText string(JsonRole role) {
+    const char* const begin = at_ + 1;
+    const char* const stop = find_quote(begin, end_);
+    if (!likely_ && *stop == '"' && ends_json_token(stop[1])) {
+      at_ = stop + 1;
+      return {{begin, stop}, false};
+    }
+    const JsonTextEnd found = find_text_end(stop, end_, likely_, role);
+    follow(found.step);
+    return found.step.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.escaped};
+  }
+
+  const char* at_;
+  const char* end_;
+  bool likely_ = false;
+  bool failed_ = false;
+  bool fresh_ = false;  // nothing of the present object or array has been read
+};
+
+}  // namespace joulemap::formats

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/raw_event.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+using formats::JsonCursor;
+
+constexpr std::pair<std::string_view, Category> kCategories[] = {
+    {"ac2g", Category::without_time},
+    {"fwdbwd", Category::without_time},
+    {"user_annotation", Category::annotation},
+    {"gpu_memcpy", Category::copy},
+    {"gpu_memset", Category::fill},
+    {"cuda_driver", Category::api},
+    {"gpu_user_annotation", Category::without_time},
+    {"cpu_instant_event", Category::without_time},
+    {"overhead", Category::without_time},
+    {"cuda_sync", Category::without_time},
+    {"cuda_event", Category::without_time},
+    {"trace", Category::without_time},
+    {"async_cpu_to_gpu", Category::without_time},
+    {"async_gpu", Category::without_time},
+    {"cuda_profiler_range", Category::without_time},
+    {"collective_comm", Category::without_time},
+    {"external_correlation", Category::without_time},
+    // PyTorch 1.8 to 1.11; in capitals, too
+    {"operator", Category::op},
+    {"runtime", Category::api},
+    {"memcpy", Category::copy},
+    {"memset", Category::fill},
+    {"python", Category::python},
+    {"memory", Category::without_time},
+};
+
+// With the length known when it is compiled, this is one or two instructions.
+template <std::size_t N>
+bool is(std::string_view text, const char (&word)[N]) {
+  return text.size() == N - 1 && std::memcmp(text.data(), word, N - 1) == 0;
+}
+
+Category known_category(std::string_view text) {
+  if (is(text, "cpu_op")) return Category::op;  // most are
+  if (is(text, "cuda_runtime")) return Category::api;
+  if (is(text, "python_function")) return Category::python;
+  if (is(text, "kernel")) return Category::kernel;
+  for (const auto& [name, category] : kCategories) {
+    if (name == text) return category;
+  }
+  return Category::unknown;
+}
+
+bool has_wanted_args(const RawEvent& event) {
+  switch (event.category) {
+    case Category::python:
+    case Category::without_time:
+    case Category::unknown:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Of grid and block: three numbers.
+JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
+  if (json.peek() != '[') return json.skip();
+  json.enter_array();
+  for (std::size_t i = 0; json.next_element(); ++i) {
+    std::int64_t value = 0;
+    if (json.integer(value) && i < extent.size() && value >= 0 && value <= std::numeric_limits<std::uint32_t>::max()) {
+      extent[i] = static_cast<std::uint32_t>(value);
+    }
+  }
+}
+
+// Where the number of that name goes; null when it is not wanted.
+std::int64_t* number_argument(std::string_view key, RawEvent& event) {
+  switch (key.size()) {
+    case 5:
+      return is(key, "bytes") ? &event.bytes : nullptr;
+    case 6:
+      if (is(key, "device")) return &event.device;
+      return is(key, "stream") ? &event.stream : nullptr;
+    case 7:
+      return is(key, "context") ? &event.context : nullptr;
+    case 11:
+      if (is(key, "correlation")) return &event.correlation;
+      return is(key, "External id") || is(key, "external id") ? &event.external : nullptr;
+    case 13:
+      return is(key, "Fwd thread id") ? &event.forward_thread : nullptr;
+    case 15:
+      return is(key, "Sequence number") ? &event.sequence : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
+  if (!has_wanted_args(event) || json.peek() != '{') return json.skip();
+  json.enter_object();
+  for (std::string_view key; json.next_member(key);) {
+    if (std::int64_t* const number = number_argument(key, event)) {
+      json.integer(*number);  // AMD's streams of runtime calls are texts ("0x0"), and not needed
+    } else if (is(key, "grid") || is(key, "block")) {
+      read_extent(json, key.size() == 4 ? event.grid : event.block);
+    } else if (is(key, "name") || is(key, "Module Hierarchy")) {
+      if (json.peek() != '"') {
+        json.skip();
+        continue;
+      }
+      (key.size() == 4 ? event.label : event.hierarchy) = json.text();
+    } else {
+      json.skip();
+    }
+  }
+}
+
+JOULEMAP_INLINE void read_track(JsonCursor& json, TrackId& track) {
+  track = {};
+  if (json.peek() != '"') {
+    json.integer(track.number);
+    return;
+  }
+  const std::string_view words = json.text().raw;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), track.number);
+  if (error != std::errc() || end != words.data() + words.size()) track = {.number = 0, .words = words};
+}
+
+JOULEMAP_INLINE void read_phase(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  const std::string_view phase = json.text().raw;
+  event.phase = phase.size() == 1 ? phase.front() : '\0';
+}
+
+JOULEMAP_INLINE void read_time(JsonCursor& json, std::optional<std::int64_t>& time_ns) {
+  std::int64_t value = 0;
+  time_ns = json.thousandths(value) ? std::optional(value) : std::nullopt;
+}
+
+JOULEMAP_INLINE void read_name(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  event.name = json.text();
+}
+
+JOULEMAP_INLINE void read_category(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  event.category_text = json.text().raw;
+  event.category = category_of(event.category_text);
+}
+
+// Members in the order and with the blanks that Kineto writes them with: one comparison each. What stands elsewhere or is
+// set otherwise is left to read_member.
+JOULEMAP_INLINE void read_usual_members(JsonCursor& json, RawEvent& event) {
+  if (json.take(", \"cat\": ")) read_category(json, event);
+  if (json.take(", \"name\": ")) read_name(json, event);
+  if (json.take(", \"pid\": ")) read_track(json, event.process);
+  if (json.take(", \"tid\": ")) read_track(json, event.thread);
+  if (json.take(",\n    \"ts\": ")) read_time(json, event.start_ns);
+  if (json.take(", \"dur\": ")) read_time(json, event.duration_ns);
+}
+
+JOULEMAP_INLINE void read_member(JsonCursor& json, std::string_view key, RawEvent& event) {
+  if (is(key, "ts") || is(key, "dur")) {
+    read_time(json, key.size() == 2 ? event.start_ns : event.duration_ns);
+  } else if (is(key, "pid") || is(key, "tid")) {
+    read_track(json, key.front() == 'p' ? event.process : event.thread);
+  } else if (is(key, "args")) {
+    read_arguments(json, event);
+  } else if (is(key, "ph")) {
+    read_phase(json, event);
+  } else if (is(key, "name")) {
+    read_name(json, event);
+  } else if (is(key, "cat")) {
+    read_category(json, event);
+  } else {
+    json.skip();
+  }
+}
+
+bool has_time_or_name(char phase) { return phase == 'X' || phase == 'M' || phase == '\0'; }
+
+}  // namespace
+
+Category category_of(std::string_view text) {
+  const Category category = known_category(text);
+  if (category != Category::unknown) return category;
+  if (text.ends_with("_runtime") || text.ends_with("_driver")) return Category::api;  // xpu_runtime, mtia_runtime
+  std::string lower(text.substr(0, 64));
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c | 0x20 : c; });
+  return known_category(lower);
+}
+
+formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event) {
+  JsonCursor json(begin, end, rule);
+  std::string_view key;
+  event.phase = '\0';
+  json.enter_object();
+  bool is_member = json.next_member(key);
+  if (is_member && is(key, "ph")) {  // most often it is first, and tells that nothing else matters
+    read_phase(json, event);
+    is_member = has_time_or_name(event.phase);
+    if (is_member) {
+      event = {.phase = event.phase};
+      read_usual_members(json, event);
+      is_member = json.next_member(key);
+    } else {
+      json.leave();
+    }
+  } else {
+    event = {};
+  }
+  for (; is_member; is_member = json.next_member(key)) read_member(json, key, event);
+  return {json.at(), json.failed()};
+}
+
+}  // namespace joulemap::ingest::kineto
