@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/trace_names.h"
+
+#include <array>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kOptimizer = "Optimizer.step#";
+
+struct Prefix {
+  std::string_view text;
+  NameRole role;
+};
+constexpr std::array kPrefixes = {
+    Prefix{kStep, NameRole::step},
+    Prefix{kEngine, NameRole::engine},
+    Prefix{kOptimizer, NameRole::optimizer},
+    Prefix{"Optimizer.zero_grad#", NameRole::zero_grad},
+    Prefix{"enumerate(DataLoader)", NameRole::dataloader},
+    Prefix{"nccl:", NameRole::communication},
+    Prefix{"rccl:", NameRole::communication},
+    Prefix{"gloo:", NameRole::communication},
+    Prefix{"record_param_comms", NameRole::communication},
+    Prefix{"c10d::", NameRole::communication},
+    Prefix{"DistributedDataParallel.", NameRole::unspoken},
+    Prefix{"torch::autograd::AccumulateGrad", NameRole::gradient},
+};
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
+  NameMeaning meaning;
+  for (const Prefix& prefix : kPrefixes) {
+    if (!text.starts_with(prefix.text)) continue;
+    meaning.role = prefix.role;
+    break;
+  }
+  if (meaning.role == NameRole::step) {
+    const std::string_view number = text.substr(kStep.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);
+    if (error != std::errc() || end != number.data() + number.size()) meaning.role = NameRole::plain;
+  }
+  if (meaning.role == NameRole::engine) {
+    text.remove_prefix(kEngine.size());
+    if (text.starts_with("torch::autograd::AccumulateGrad")) meaning.role = NameRole::gradient;
+  }
+  if (meaning.role == NameRole::optimizer) {
+    // "Optimizer.step#SGD.step"
+    text = without_prefix(text, kOptimizer);
+    text = text.substr(0, text.find('.'));
+  }
+  meaning.text = tree.text(text);
+  return meaning;
+}
+
+}  // namespace
+
+TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace) {
+  meanings_.reserve(trace.names.size());
+  for (const TraceName& name : trace.names) {
+    NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
+    meaning.has_place = !name.place.phase.empty() || !name.place.module.empty();
+    if (!name.place.op.empty()) meaning.text = tree.text(name.place.op);
+    const std::string& phase = name.place.phase;
+    places_train_ = places_train_ || phase == "backward" || phase == "optimizer" || phase == "recompute";
+  }
+}
+
+std::string_view TraceNames::text(std::uint32_t name) const {
+  return name < trace_.names.size() ? std::string_view(trace_.names[name].text) : std::string_view();
+}
+
+}  // namespace joulemap::ingest
