@@ -3,10 +3,14 @@
 
 #include <vector>
 
+#include "ingest/kineto/kineto_reader.h"
+
 namespace joulemap::ingest {
 
 std::span<const TraceFormat> trace_formats() {
-  static const std::vector<TraceFormat> kFormats = {};
+  static const std::vector<TraceFormat> kFormats = {
+      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz", &read_kineto},
+  };
   return kFormats;
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads traces of PyTorch's profiler as `joulemap import kineto` does and says what that took, as a line of JSON each:
+//   bench_read_trace TRACE...
+// The peak of memory is the process's, so that one trace in a run tells its own.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "ingest/kineto/kineto_reader.h"
+
+namespace {
+
+bool read(const char* path) {
+  const auto begin = std::chrono::steady_clock::now();
+  const joulemap::Result<joulemap::ingest::Trace> trace = joulemap::ingest::read_kineto(path);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (!trace) {
+    fmt::print(stderr, "{}\n", trace.error().message);
+    return false;
+  }
+  std::size_t kept = 0;
+  for (const auto& block : trace->blocks) kept += block.size();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("{{\"seconds\": {:.6f}, \"events\": {}, \"kept\": {}, \"dropped\": {}, \"peak_bytes\": {}}}\n",
+             took.count(), trace->events_read, kept, trace->events_dropped, usage.ru_maxrss * 1024);
+  for (const auto& note : trace->diagnostics.list())
+    fmt::print(stderr, "{} {} {}\n", note.code, note.count, note.message);
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool all = argc > 1;
+  for (int i = 1; i < argc; ++i) all = read(argv[i]) && all;
+  return all ? 0 : 1;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gzip.h"
+
+#include <isa-l/igzip_lib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/small_file.h"
+
+namespace joulemap::formats {
+namespace {
+
+constexpr std::size_t kPiece = 256 * 1024;
+constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
+
+// All of `out` but at the file's end.
+Result<std::size_t> read_fully(int file, std::span<char> out, const std::string& path) {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const ssize_t count = ::read(file, out.data() + got, out.size() - got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", path, errno);
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  return got;
+}
+
+}  // namespace
+
+struct MaybeGzipFile::Inflater {
+  inflate_state state;
+  bool in_member = true;
+};
+
+MaybeGzipFile::MaybeGzipFile(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+MaybeGzipFile::MaybeGzipFile(MaybeGzipFile&&) noexcept = default;
+MaybeGzipFile& MaybeGzipFile::operator=(MaybeGzipFile&&) noexcept = default;
+MaybeGzipFile::~MaybeGzipFile() = default;
+
+Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
+  Result<FileDescriptor> file = open_for_reading(path);
+  if (!file) return std::move(file).error();
+  MaybeGzipFile opened(path, std::move(*file));
+  if (Status status = opened.refill(); !status) return std::move(status).error();
+  const std::vector<unsigned char>& start = opened.pending_;
+  if (start.size() >= sizeof kMagic && std::equal(std::begin(kMagic), std::end(kMagic), start.begin())) {
+    opened.inflater_ = std::make_unique<Inflater>();
+    isal_inflate_init(&opened.inflater_->state);
+    opened.inflater_->state.crc_flag = ISAL_GZIP;
+  }
+  return opened;
+}
+
+// The next piece of the file, behind all that was used.
+Status MaybeGzipFile::refill() {
+  pending_.resize(kPiece);
+  pending_at_ = 0;
+  const std::span<char> room(reinterpret_cast<char*>(pending_.data()), pending_.size());
+  const Result<std::size_t> got = read_fully(file_.get(), room, path_);
+  if (!got) return got.error();
+  file_over_ = *got < pending_.size();
+  pending_.resize(*got);
+  return Done{};
+}
+
+Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
+  if (end_ != StreamEnd::not_yet) return std::size_t{0};
+  return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
+}
+
+// First what was read to tell the kind; then straight into `out`.
+Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
+  const std::size_t known = std::min(out.size(), pending_.size() - pending_at_);
+  std::memcpy(out.data(), pending_.data() + pending_at_, known);
+  pending_at_ += known;
+  if (known == out.size()) return known;
+  const Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
+  if (!got) return got;
+  if (known + *got < out.size()) end_ = StreamEnd::whole;
+  return known + *got;
+}
+
+// Whether another member begins here. Zeros and other bytes behind the last one are padding, as for gzip itself.
+bool MaybeGzipFile::begin_member() {
+  if (pending_at_ == pending_.size() || pending_[pending_at_] != kMagic[0]) return false;
+  isal_inflate_reset(&inflater_->state);
+  inflater_->state.crc_flag = ISAL_GZIP;
+  inflater_->in_member = true;
+  return true;
+}
+
+Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
+  inflate_state& state = inflater_->state;
+  state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
+  state.avail_out = static_cast<std::uint32_t>(out.size());
+  while (state.avail_out > 0 && end_ == StreamEnd::not_yet) {
+    if (pending_at_ == pending_.size() && !file_over_) {
+      if (Status status = refill(); !status) return std::move(status).error();
+    }
+    if (!inflater_->in_member && !begin_member()) {
+      end_ = StreamEnd::whole;
+      break;
+    }
+    const std::uint32_t room_before = state.avail_out;
+    state.next_in = pending_.data() + pending_at_;
+    state.avail_in = static_cast<std::uint32_t>(pending_.size() - pending_at_);
+    const int code = isal_inflate(&state);
+    const bool moved = state.avail_out != room_before || state.avail_in != pending_.size() - pending_at_;
+    pending_at_ = pending_.size() - state.avail_in;
+    if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
+      end_ = StreamEnd::damaged;
+    } else if (state.block_state == ISAL_BLOCK_FINISH) {
+      inflater_->in_member = false;
+    } else if (!moved && file_over_ && pending_at_ == pending_.size()) {
+      end_ = StreamEnd::cut;
+    }
+  }
+  return out.size() - state.avail_out;
+}
+
+}  // namespace joulemap::formats

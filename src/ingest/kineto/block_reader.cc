@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/block_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ingest/kineto/event_edges.h"
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+using formats::JsonCursor;
+using formats::QuoteRule;
+
+// How often the text may be read again in search of events that make sense, so that nonsense ends in good time.
+constexpr std::size_t kMostPasses = 16;
+constexpr std::size_t kFreeSearch = 1 << 20;
+
+class BlockReading {
+ public:
+  BlockReading(std::string_view text, bool is_last, EventTables& tables)
+      : text_(text), is_last_(is_last), tables_(tables), patience_(kMostPasses * text.size() + kFreeSearch) {
+    tables_.scratch.clear();
+  }
+
+  ReadBlock run() {
+    while (!over_) step();
+    block_.events = tables_.scratch;  // as much room as it takes, and no more
+    return std::move(block_);
+  }
+
+ private:
+  // An event, the end of the list, or nonsense.
+  void step() {
+    while (at_ < text_.size() && (formats::is_json_space(text_[at_]) || text_[at_] == ',')) ++at_;
+    if (at_ >= text_.size()) return finish(BlockEnd::clean, text_.size());
+    if (text_[at_] == '{') return read_one();
+    if (text_[at_] == ']' && is_end_of_list(at_ + 1)) return finish(BlockEnd::events_over, at_ + 1);
+    note_damage();
+    go_on_at(find_event(text_, at_));
+  }
+
+  void read_one() {
+    RawEvent raw;
+    JsonCursor json(text_.data() + at_, text_.data() + text_.size());
+    if (read_event(json, raw)) return take(raw, json);
+    if (json.wants_more() && !is_last_) return finish(BlockEnd::unfinished, at_);
+    spend(json);
+    recover();
+  }
+
+  void take(const RawEvent& raw, const JsonCursor& json) {
+    const bool is_event = raw.phase != '\0';
+    if (!is_event || !tables_.add(raw, tables_.scratch, block_.notes)) note_place();
+    if (!is_event) {
+      ++block_.notes.seen;
+      ++block_.notes.dropped;
+    }
+    at_ = static_cast<std::size_t>(json.at() - text_.data());
+  }
+
+  // The event at this place with the kinder rule, or the next one that can be read.
+  void recover() {
+    RawEvent raw;
+    JsonCursor json(text_.data() + at_, text_.data() + text_.size(), QuoteRule::likely_ends);
+    if (read_event(json, raw) && raw.phase != '\0') {
+      ++block_.notes.repaired;
+      note_place();
+      return take(raw, json);
+    }
+    spend(json);
+    note_damage();
+    for (std::size_t next = find_event(text_, at_ + 1); patience_ > 0; next = find_event(text_, next + 1)) {
+      if (next == std::string_view::npos) return go_on_at(next);
+      RawEvent candidate;
+      JsonCursor tried(text_.data() + next, text_.data() + text_.size());
+      if (read_event(tried, candidate) && candidate.phase != '\0') return go_on_at(next);
+      if (tried.wants_more() && !is_last_) return finish(BlockEnd::unfinished, next);
+      spend(tried);
+    }
+    finish(BlockEnd::clean, text_.size());
+  }
+
+  // A bracket in a broken text may look like the list's end; then something else follows.
+  bool is_end_of_list(std::size_t behind) const {
+    while (behind < text_.size() && formats::is_json_space(text_[behind])) ++behind;
+    return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';
+  }
+
+  void spend(const JsonCursor& json) {
+    const auto read = static_cast<std::size_t>(json.at() - text_.data()) - at_ + 1;
+    patience_ -= std::min(patience_, read);
+  }
+  void note_place() {
+    if (!block_.first_damage) block_.first_damage = at_;
+  }
+  void note_damage() {
+    note_place();
+    ++block_.notes.seen;
+    ++block_.notes.dropped;
+  }
+  void go_on_at(std::size_t place) {
+    if (place != std::string_view::npos) {
+      at_ = place;
+      return;
+    }
+    const std::size_t behind = find_end_of_events(text_, at_);
+    if (behind != std::string_view::npos) return finish(BlockEnd::events_over, behind);
+    finish(BlockEnd::clean, text_.size());
+  }
+  void finish(BlockEnd end, std::size_t at) {
+    block_.end = end;
+    block_.end_at = at;
+    over_ = true;
+  }
+
+  std::string_view text_;
+  bool is_last_;
+  EventTables& tables_;
+  std::size_t patience_;
+  std::size_t at_ = 0;
+  bool over_ = false;
+  ReadBlock block_;
+};
+
+}  // namespace
+
+ReadBlock read_block(std::string_view text, bool is_last, EventTables& tables) {
+  return BlockReading(text, is_last, tables).run();
+}
+
+}  // namespace joulemap::ingest::kineto

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/block_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/json_cursor.h"
+#include "ingest/kineto/event_edges.h"
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+constexpr std::size_t kLongestHeader = 16 << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kList = "\"traceEvents\"";
+
+Error no_trace(std::string_view why) {
+  return Error{ErrorCode::malformed, std::string(why),
+               "give the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
+}
+
+// Where the list begins, by the look of it alone: for a header with stray quotes.
+std::size_t search_list(std::string_view text) {
+  for (std::size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList, at + 1)) {
+    std::size_t next = at + kList.size();
+    const auto skip_space = [&] {
+      while (next < text.size() && formats::is_json_space(text[next])) ++next;
+    };
+    skip_space();
+    if (next >= text.size() || text[next++] != ':') continue;
+    skip_space();
+    if (next < text.size() && text[next] == '[') return next + 1;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+void BlockText::resize(std::size_t size) {
+  if (room_ < size + formats::kScanPadding) {
+    room_ = std::max(size + formats::kScanPadding, room_ + room_ / 2);
+    std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(room_);
+    if (size_ > 0) std::memcpy(larger.get(), bytes_.get(), size_);
+    bytes_ = std::move(larger);
+  }
+  size_ = size;
+  std::memset(bytes_.get() + size_, 0, formats::kScanPadding);
+}
+
+void BlockText::cut(std::size_t size) { resize(size); }
+
+void BlockText::assign(std::string_view text) {
+  size_ = 0;
+  append(text);
+}
+
+void BlockText::append(std::string_view text) {
+  const std::size_t before = size_;
+  resize(before + text.size());
+  if (!text.empty()) std::memcpy(bytes_.get() + before, text.data(), text.size());
+}
+
+void BlockText::drop_front(std::size_t from) {
+  std::memmove(bytes_.get(), bytes_.get() + from, size_ - from);
+  offset += from;
+  resize(size_ - from);
+}
+
+Result<bool> BlockText::read_more(const ReadText& read, std::size_t count) {
+  const std::size_t before = size_;
+  resize(before + count);
+  Result<std::size_t> got = read({bytes_.get() + before, count});
+  resize(before + (got ? *got : 0));
+  if (!got) return std::move(got).error();
+  return *got == count;
+}
+
+// In an object, behind the bracket of its member "traceEvents"; in a bare list, behind its own.
+bool BlockSource::find_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more) {
+  formats::JsonCursor json(text.data() + begin, text.data() + text.size());
+  if (json.peek() == '[') {
+    json.enter_array();
+    begin = static_cast<std::size_t>(json.at() - text.data());
+    return true;
+  }
+  json.enter_object();
+  for (std::string_view key; json.next_member(key);) {
+    if (key == "traceEvents" && json.peek() == '[') {
+      json.enter_array();
+      begin = static_cast<std::size_t>(json.at() - text.data());
+      header_ = text.substr(0, begin);
+      return true;
+    }
+    json.skip();
+  }
+  wants_more = json.wants_more();
+  if (wants_more && !is_all) return false;
+  header_is_damaged_ = json.failed();
+  const std::size_t found = json.failed() ? search_list(text) : std::string_view::npos;
+  if (found == std::string_view::npos) {
+    wants_more = json.failed();
+    return false;
+  }
+  begin = found;
+  header_ = text.substr(0, begin);
+  return true;
+}
+
+Status BlockSource::find_events() {
+  std::size_t begin = 0;
+  for (bool wants_more = true; wants_more;) {
+    Result<bool> more = rest_.read_more(read_, block_bytes_);
+    if (!more) return std::move(more).error();
+    over_ = !*more;
+    const std::string_view text = rest_.view();
+    begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    const std::size_t first = text.find_first_not_of(" \t\r\n", begin);
+    if (first == std::string_view::npos && !over_) continue;
+    if (first == std::string_view::npos) return no_trace("the file is empty");
+    if (text[first] != '{' && text[first] != '[') return no_trace("this is no JSON");
+    const bool is_all = over_ || text.size() > kLongestHeader;
+    if (find_list(text, is_all, begin, wants_more)) {
+      rest_.drop_front(begin);
+      return Done{};
+    }
+    if (is_all) break;
+  }
+  return no_trace("this is JSON, but it has no list \"traceEvents\"");
+}
+
+Result<bool> BlockSource::next(BlockText& block) {
+  if (!over_) {
+    Result<bool> more = rest_.read_more(read_, block_bytes_);
+    if (!more) return std::move(more).error();
+    over_ = !*more;
+  }
+  const std::string_view text = rest_.view();
+  if (text.empty()) return false;
+  const std::size_t edge = over_ ? std::string_view::npos : find_last_event(text);
+  const std::size_t size = edge == std::string_view::npos ? text.size() : edge;
+  std::swap(block, rest_);  // the text stays where it is; only what is behind the edge is copied
+  rest_.offset = block.offset + size;
+  rest_.assign(block.view().substr(size));
+  block.cut(size);
+  return true;
+}
+
+}  // namespace joulemap::ingest::kineto

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/event_tables.h"
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // a week: no event is longer
+constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
+constexpr std::int64_t kMostDevices = 4096;
+constexpr std::size_t kMostCategories = 8;
+constexpr std::string_view kModule = "nn.Module: ";
+constexpr std::string_view kAutogradNode = "autograd::engine::evaluate_function:";
+// What PyTorch up to 1.11 wrote as operations.
+constexpr std::string_view kAnnotations[] = {"ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#"};
+
+// Ids are made from counters that begin at 1; of a longer one the low half tells as much.
+std::uint32_t id_of(std::int64_t number) { return number <= 0 ? 0 : static_cast<std::uint32_t>(number); }
+
+bool is_old_annotation(std::string_view name) {
+  for (const std::string_view prefix : kAnnotations) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+bool is_gpu(Category category) {
+  return category == Category::kernel || category == Category::copy || category == Category::fill;
+}
+
+}  // namespace
+
+EventTables::EventTables() {
+  words.number_of("");
+  number_of(sizes, std::uint64_t{0});
+}
+
+bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes) {
+  ++notes.seen;
+  if (raw.phase == 'M' && raw.name == "thread_name") thread_names[thread_of(raw)] = plain(raw.label);
+  if (raw.phase != 'X' || raw.category == Category::without_time) return true;
+  if (raw.category == Category::none || raw.category == Category::unknown) {
+    const auto known = notes.unknown_categories.find(raw.category_text);
+    if (known != notes.unknown_categories.end()) {
+      ++known->second;
+    } else if (notes.unknown_categories.size() < kMostCategories) {
+      notes.unknown_categories.emplace(raw.category_text.substr(0, 64), 1);
+    }
+    return true;
+  }
+  const bool has_time = raw.start_ns && raw.duration_ns && *raw.start_ns >= 0 && *raw.start_ns < kLatest_ns &&
+                        *raw.duration_ns >= 0 && *raw.duration_ns <= kLongest_ns;
+  if (!has_time) {
+    ++notes.dropped;
+    return false;
+  }
+  TraceEvent event{.start_ns = *raw.start_ns, .duration_ns = *raw.duration_ns};
+  event.correlation = id_of(raw.correlation);
+  event.external = id_of(raw.external);
+  if (event.correlation != 0 && event.external != 0) {
+    ++(event.correlation == event.external ? notes.same_ids : notes.different_ids);
+  }
+  if (is_gpu(raw.category)) {
+    add_on_gpu(raw, event);
+  } else {
+    add_on_thread(raw, event);
+  }
+  events.push_back(event);
+  return true;
+}
+
+void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
+  std::string_view name = plain(raw.name);
+  switch (raw.category) {
+    case Category::python:
+      event.kind = name.starts_with(kModule) ? EventKind::module : EventKind::function;
+      if (event.kind == EventKind::module) name.remove_prefix(kModule.size());
+      break;
+    case Category::annotation:
+      event.kind = EventKind::annotation;
+      break;
+    case Category::api:
+      event.kind = EventKind::api;
+      break;
+    default:
+      event.kind = is_old_annotation(name) ? EventKind::annotation : EventKind::op;
+      if (raw.sequence < 0) break;
+      event.detail = static_cast<std::uint32_t>(raw.sequence + 1);
+      event.is_backward = raw.forward_thread != 0 || name.starts_with(kAutogradNode);
+  }
+  event.name = name_of(name, raw);
+  event.track = thread_of(raw);
+}
+
+void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event) {
+  const bool is_kernel = raw.category == Category::kernel;
+  event.kind = is_kernel ? EventKind::kernel : raw.category == Category::copy ? EventKind::copy : EventKind::fill;
+  const KernelKind kind = is_kernel                       ? KernelKind::kernel
+                          : event.kind == EventKind::copy ? KernelKind::copy
+                                                          : KernelKind::fill;
+  event.name = number_of(classes, ClassKey{.name = kernel_names.number_of(plain(raw.name)),
+                                           .kind = static_cast<std::uint32_t>(kind),
+                                           .grid = raw.grid,
+                                           .block = raw.block});
+  const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process of a GPU
+  const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
+  event.track = number_of(queues, QueueKey{.device = device < kMostDevices ? id_of(device) : 0,
+                                           .context = id_of(raw.context),
+                                           .stream = id_of(stream)});
+  if (!is_kernel && raw.bytes > 0) event.detail = number_of(sizes, static_cast<std::uint64_t>(raw.bytes));
+}
+
+std::uint32_t EventTables::thread_of(const RawEvent& raw) {
+  ThreadKey key{.process = raw.process.number, .thread = raw.thread.number};
+  if (!raw.process.words.empty()) key.process_words = words.number_of(raw.process.words);
+  if (!raw.thread.words.empty()) key.thread_words = words.number_of(raw.thread.words);
+  return number_of(threads, key);
+}
+
+std::uint32_t EventTables::name_of(std::string_view name, const RawEvent& raw) {
+  const std::uint32_t number = names.number_of(name);
+  if (raw.hierarchy.raw.empty()) return number;
+  std::string key(reinterpret_cast<const char*>(&number), sizeof number);
+  key += plain(raw.hierarchy);
+  return placed.number_of(key) | kPlacedName;
+}
+
+std::string_view EventTables::plain(const formats::JsonText& text) {
+  if (!text.escaped) return text.raw;
+  scratch_.clear();
+  formats::unescape_json(text.raw, scratch_);
+  return scratch_;
+}
+
+}  // namespace joulemap::ingest::kineto

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/kineto_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "formats/gzip.h"
+#include "ingest/kineto/block_reader.h"
+#include "ingest/kineto/block_source.h"
+#include "ingest/kineto/metadata.h"
+#include "ingest/kineto/trace_assembly.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using namespace kineto;
+
+constexpr std::size_t kMostThreads = 4;
+constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};  // September 2001
+constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
+
+// Threads take turns at the source and read what they got each on its own: nobody waits for a slower stage.
+class BlockReaders {
+ public:
+  BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
+
+  Status run(std::size_t threads) {
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this, i] { work(i); });
+    work(0);
+    for (std::thread& other : others) other.join();
+    if (error_) return *std::move(error_);
+    return Done{};
+  }
+
+ private:
+  void work(std::size_t thread) {
+    BlockText text;
+    while (const std::optional<std::uint64_t> number = next(text)) {
+      assembly_.add(thread, *number, text, read_block(text.view(), false, assembly_.tables(thread)));
+    }
+  }
+
+  std::optional<std::uint64_t> next(BlockText& text) {
+    const std::lock_guard lock(mutex_);
+    if (error_) return std::nullopt;
+    Result<bool> got = source_.next(text);
+    if (!got) error_ = std::move(got).error();
+    return got && *got ? std::optional(blocks_++) : std::nullopt;
+  }
+
+  BlockSource& source_;
+  TraceAssembly& assembly_;
+  std::mutex mutex_;
+  std::uint64_t blocks_ = 0;
+  std::optional<Error> error_;
+};
+
+std::size_t threads_for(const KinetoReading& reading) {
+  if (reading.threads > 0) return reading.threads;
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+}
+
+std::string place_in(const AssembledEvents& events) {
+  if (!events.first_damage) return "";
+  return "; the first at byte " + std::to_string(*events.first_damage) + " of its text";
+}
+
+void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace& trace) {
+  Diagnostics& diagnostics = trace.diagnostics;
+  if (events.notes.dropped > 0) {
+    diagnostics.add({"import.events-dropped", events.notes.dropped,
+                     "events of the trace make no sense and were left out" + place_in(events),
+                     "what they took is missing; if there are many, export the trace again"});
+  }
+  if (events.notes.repaired > 0) {
+    diagnostics.add(
+        {"import.events-repaired", events.notes.repaired,
+         "events hold quotes that are not escaped and were read as they were likely meant" + place_in(events),
+         "a newer PyTorch escapes them"});
+  }
+  if (events.cut && !source.is_bare_list()) {
+    diagnostics.add({"import.truncated", 1, "the trace ends too soon: what it holds was read, its end is missing", ""});
+  }
+  for (const auto& [category, count] : events.notes.unknown_categories) {
+    diagnostics.add({"import.unknown-category", count,
+                     "events of the category " + quoted(category) + " are not known and were left out", ""});
+  }
+}
+
+// Events count from the base, wherever it stood.
+void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace& trace) {
+  const std::int64_t base_ns = metadata.base_ns.value_or(0);
+  if (base_ns > kLatestBase_ns) {
+    trace.clock = TraceClock::since_start;
+    trace.diagnostics.add({"import.no-base-time", 1, "the trace's base of times is no moment of this age", ""});
+    return;
+  }
+  std::optional<std::int64_t> first_ns;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    for (TraceEvent& event : block) {
+      event.start_ns += base_ns;
+      if (!first_ns || event.start_ns < *first_ns) first_ns = event.start_ns;
+    }
+  }
+  if (!first_ns || *first_ns >= kFirstLikelyUnix_ns) return;
+  trace.clock = TraceClock::since_start;
+  const std::string_view why = events.cut ? "its end, which may tell it, is missing" : "no event can be that old";
+  trace.diagnostics.add({"import.no-base-time", 1,
+                         "the trace does not tell at which moment its times begin: " + std::string(why),
+                         "power samples cannot be laid beside it"});
+}
+
+void settle_process(Trace& trace) {
+  std::set<std::int64_t> processes;
+  for (const TraceThread& thread : trace.threads) {
+    if (thread.process > 0) processes.insert(thread.process);
+  }
+  if (processes.size() == 1) trace.process = *processes.begin();
+}
+
+Error not_of_pytorch(const EventNotes& notes) {
+  return Error{ErrorCode::malformed,
+               "none of its events is of a category that PyTorch's profiler writes; there is " +
+                   quoted(notes.unknown_categories.begin()->first),
+               "a profile of ONNX Runtime or TensorFlow has a format of its own: joulemap import --help"};
+}
+
+Result<Trace> read_all(ReadText read, const KinetoReading& reading) {
+  BlockSource source(std::move(read), std::max<std::size_t>(reading.block_bytes, 1));
+  if (Status found = source.find_events(); !found) return std::move(found).error();
+  const std::size_t threads = threads_for(reading);
+  TraceAssembly assembly(threads);
+  if (Status status = BlockReaders(source, assembly).run(threads); !status) return std::move(status).error();
+
+  Trace trace{.format = "kineto"};
+  const AssembledEvents events = assembly.finish(trace);
+  const bool is_foreign = trace.blocks.empty() && source.is_bare_list() && !events.notes.unknown_categories.empty();
+  if (is_foreign) return not_of_pytorch(events.notes);
+  trace.events_read = events.notes.seen;
+  trace.events_dropped = events.notes.dropped;
+  Metadata metadata;
+  read_metadata(source.header(), metadata);
+  read_metadata(events.footer, metadata);
+  tell_damage(events, source, trace);
+  if (source.header_is_damaged() || metadata.damaged) {
+    trace.diagnostics.add({"import.damaged-header", 1, "what the trace tells about itself is damaged in part", ""});
+  }
+  settle_clock(metadata, events, trace);
+  settle_process(trace);
+  trace.rank = metadata.rank;
+  trace.host = to_valid_utf8(metadata.host);
+  trace.facts = std::move(metadata.facts);
+  return trace;
+}
+
+}  // namespace
+
+Result<Trace> read_kineto(const std::string& path, const KinetoReading& reading) {
+  Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
+  if (!file) return std::move(file).error();
+  Result<Trace> trace = read_all([&](std::span<char> room) { return file->read(room); }, reading);
+  if (!trace) return std::move(trace).error().with_context(path);
+  if (file->end() == formats::StreamEnd::cut) {
+    trace->diagnostics.add({"import.truncated", 1, "the compressed file ends too soon: what it holds was read", ""});
+  } else if (file->end() == formats::StreamEnd::damaged) {
+    trace->diagnostics.add(
+        {"import.damaged-file", 1, "the compressed file is damaged: what could be unpacked was read", ""});
+  }
+  return trace;
+}
+
+Trace read_kineto_text(std::string_view json, const KinetoReading& reading) {
+  const auto read = [&](std::span<char> room) -> Result<std::size_t> {
+    const std::size_t count = std::min(room.size(), json.size());
+    if (count > 0) std::memcpy(room.data(), json.data(), count);
+    json.remove_prefix(count);
+    return count;
+  };
+  Result<Trace> trace = read_all(read, reading);
+  if (trace) return *std::move(trace);
+  Trace empty{.format = "kineto"};
+  empty.diagnostics.add({"import.not-a-trace", 1, trace.error().message, trace.error().remedy});
+  return empty;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/metadata.h"
+
+#include "formats/json_cursor.h"
+#include "ingest/kineto/block_source.h"
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+using formats::JsonCursor;
+
+constexpr std::string_view kBase = "baseTimeNanoseconds";
+
+std::string plain(const formats::JsonText& text) {
+  std::string out;
+  formats::unescape_json(text.raw, out);
+  return out;
+}
+
+// A text or a number, as text; nothing for all else.
+std::optional<std::string> read_scalar(JsonCursor& json) {
+  const char first = json.peek();
+  if (first == '"') return plain(json.text());
+  const char* const begin = json.at();
+  json.skip();
+  if (first == '{' || first == '[' || json.failed()) return std::nullopt;
+  return std::string(begin, json.at());
+}
+
+// "NVIDIA H200" of each {"id": 0, "name": ...}
+void read_devices(JsonCursor& json, Metadata& metadata) {
+  if (json.peek() != '[') return json.skip();
+  json.enter_array();
+  while (json.next_element()) {
+    if (json.peek() != '{') {
+      json.skip();
+      continue;
+    }
+    std::int64_t id = -1;
+    std::string name;
+    json.enter_object();
+    for (std::string_view key; json.next_member(key);) {
+      if (key == "id") {
+        json.integer(id);
+      } else if (key == "name" && json.peek() == '"') {
+        name = plain(json.text());
+      } else {
+        json.skip();
+      }
+    }
+    if (id >= 0 && !name.empty()) metadata.facts.push_back({"gpu" + std::to_string(id), name});
+  }
+}
+
+void read_distributed(JsonCursor& json, Metadata& metadata) {
+  if (json.peek() != '{') return json.skip();
+  json.enter_object();
+  for (std::string_view key; json.next_member(key);) {
+    if (key == "rank") {
+      std::int64_t rank = 0;
+      if (json.integer(rank)) metadata.rank = rank;
+    } else if (key == "backend" || key == "world_size" || key == "nccl_version") {
+      const std::string name(key);
+      if (const std::optional<std::string> value = read_scalar(json)) metadata.facts.push_back({name, *value});
+    } else {
+      json.skip();
+    }
+  }
+}
+
+void read_member(JsonCursor& json, std::string_view key, Metadata& metadata) {
+  if (key == "deviceProperties") return read_devices(json, metadata);
+  if (key == "distributedInfo") return read_distributed(json, metadata);
+  const bool is_wanted = key == kBase || key == "host_name" || key.ends_with("_version");
+  const std::optional<std::string> value = is_wanted ? read_scalar(json) : std::nullopt;
+  if (!is_wanted) return json.skip();
+  if (!value || key == kBase) return;
+  if (key == "host_name") {
+    metadata.host = *value;
+  } else {
+    metadata.facts.push_back({std::string(key), *value});
+  }
+}
+
+// Found by its look, wherever it stands: without it all times would be wrong by decades.
+void search_base(std::string_view text, Metadata& metadata) {
+  const std::string quoted_key = "\"" + std::string(kBase) + "\"";
+  const std::size_t found = text.rfind(quoted_key);
+  if (found == std::string_view::npos) return;
+  JsonCursor json(text.data() + found + quoted_key.size(), text.data() + text.size());
+  if (json.peek() != ':') return;
+  JsonCursor number(json.at() + 1, text.data() + text.size());
+  std::int64_t whole = 0;
+  if (number.peek() == '\0' || !number.integer(whole) || whole < 0) return;
+  metadata.base_ns = whole;
+}
+
+}  // namespace
+
+void read_metadata(std::string_view text, Metadata& metadata) {
+  BlockText padded;
+  padded.assign("{");
+  const std::size_t first = text.find_first_not_of("\xEF\xBB\xBF \t\r\n{,");
+  if (first == std::string_view::npos) return;
+  padded.append(text.substr(first));
+  const std::string_view members = padded.view();
+  JsonCursor json(members.data(), members.data() + members.size());
+  json.enter_object();
+  for (std::string_view key; json.next_member(key) && key != "traceEvents";) read_member(json, key, metadata);
+  metadata.damaged |= json.failed();
+  search_base(members, metadata);
+}
+
+}  // namespace joulemap::ingest::kineto

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kineto/table_merge.h"
+
+#include <string>
+
+#include "base/text.h"
+
+namespace joulemap::ingest::kineto {
+namespace {
+
+constexpr char kPlain = 'n';
+constexpr char kWithHierarchy = 'h';
+
+template <class Add>
+std::uint32_t renumbered(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
+                         const Add& add) {
+  std::uint32_t& known = numbers[number];
+  if (known == none) known = add(number);
+  return known;
+}
+
+}  // namespace
+
+std::string module_of_hierarchy(std::string_view hierarchy) {
+  std::string path;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t at = 0; at <= hierarchy.size(); ++at) {
+    if (at < hierarchy.size() && hierarchy[at] == '(') ++depth;
+    if (at < hierarchy.size() && hierarchy[at] == ')') --depth;
+    if (at < hierarchy.size() && (hierarchy[at] != '.' || depth > 0)) continue;
+    const std::string_view piece = hierarchy.substr(begin, at - begin);
+    begin = at + 1;
+    const std::size_t bracket = piece.find('(');
+    const std::string_view name = piece.substr(0, bracket);
+    // A piece without a class is a function ("aten::add"); the outermost module and calls within a module add nothing.
+    if (bracket == std::string_view::npos || name.empty() || name == "TOP" || name == "top" || name == "SELF") continue;
+    if (!path.empty()) path += '.';
+    path += name;
+  }
+  return path;
+}
+
+TableMerge::TableMerge(std::span<const EventTables> tables, Trace& trace) : tables_(tables), trace_(trace) {
+  for (const EventTables& table : tables) {
+    numbers_.push_back({.names = std::vector(table.names.size(), kNone),
+                        .placed = std::vector(table.placed.size(), kNone),
+                        .threads = std::vector(table.threads.size(), kNone),
+                        .classes = std::vector(table.classes.size(), kNone),
+                        .queues = std::vector(table.queues.size(), kNone),
+                        .sizes = std::vector(table.sizes.size(), kNone)});
+    numbers_.back().sizes[0] = 0;
+  }
+  EventTables::number_of(sizes_, std::uint64_t{0});
+  trace_.bytes.assign(1, 0);
+}
+
+void TableMerge::renumber(std::size_t thread, std::span<TraceEvent> events) {
+  const EventTables& tables = tables_[thread];
+  Numbers& numbers = numbers_[thread];
+  for (TraceEvent& event : events) {
+    if (is_on_gpu(event.kind)) {
+      event.name =
+          renumbered(numbers.classes, event.name, kNone, [&](auto number) { return add_class(tables, number); });
+      event.track =
+          renumbered(numbers.queues, event.track, kNone, [&](auto number) { return add_queue(tables, number); });
+      event.detail =
+          renumbered(numbers.sizes, event.detail, kNone, [&](auto number) { return add_size(tables, number); });
+      continue;
+    }
+    event.track =
+        renumbered(numbers.threads, event.track, kNone, [&](auto number) { return add_thread(tables, number); });
+    if ((event.name & kPlacedName) == 0) {
+      event.name = renumbered(numbers.names, event.name, kNone, [&](auto number) { return add_name(tables, number); });
+    } else {
+      event.name = renumbered(numbers.placed, event.name & ~kPlacedName, kNone,
+                              [&](auto number) { return add_placed(tables, number); });
+    }
+  }
+}
+
+std::uint32_t TableMerge::add_name(const EventTables& tables, std::uint32_t number) {
+  const std::string_view text = tables.names.text(number);
+  const std::uint32_t known = names_.number_of(kPlain + std::string(text));
+  if (known == trace_.names.size()) trace_.names.push_back({.text = to_valid_utf8(text)});
+  return known;
+}
+
+std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t number) {
+  const std::string_view key = tables.placed.text(number);
+  const auto name = EventTables::key_of<std::uint32_t>(tables.placed, number);
+  const std::string_view hierarchy = key.substr(sizeof name);
+  const std::string_view text = tables.names.text(name);
+  std::string whole = kWithHierarchy + std::to_string(text.size()) + " ";
+  whole.append(text).append(hierarchy);
+  const std::uint32_t known = names_.number_of(whole);
+  if (known < trace_.names.size()) return known;
+  TraceName& added = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
+  added.place.module = to_valid_utf8(module_of_hierarchy(hierarchy));
+  if (!added.place.module.empty()) added.place.op = added.text;
+  return known;
+}
+
+// Words are no number of the operating system: such a thread gets one below 0 of its own.
+std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t number) {
+  ThreadKey key = EventTables::key_of<ThreadKey>(tables.threads, number);
+  const std::string_view process_words = tables.words.text(key.process_words);
+  const std::string_view thread_words = tables.words.text(key.thread_words);
+  const auto number_of_words = [&](std::string_view words) { return -1 - std::int64_t{words_.number_of(words)}; };
+  if (!process_words.empty()) key.process = number_of_words(process_words);
+  if (!thread_words.empty()) key.thread = number_of_words(thread_words);
+  key.process_words = key.thread_words = 0;
+  const std::uint32_t known = EventTables::number_of(threads_, key);
+  if (known < trace_.threads.size()) return known;
+  trace_.threads.push_back({key.process, key.thread, to_valid_utf8(thread_words)});
+  return known;
+}
+
+std::uint32_t TableMerge::add_class(const EventTables& tables, std::uint32_t number) {
+  ClassKey key = EventTables::key_of<ClassKey>(tables.classes, number);
+  key.name = kernel_names_.number_of(tables.kernel_names.text(key.name));
+  const std::uint32_t known = EventTables::number_of(classes_, key);
+  if (known < trace_.classes.size()) return known;
+  trace_.classes.push_back({.id = known,
+                            .kind = static_cast<KernelKind>(key.kind),
+                            .name = to_valid_utf8(kernel_names_.text(key.name)),
+                            .grid = key.grid,
+                            .block = key.block});
+  return known;
+}
+
+std::uint32_t TableMerge::add_queue(const EventTables& tables, std::uint32_t number) {
+  const QueueKey key = EventTables::key_of<QueueKey>(tables.queues, number);
+  const std::uint32_t known = EventTables::number_of(queues_, key);
+  if (known < trace_.queues.size()) return known;
+  trace_.queues.push_back({.id = known, .ordinal = key.device, .context = key.context, .stream = key.stream});
+  return known;
+}
+
+std::uint32_t TableMerge::add_size(const EventTables& tables, std::uint32_t number) {
+  const auto size = EventTables::key_of<std::uint64_t>(tables.sizes, number);
+  const std::uint32_t known = EventTables::number_of(sizes_, size);
+  if (known == trace_.bytes.size()) trace_.bytes.push_back(size);
+  return known;
+}
+
+void TableMerge::name_threads() {
+  for (std::size_t thread = 0; thread < tables_.size(); ++thread) {
+    for (const auto& [number, name] : tables_[thread].thread_names) {
+      const ThreadKey key = EventTables::key_of<ThreadKey>(tables_[thread].threads, number);
+      for (TraceThread& known : trace_.threads) {
+        const bool is_same = known.process == key.process && known.thread == key.thread;
+        if (is_same && key.process_words == 0 && key.thread_words == 0) known.name = to_valid_utf8(name);
+      }
+    }
+  }
+}
+
+}  // namespace joulemap::ingest::kineto

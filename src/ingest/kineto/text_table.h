@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TextTable: every distinct text once, known by a small number. Owned and used by one thread; texts live as long as it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace joulemap::ingest::kineto {
+
+class TextTable {
+ public:
+  // The number of an equal text, or the next one.
+  std::uint32_t number_of(std::string_view text);
+
+  std::string_view text(std::uint32_t number) const { return texts_[number]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(texts_.size()); }
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t number_plus_one = 0;  // 0: empty
+  };
+  std::string_view keep(std::string_view text);
+  void grow();
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<std::string_view> texts_;
+  std::vector<std::unique_ptr<char[]>> pages_;
+  char* page_at_ = nullptr;
+  std::size_t page_left_ = 0;
+};
+
+}  // namespace joulemap::ingest::kineto
