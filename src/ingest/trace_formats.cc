@@ -9,7 +9,7 @@ namespace joulemap::ingest {
 
 std::span<const TraceFormat> trace_formats() {
   static const std::vector<TraceFormat> kFormats = {
-      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz", &read_kineto},
+      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz", [](const std::string& path) { return read_kineto(path); }},
   };
   return kFormats;
 }
