@@ -78,18 +78,21 @@ void ThreadPlaces::pass_time(std::int64_t until_ns) {
   for (Thread& thread : threads_) leave_until(thread, until_ns);
 }
 
-// What is open must enclose what begins.
-void ThreadPlaces::make_room(Thread& thread, std::int64_t start_ns, std::int64_t& end_ns) {
+// What is open must enclose what begins. An annotation is begun and ended by functions that overlap it, which is no damage.
+void ThreadPlaces::make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
     const std::int64_t overhang_ns = end_ns - outer.end_ns;
-    if (overhang_ns > kRounding_ns) ++cut_;
-    if (overhang_ns <= kRounding_ns || overhang_ns < outer.end_ns - start_ns) {
+    const bool is_begun_by_it = event.kind == EventKind::annotation && outer.kind == EventKind::function;
+    const bool ends_it = event.kind == EventKind::function && outer.kind == EventKind::annotation;
+    if (overhang_ns > kRounding_ns && !is_begun_by_it && !ends_it) ++cut_;
+    const bool is_within = overhang_ns <= kRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
+    if (ends_it || (is_within && !is_begun_by_it)) {
       end_ns = outer.end_ns;
       return;
     }
-    outer.end_ns = start_ns;
-    leave_until(thread, start_ns);
+    outer.end_ns = event.start_ns;
+    leave_until(thread, event.start_ns);
   }
 }
 
@@ -102,7 +105,7 @@ void ThreadPlaces::add(TraceEvent& event) {
     return;
   }
   std::int64_t end_ns = end_of(event);
-  make_room(thread, event.start_ns, end_ns);
+  make_room(thread, event, end_ns);
   enter(thread, event, end_ns);
 }
 
@@ -110,6 +113,7 @@ void ThreadPlaces::enter(Thread& thread, TraceEvent& event, std::int64_t end_ns)
   Frame frame;
   if (!thread.stack.empty()) frame.context = thread.stack.back().context;
   frame.end_ns = end_ns;
+  frame.kind = event.kind;
   switch (event.kind) {
     case EventKind::annotation:
       if (!enter_annotation(event, frame)) return;
@@ -211,6 +215,9 @@ void ThreadPlaces::enter_function(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   if (context.in_op) return;
   const std::uint32_t text = names_[event.name].text;
+  if (names_[event.name].role == NameRole::backward && context.node == 0) {
+    context.phase = context.container = phase_in(context.outside, true, texts_.backward);
+  }
   context.place = tree_.child(context.container, PlaceKind::function, text);
   if (context.phase == 0) context.function = text + 1;
   sums_.count(context.place);

@@ -56,6 +56,7 @@ class ThreadPlaces {
   struct Frame {
     Context context;
     std::int64_t end_ns = 0;
+    EventKind kind = EventKind::op;
     Between then = Between::nothing;  // what follows it
     bool ends_between = false;
   };
@@ -77,7 +78,7 @@ class ThreadPlaces {
 
   void spend(Thread& thread, std::int64_t until_ns);
   void leave_until(Thread& thread, std::int64_t time_ns);
-  void make_room(Thread& thread, std::int64_t start_ns, std::int64_t& end_ns);
+  void make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
   void enter(Thread& thread, TraceEvent& event, std::int64_t end_ns);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);

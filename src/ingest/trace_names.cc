@@ -41,6 +41,10 @@ NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
     meaning.role = prefix.role;
     break;
   }
+  // "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._EngineBase ...>"
+  if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
+    meaning.role = NameRole::backward;
+  }
   if (meaning.role == NameRole::step) {
     const std::string_view number = text.substr(kStep.size());
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);

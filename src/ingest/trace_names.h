@@ -31,6 +31,7 @@ enum class NameRole : std::uint8_t {
   unspoken,  // the framework's own, of which is known in other ways
   engine,    // runs a node of the autograd graph
   gradient,  // adds up a parameter's gradients
+  backward,  // a function that waits for the backward pass
 };
 
 struct NameMeaning {
