@@ -19,7 +19,7 @@ namespace space_field {
 constexpr std::uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3;
 }
 namespace plane_field {
-constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5;
+constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
 }
 namespace line_field {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
@@ -88,6 +88,8 @@ class PlaneReading {
 
   void run() {
     read_tables();
+    for (const std::string_view stat : plane_stats_) add_stat(stat);
+    plane_.stats = stats_;
     if (!visitor_.on_plane(plane_)) return;
     ProtobufReader fields(bytes_);
     while (fields.next()) {
@@ -114,6 +116,7 @@ class PlaneReading {
       if (fields.field() == plane_field::kName) plane_.name = fields.bytes();
       if (fields.field() == plane_field::kEventMetadata) add_event_name(fields.bytes());
       if (fields.field() == plane_field::kStatMetadata) add_stat_name(fields.bytes());
+      if (fields.field() == plane_field::kStats) plane_stats_.push_back(fields.bytes());
     }
     note_damage(fields, "a plane");
     plane_.kind = kind_of(plane_.name);
@@ -161,7 +164,7 @@ class PlaneReading {
     while (fields.next()) {
       if (fields.field() == line_field::kId) line.id = fields.signed_number();
       if (fields.field() == line_field::kName) line.name = fields.bytes();
-      if (fields.field() == line_field::kTimestamp_ns) line.begin_unix_ns = fields.signed_number();
+      if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
     }
     note_damage(fields, "a line");
     line.derived = plane_.name.starts_with(kGpu) &&
@@ -169,19 +172,19 @@ class PlaneReading {
     if (!visitor_.on_line(line)) return;
     ProtobufReader events(bytes);
     while (events.next()) {
-      if (events.field() == line_field::kEvents) read_event(events.bytes(), line.begin_unix_ns);
+      if (events.field() == line_field::kEvents) read_event(events.bytes(), line.begin_ns);
     }
   }
 
   void read_event(std::string_view bytes, std::int64_t line_begin_ns) {
     stats_.clear();
-    XEvent event{.begin_unix_ns = line_begin_ns};
+    XEvent event{.begin_ns = line_begin_ns};
     std::int64_t metadata = 0;
     ProtobufReader fields(bytes);
     while (fields.next()) {
       if (fields.field() == event_field::kMetadata) metadata = fields.signed_number();
       if (fields.field() == event_field::kOffset_ps) {
-        event.begin_unix_ns = later_by(line_begin_ns, fields.signed_number());
+        event.begin_ns = later_by(line_begin_ns, fields.signed_number());
       }
       if (fields.field() == event_field::kDuration_ps) event.duration_ps = fields.signed_number();
       if (fields.field() == event_field::kStats) add_stat(fields.bytes());
@@ -242,6 +245,7 @@ class PlaneReading {
   XPlaneVisitor& visitor_;
   Diagnostics& diagnostics_;
   XPlane plane_;
+  std::vector<std::string_view> plane_stats_;
   std::unordered_map<std::int64_t, EventName> event_names_;
   std::unordered_map<std::int64_t, std::string_view> stat_names_;
   std::vector<XStat> stats_;  // of the present event
@@ -261,13 +265,13 @@ std::optional<std::int64_t> XStat::integer() const {
   return static_cast<std::int64_t>(*held);
 }
 
-std::string_view XEvent::text(std::string_view stat) const {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == stat; });
+std::string_view text_of(std::span<const XStat> stats, std::string_view name) {
+  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
   return found == stats.end() ? std::string_view() : found->text();
 }
 
-std::optional<std::int64_t> XEvent::integer(std::string_view stat) const {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == stat; });
+std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name) {
+  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
   return found == stats.end() ? std::nullopt : found->integer();
 }
 

@@ -8,7 +8,8 @@
 //   Mine mine;
 //   Diagnostics damage = read_xplane(bytes, mine);
 //
-// Times are nanoseconds since 1970 and durations picoseconds, as in the file. Pure; damaged bytes cost the message they are
+// Times are nanoseconds and durations picoseconds, as in the file: since 1970 or, in newer ones, since the moment that the
+// plane "Task Environment" calls profile_start_time. Pure; damaged bytes cost the message they are
 // in and are a diagnostic.
 #pragma once
 
@@ -28,16 +29,10 @@ enum class XPlaneKind : std::uint8_t {
   metadata,  // programs, tasks, tables: no time was spent there
 };
 
-struct XPlane {
-  std::int64_t id = 0;
-  std::string_view name;
-  XPlaneKind kind = XPlaneKind::metadata;
-};
-
 struct XLine {
   std::int64_t id = 0;
   std::string_view name;
-  std::int64_t begin_unix_ns = 0;
+  std::int64_t begin_ns = 0;
   // Made from other lines of the device ("Steps", "XLA Modules"): who adds up times must leave it out.
   bool derived = false;
 };
@@ -50,16 +45,26 @@ struct XStat {
   std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
 };
 
+// Of the value of that name: empty or nothing when there is none, or one of another kind.
+std::string_view text_of(std::span<const XStat> stats, std::string_view name);
+std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name);
+
+struct XPlane {
+  std::int64_t id = 0;
+  std::string_view name;
+  XPlaneKind kind = XPlaneKind::metadata;
+  std::span<const XStat> stats;  // until its first line: "process_id", "gpu_device_name"
+};
+
 struct XEvent {
   std::string_view name;
   std::string_view display_name;
-  std::int64_t begin_unix_ns = 0;
+  std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // of the event, then those that all events of its name share
 
-  // Empty or nothing when there is none of that name.
-  std::string_view text(std::string_view stat) const;
-  std::optional<std::int64_t> integer(std::string_view stat) const;
+  std::string_view text(std::string_view stat) const { return text_of(stats, stat); }
+  std::optional<std::int64_t> integer(std::string_view stat) const { return integer_of(stats, stat); }
 };
 
 class XPlaneVisitor {

@@ -54,7 +54,7 @@ class Listing : public XPlaneVisitor {
   }
   void on_event(const XEvent& event) override {
     names.emplace_back(event.name);
-    begins_ns.push_back(event.begin_unix_ns);
+    begins_ns.push_back(event.begin_ns);
     durations_ps.push_back(event.duration_ps);
     ops.emplace_back(event.text("tf_op"));
     steps.push_back(event.integer("step_num"));
