@@ -28,6 +28,7 @@ class TraceBuilder {
 
   // What belongs to the trace as a whole is set here.
   Trace& trace() { return trace_; }
+  const Trace& trace() const { return trace_; }
 
   // Indices. The same thing again gives the same one.
   std::uint32_t name(std::string_view text, const OpPlace& place = {});

@@ -13,6 +13,8 @@ constexpr std::string_view kInput = "dataloader";
 constexpr std::string_view kInputLayer = "tf.data";
 // What takes the place of a module in the key of an operation that is no instruction of a program.
 constexpr std::string_view kNodes = "node", kInputs = "input";
+// A callback of a stream looks like a node, "ThenExecuteCallback:Name", and waits.
+constexpr std::string_view kCallback = "ThenExecuteCallback:";
 // XLA puts kernels into graphs of CUDA; the name of such a graph is no instruction's.
 constexpr std::string_view kCommandBuffer = "command_buffer";
 
@@ -59,7 +61,7 @@ std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
-  if (!has_type) return std::nullopt;
+  if (!has_type || event.name.starts_with(kCallback)) return std::nullopt;
   if (feeds) return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
   return tensorflow_node(event.name.substr(0, colon), event.display_name);
 }

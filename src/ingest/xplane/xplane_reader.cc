@@ -292,7 +292,10 @@ Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor) {
     }
   }
   if (fields.damaged()) {
-    diagnostics.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: the end is missing", ""});
+    diagnostics.add({"damaged_trace", 1,
+                     "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane "
+                     "that it cuts",
+                     "profile again, and let the program stop the profiler before it ends"});
   }
   return diagnostics;
 }
