@@ -50,8 +50,8 @@ std::uint32_t XPlaneOperations::known(const Key& key, Make make) {
 }
 
 std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event, bool feeds) {
-  if (const std::string_view op = event.text("hlo_op"); !op.empty()) {
-    return instruction({event.integer("program_id").value_or(0), event.text("hlo_module"), op, {}});
+  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
+    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}});
   }
   if (event.name.starts_with(kDataStage)) {
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
@@ -67,12 +67,12 @@ std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event
 }
 
 std::optional<std::uint32_t> XPlaneOperations::of_kernel(const XEvent& event) {
-  if (const std::string_view op = event.text("hlo_op"); !op.empty()) {
+  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
     const bool is_graph = op.starts_with(kCommandBuffer);
-    return instruction({event.integer("program_id").value_or(0), event.text("hlo_module"), op,
+    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op,
                         is_graph ? event.name : std::string_view()});
   }
-  return tensorflow_op(event.text("tf_op"));
+  return tensorflow_op(event.text(XStatName::tf_op));
 }
 
 // "model/dense/MatMul:MatMul"

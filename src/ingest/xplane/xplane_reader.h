@@ -37,8 +37,28 @@ struct XLine {
   bool derived = false;
 };
 
+// Values that are asked for in every event are known by number.
+enum class XStatName : std::uint8_t {
+  other,
+  hlo_op,
+  hlo_module,
+  program_id,
+  tf_op,
+  producer,  // "_p": ties an event to one on another thread
+  consumer,  // "_c"
+  step_num,
+  correlation_id,
+  context_id,
+  kernel_details,
+  memcpy_details,
+  memset_details,
+};
+
+XStatName xstat_named(std::string_view name);
+
 struct XStat {
   std::string_view name;
+  XStatName known = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
   std::string_view text() const;                // empty when it is a number
@@ -59,12 +79,16 @@ struct XPlane {
 struct XEvent {
   std::string_view name;
   std::string_view display_name;
+  std::uint32_t name_number = 0;  // the same for events of the same name in a plane, counted from 1; 0: it has none
+  std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // of the event, then those that all events of its name share
 
-  std::string_view text(std::string_view stat) const { return text_of(stats, stat); }
-  std::optional<std::int64_t> integer(std::string_view stat) const { return integer_of(stats, stat); }
+  // Empty or nothing when there is none, or one of another kind.
+  std::string_view text(XStatName stat) const;
+  std::optional<std::int64_t> integer(XStatName stat) const;
+  bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
 class XPlaneVisitor {
@@ -76,6 +100,11 @@ class XPlaneVisitor {
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
   virtual void on_event(const XEvent& event) = 0;
+  // Asked once for each name of a plane: whether events of that name are wanted. The others are only counted.
+  virtual bool on_name(std::string_view /*name*/) { return true; }
+  virtual void on_unwanted() {}
+  // An event that cannot be: a diagnostic tells it, too.
+  virtual void on_damaged() {}
 };
 
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);

@@ -36,12 +36,13 @@ class Sharing : public XPlaneVisitor {
 
   void on_event(const XEvent& event) override {
     if (event.name.starts_with("end: ")) {
-      if (const auto consumer = event.integer("_c")) ends_ns_[*consumer] = end_of(event);
+      if (const auto consumer = event.integer(XStatName::consumer)) ends_ns_[*consumer] = end_of(event);
       return;
     }
     const std::optional<std::uint32_t> operation = known_.of_host_event(event, feeds_);
     if (!operation) return;
-    operations_.push_back({event.begin_ns, end_of(event), share_of(*operation), event.integer("_p").value_or(0)});
+    operations_.push_back(
+        {event.begin_ns, end_of(event), share_of(*operation), event.integer(XStatName::producer).value_or(0)});
   }
 
   std::vector<OpShare> finish() {

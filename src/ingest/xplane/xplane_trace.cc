@@ -3,17 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
-#include <filesystem>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "base/small_file.h"
 #include "base/text.h"
 #include "ingest/trace_builder.h"
-#include "ingest/trace_file.h"
+#include "ingest/xplane/kernel_details.h"
 #include "ingest/xplane/xplane_operations.h"
 #include "ingest/xplane/xplane_reader.h"
 
@@ -26,51 +24,15 @@ constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000
 constexpr std::string_view kEnvironment = "Task Environment";
 constexpr std::string_view kGpuPlane = "/device:GPU:", kTpuPlane = "/device:TPU:";
 constexpr std::string_view kTpuOperations = "XLA Ops";
+// What runtimes say of themselves, with values that need not be read.
+constexpr std::array<std::string_view, 4> kNoise = {"ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation",
+                                                    "ExecutorState::"};
 constexpr std::string_view kStepName = "ProfilerStep#";  // how every reader spells a step
 constexpr std::array<std::string_view, 8> kFacts = {"jax_version",         "jaxlib_version", "gpu_version",
                                                     "gpu_device_name",     "cuda_version",   "cuda_runtime_version",
                                                     "cuda_driver_version", "tpu_version"};
 
 std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
-
-// The numbers at the end of "$$1", at the beginning of "1,2,3".
-std::uint32_t number_at(std::string_view text) {
-  std::uint32_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// "... grid:8,1,1 block:128,1,1 ..." and, from older versions, "... grid_x:8 grid_y:1 ...".
-std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view what) {
-  std::array<std::uint32_t, 3> size{};
-  const std::size_t at = details.find(what);
-  if (at == std::string_view::npos) return size;
-  std::string_view rest = details.substr(at + what.size());
-  if (rest.starts_with(':')) {
-    const std::vector<std::string_view> parts = split(rest.substr(1, rest.find(' ') - 1), ',');
-    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = number_at(parts[i]);
-    return size;
-  }
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::string key = fmt::format("{}_{:c}:", what, "xyz"[i]);
-    if (const std::size_t axis = details.find(key); axis != std::string_view::npos) {
-      size[i] = number_at(details.substr(axis + key.size()));
-    }
-  }
-  return size;
-}
-
-std::uint64_t bytes_in(std::string_view details) {
-  for (const std::string_view key : {"num_bytes:", "size:"}) {
-    const std::size_t at = details.find(key);
-    if (at == std::string_view::npos) continue;
-    std::uint64_t bytes = 0;
-    const std::string_view rest = details.substr(at + key.size());
-    std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
-    return bytes;
-  }
-  return 0;
-}
 
 class Reading : public XPlaneVisitor {
  public:
@@ -82,6 +44,7 @@ class Reading : public XPlaneVisitor {
     if (plane.name.starts_with('/') || plane.name == kEnvironment) ++planes_;
     plane_ = plane;
     plane_.stats = {};
+    by_name_.clear();
     note_facts(plane);
     if (plane.kind == XPlaneKind::device) {
       is_tpu_ = plane.name.starts_with(kTpuPlane);
@@ -111,8 +74,16 @@ class Reading : public XPlaneVisitor {
     return false;
   }
 
+  bool on_name(std::string_view name) override {
+    return std::none_of(kNoise.begin(), kNoise.end(),
+                        [name](std::string_view noise) { return name.starts_with(noise); });
+  }
+  void on_unwanted() override { builder_.skip(); }
+  void on_damaged() override { builder_.drop("of an impossible length"); }
+
   void on_event(const XEvent& event) override {
     if (plane_.kind == XPlaneKind::device) return add_on_gpu(event);
+    if (event.known_stats == 0) return add_by_name(event);
     if (event.name.starts_with("end: ")) return end_operation(event);
     add_on_thread(event);
   }
@@ -136,6 +107,11 @@ class Reading : public XPlaneVisitor {
  private:
   struct Pending {
     std::int64_t end_ns = 0;
+    std::uint32_t name = 0;
+  };
+  struct Meaning {
+    bool is_told = false;  // else it is nothing of the program
+    EventKind kind = EventKind::op;
     std::uint32_t name = 0;
   };
   struct End {
@@ -173,30 +149,48 @@ class Reading : public XPlaneVisitor {
     return slot->second;
   }
 
+  // What an event is that tells nothing but its name is the same each time.
+  void add_by_name(const XEvent& event) {
+    const std::size_t index = 2 * std::size_t{event.name_number} + (feeds_ ? 1 : 0);
+    if (index >= by_name_.size()) by_name_.resize(index + 1);
+    std::optional<Meaning>& known = by_name_[index];
+    if (!known) known = meaning_of(event);
+    if (!known->is_told) return builder_.skip();
+    builder_.add({.start_ns = event.begin_ns,
+                  .duration_ns = duration_ns(event),
+                  .name = known->name,
+                  .track = track_,
+                  .kind = known->kind});
+  }
+
   void add_on_thread(const XEvent& event) {
+    const Meaning meaning = meaning_of(event);
+    if (!meaning.is_told) return builder_.skip();
     TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track = track_};
-    if (const auto correlation = event.integer("correlation_id")) {
-      made.kind = EventKind::api;
-      made.correlation = static_cast<std::uint32_t>(*correlation);
-      made.name = name_of(event.name);
-    } else if (const auto operation = operations_.of_host_event(event, feeds_)) {
-      made.name = name_of(*operation);
-      if (const auto id = event.integer("_p")) pending_.insert_or_assign(*id, Pending{end_of(event), made.name});
-    } else if (const auto step = event.integer("step_num")) {
-      made.kind = EventKind::annotation;
-      made.name = builder_.name(fmt::format("{}{}", kStepName, *step));
-    } else if (event.name.starts_with('$')) {
-      made.kind = EventKind::function;
-      made.name = name_of(event.name.substr(1));
-    } else {
-      return builder_.skip();
+    made.kind = meaning.kind;
+    made.name = meaning.name;
+    if (made.kind == EventKind::api) {
+      made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
     }
+    const auto producer = event.integer(XStatName::producer);
+    if (producer && made.kind == EventKind::op) pending_.insert_or_assign(*producer, Pending{end_of(event), made.name});
     builder_.add(made);
+  }
+
+  Meaning meaning_of(const XEvent& event) {
+    if (event.has(XStatName::correlation_id)) return {true, EventKind::api, name_of(event.name)};
+    if (const auto operation = operations_.of_host_event(event, feeds_))
+      return {true, EventKind::op, name_of(*operation)};
+    if (const auto step = event.integer(XStatName::step_num)) {
+      return {true, EventKind::annotation, builder_.name(fmt::format("{}{}", kStepName, *step))};
+    }
+    if (event.name.starts_with('$')) return {true, EventKind::function, name_of(event.name.substr(1))};
+    return {};
   }
 
   void end_operation(const XEvent& event) {
     builder_.skip();
-    if (const auto id = event.integer("_c")) ends_.push_back({*id, end_of(event), track_});
+    if (const auto id = event.integer(XStatName::consumer)) ends_.push_back({*id, end_of(event), track_});
   }
 
   static std::int64_t end_of(const XEvent& event) {
@@ -217,12 +211,11 @@ class Reading : public XPlaneVisitor {
 
   void add_on_gpu(const XEvent& event) {
     TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
-    made.correlation = static_cast<std::uint32_t>(event.integer("correlation_id").value_or(0));
+    made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
     made.track = queue_of(event);
     if (const auto operation = operations_.of_kernel(event)) made.external = name_of(*operation) + 1;
-    const std::string_view copy = event.text("memcpy_details");
-    const std::string_view fill =
-        event.text(event.text("memset_details").empty() ? "Memset_details" : "memset_details");
+    const std::string_view copy = event.text(XStatName::memcpy_details);
+    const std::string_view fill = event.text(XStatName::memset_details);
     if (!copy.empty() || event.name.starts_with("Memcpy")) {
       made.kind = EventKind::copy;
       made.name = builder_.kernel_class(KernelKind::copy, event.name);
@@ -232,7 +225,7 @@ class Reading : public XPlaneVisitor {
       made.name = builder_.kernel_class(KernelKind::fill, "Memset");
       made.detail = builder_.bytes(bytes_in(fill));
     } else {
-      made.name = class_of(event.name, event.text("kernel_details"));
+      made.name = class_of(event.name, event.text(XStatName::kernel_details));
     }
     builder_.add(made);
   }
@@ -248,9 +241,10 @@ class Reading : public XPlaneVisitor {
 
   // A context is a number, or a text with one at its end: "$$1".
   std::uint32_t queue_of(const XEvent& event) {
-    const std::string_view text = event.text("context_id");
+    const std::string_view text = event.text(XStatName::context_id);
     const std::size_t digits = text.find_first_of("0123456789");
-    const std::uint32_t context = text.empty() ? static_cast<std::uint32_t>(event.integer("context_id").value_or(0))
+    const std::uint32_t context = text.empty()
+                                      ? static_cast<std::uint32_t>(event.integer(XStatName::context_id).value_or(0))
                                   : digits == std::string_view::npos ? 0
                                                                      : number_at(text.substr(digits));
     for (const auto& [known, queue] : queues_) {
@@ -282,58 +276,13 @@ class Reading : public XPlaneVisitor {
   std::vector<std::uint32_t> names_;                             // of operations_
   std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the present line, by context
   std::unordered_map<std::string_view, std::uint32_t> texts_;
+  std::vector<std::optional<Meaning>> by_name_;  // of the present plane
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   std::unordered_map<std::int64_t, Pending> pending_;  // begun, by what ties them to their end
   std::vector<End> ends_;
 };
 
-std::vector<std::string> profiles_in(const std::string& folder) {
-  const Result<std::vector<std::string>> names = list_directory(folder);
-  std::vector<std::string> profiles;
-  if (!names) return profiles;
-  for (const std::string& name : *names) {
-    if (name.ends_with(".xplane.pb")) profiles.push_back(folder + "/" + name);
-  }
-  return profiles;
-}
-
-// A run's folder is called after the time at which it was made, so the last is the newest.
-std::vector<std::string> newest_profiles(const std::string& folder) {
-  std::vector<std::string> own = profiles_in(folder);
-  if (!own.empty()) return own;
-  const std::string runs = folder + "/plugins/profile";
-  const Result<std::vector<std::string>> names = list_directory(runs);
-  if (!names) return {};
-  for (auto name = names->rbegin(); name != names->rend(); ++name) {
-    if (std::vector<std::string> profiles = profiles_in(runs + "/" + *name); !profiles.empty()) return profiles;
-  }
-  return {};
-}
-
 }  // namespace
-
-Result<Trace> read_xplane_trace(const std::string& path) {
-  std::string file = path;
-  std::vector<std::string> profiles;
-  if (std::error_code unknown; std::filesystem::is_directory(path, unknown)) {
-    profiles = newest_profiles(path);
-    if (profiles.empty()) {
-      return Error{ErrorCode::not_found, fmt::format("{}: no plugins/profile/<run>/*.xplane.pb in it", path),
-                   "give the folder that the profiler was given"};
-    }
-    file = profiles.front();
-  }
-  Result<std::string> bytes = read_trace_file(file);
-  if (!bytes) return std::move(bytes).error();
-  Result<Trace> trace = read_xplane_trace_bytes(*bytes);
-  if (!trace) return std::move(trace).error().with_context(file);
-  if (profiles.size() > 1) {
-    trace->diagnostics.add({"profiles_left_out", profiles.size() - 1,
-                            fmt::format("xplane: the run has profiles of {} hosts; read was {}", profiles.size(), file),
-                            "name the files to import them all"});
-  }
-  return trace;
-}
 
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
   Reading reading;
