@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ingest/kernel_details.h"
 #include "ingest/trace_builder.h"
-#include "ingest/xplane/kernel_details.h"
 #include "ingest/xplane/xplane_operations.h"
 #include "ingest/xplane/xplane_reader.h"
 

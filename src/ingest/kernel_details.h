@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts in which XPlane tells how large a kernel or a copy was. What is not there, or makes no sense, is 0. Pure.
+// The texts in which TensorFlow's profilers tell how large a kernel or a copy was. What is not there, or makes no sense, is 0. Pure.
 //
 //   regs:24 static_shared:4224 dynamic_shared:0 grid:8,1,1 block:128,1,1 occ_pct:100
 //   kind_src:pinned kind_dst:device size:4 dest:0 async:1

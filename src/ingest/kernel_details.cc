@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/xplane/kernel_details.h"
+#include "ingest/kernel_details.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view 
   const std::size_t at = details.find(what);
   if (at == std::string_view::npos) return size;
   std::string_view rest = details.substr(at + what.size());
-  if (rest.starts_with(':')) {
+  if (rest.starts_with(':') || rest.starts_with('=')) {
     const std::vector<std::string_view> parts = split(rest.substr(1, rest.find(' ') - 1), ',');
     for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = number_at(parts[i]);
     return size;
@@ -39,7 +39,7 @@ std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view 
 }
 
 std::uint64_t bytes_in(std::string_view details) {
-  for (const std::string_view key : {"num_bytes:", "size:"}) {
+  for (const std::string_view key : {"num_bytes:", "size:", "bytes:", "num_bytes="}) {
     const std::size_t at = details.find(key);
     if (at == std::string_view::npos) continue;
     std::uint64_t bytes = 0;
