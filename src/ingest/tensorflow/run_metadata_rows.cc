@@ -86,12 +86,12 @@ void read_node(std::string_view bytes, std::string_view device, StepRows& result
   }
   // Old versions know microseconds only.
   if (start_ns == 0) {
-    if (start_us <= 0 || start_us > kMost_us || end_us < 0 || end_us > kMost_us) {
-      ++result.timeless;
-      return;
-    }
-    start_ns = start_us * 1000;
-    end_ns = end_us * 1000;
+    start_ns = start_us > 0 && start_us <= kMost_us ? start_us * 1000 : -1;
+    end_ns = end_us >= 0 && end_us <= kMost_us ? end_us * 1000 : -1;
+  }
+  if (start_ns < 0 || start_ns > kMost_us * 1000 || end_ns < 0 || end_ns > kMost_us * 1000) {
+    ++result.timeless;
+    return;
   }
   const Label label = is_of_gpu_tracer(device) ? kernel_label(name, text) : node_label(name, text);
   result.rows.push_back({start_ns, end_ns, result.texts.index(device), result.texts.index(label.node),
