@@ -21,8 +21,8 @@ class Checks : public joulemap::ingest::XPlaneVisitor {
   bool on_line(const joulemap::ingest::XLine&) override { return true; }
   void on_event(const joulemap::ingest::XEvent& event) override {
     JOULEMAP_CHECK(event.duration_ps >= 0, "an event of negative length");
-    static_cast<void>(event.text("hlo_op"));
-    static_cast<void>(event.integer("step_num"));
+    static_cast<void>(event.text(joulemap::ingest::XStatName::hlo_op));
+    static_cast<void>(event.integer(joulemap::ingest::XStatName::step_num));
   }
 };
 

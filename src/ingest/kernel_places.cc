@@ -22,6 +22,7 @@ KernelPlaces::KernelPlaces(const Trace& trace) {
     }
   }
   sort(calls_);
+  if (trace.gpu_names_ops) return;
   std::vector<std::uint32_t> wanted;
   for (const std::vector<TraceEvent>& block : trace.blocks) {
     for (const TraceEvent& event : block) {

@@ -91,8 +91,9 @@ class ThreadPass {
 // The work of GPUs, stretch by stretch.
 class KernelPass {
  public:
-  KernelPass(Trace& trace, const TraceSurvey& survey, PlacedTrace& placed, const Sink& sink)
-      : trace_(trace), survey_(survey), launches_(trace), placed_(placed), sink_(sink) {
+  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, PlaceTree& tree, PlacedTrace& placed,
+             const Sink& sink)
+      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(trace), placed_(placed), sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
       StepRecord record;
       record.number = static_cast<std::int64_t>(step.number);
@@ -148,6 +149,11 @@ class KernelPass {
         record.gpu_ns += time_ns;
       }
     }
+    if (trace_.gpu_names_ops && event.external > 0) {
+      const std::uint32_t name = event.external - 1;
+      kernel.place = names_[name].has_place ? names_.place(name, 0, 0)
+                                            : tree_.child(kernel.place, PlaceKind::op, names_[name].text);
+    }
     ++placed_.kernels;
     placed_.kernel_ns += time_ns;
     if (kernel.place == 0) {
@@ -172,6 +178,7 @@ class KernelPass {
       if (kernel.end_ns > activity_.end_ns) going_on.push_back({kernel, false});
     }
     for (const auto& [key, tally] : tallies) activity_.kernel_tallies.push_back(tally);
+    activity_.places = tree_.take_new();
     running_ = std::move(going_on);
     const std::int64_t next_ns = activity_.end_ns;
     if (!activity_.empty()) sink_(std::exchange(activity_, {}));
@@ -184,6 +191,8 @@ class KernelPass {
   };
   Trace& trace_;
   const TraceSurvey& survey_;
+  const TraceNames& names_;
+  PlaceTree& tree_;
   KernelPlaces launches_;
   PlacedTrace& placed_;
   const Sink& sink_;
@@ -226,7 +235,7 @@ PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sin
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
   ThreadPass(survey, places, sums, tree, sink).run(order, survey.end_ns());
-  KernelPass(trace, survey, placed, sink).run(order);
+  KernelPass(trace, survey, names, tree, placed, sink).run(order);
   placed.placed_thread_ns = sums.placed_ns();
   const bool is_of_torch = trace.format == "kineto";
   if (is_of_torch && !survey.has_modules()) {

@@ -236,15 +236,7 @@ void ThreadPlaces::enter_communication(const TraceEvent& event, Frame& frame) {
 
 void ThreadPlaces::enter_told_place(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  const OpPlace& told = names_.place(event.name);
-  std::uint32_t place = context.outside;
-  if (!told.phase.empty()) {
-    place = phase_in(context.outside, names_.places_train(), tree_.text(told.phase));
-  } else if (context.phase != 0) {
-    place = context.phase;
-  }
-  if (!told.module.empty()) place = tree_.child(place, PlaceKind::module, told.module);
-  context.place = tree_.child(place, PlaceKind::op, names_[event.name].text);
+  context.place = names_.place(event.name, context.outside, context.phase);
   context.in_op = true;
   sums_.count(context.place);
 }

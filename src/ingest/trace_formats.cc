@@ -4,12 +4,19 @@
 #include <vector>
 
 #include "ingest/kineto/kineto_reader.h"
+#include "ingest/onnxruntime/onnxruntime_trace.h"
+#include "ingest/tensorflow/tensorflow_trace.h"
+#include "ingest/xplane/xplane_trace.h"
 
 namespace joulemap::ingest {
 
 std::span<const TraceFormat> trace_formats() {
   static const std::vector<TraceFormat> kFormats = {
-      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz", [](const std::string& path) { return read_kineto(path); }},
+      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz",
+       [](const std::string& path) { return read_kineto(path); }},
+      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &read_xplane_trace},
+      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &read_onnxruntime_trace},
+      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &read_tensorflow_trace},
   };
   return kFormats;
 }

@@ -65,15 +65,29 @@ NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
 
 }  // namespace
 
-TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace) {
+TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tree_(tree) {
   meanings_.reserve(trace.names.size());
+  bool trains = false;
   for (const TraceName& name : trace.names) {
     NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
-    meaning.has_place = !name.place.phase.empty() || !name.place.module.empty();
-    if (!name.place.op.empty()) meaning.text = tree.text(name.place.op);
-    const std::string& phase = name.place.phase;
-    places_train_ = places_train_ || phase == "backward" || phase == "optimizer" || phase == "recompute";
+    const auto& [phase, module, op] = name.place;
+    meaning.has_place = !phase.empty() || !module.empty();
+    if (!phase.empty()) meaning.phase = tree.text(phase) + 1;
+    if (!module.empty()) meaning.module = tree.text(module) + 1;
+    if (!op.empty()) meaning.text = tree.text(op);
+    trains = trains || phase == "backward" || phase == "optimizer" || phase == "recompute";
   }
+  mode_ = tree.text(trains ? "train" : "inference");
+}
+
+std::uint32_t TraceNames::place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
+  const NameMeaning& meaning = (*this)[name];
+  std::uint32_t place = phase != 0 ? phase : outside;
+  if (meaning.phase != 0) {
+    place = tree_.child(tree_.child(outside, PlaceKind::mode, mode_), PlaceKind::phase, meaning.phase - 1);
+  }
+  if (meaning.module != 0) place = tree_.child(place, PlaceKind::module, meaning.module - 1);
+  return tree_.child(place, PlaceKind::op, meaning.text);
 }
 
 std::string_view TraceNames::text(std::uint32_t name) const {

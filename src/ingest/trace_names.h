@@ -38,6 +38,8 @@ struct NameMeaning {
   NameRole role = NameRole::plain;
   bool has_place = false;    // see TraceName::place
   std::uint32_t text = 0;    // of PlaceTree: how the place is called
+  std::uint32_t phase = 0;   // of a name with a place: the text + 1, or 0
+  std::uint32_t module = 0;  // likewise
   std::uint64_t number = 0;  // of a step
 };
 
@@ -46,17 +48,16 @@ class TraceNames {
   TraceNames(const Trace& trace, PlaceTree& tree);
 
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
-  // Of a name with a place of its own.
-  const OpPlace& place(std::uint32_t name) const { return trace_.names[name].place; }
+  // The place that a name itself tells, within the root or a region, or, where it tells no phase, within `phase`.
+  std::uint32_t place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
   std::string_view text(std::uint32_t name) const;
-  // Whether a name that carries its place is of a training: then all of them are.
-  bool places_train() const { return places_train_; }
 
  private:
   const Trace& trace_;
+  PlaceTree& tree_;
+  std::uint32_t mode_ = 0;  // text: where one name that carries its place is of a training, all of them are
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;
-  bool places_train_ = false;
 };
 
 }  // namespace joulemap::ingest
