@@ -69,7 +69,7 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     const double joules = energy.cpu_j ? (*energy.cpu_j)[cell] : 0;
     const double active = std::min(all_s / captured_s.cell_s(), 1.0);
     // Nobody knows whether a machine was idle while a trace of another tool is silent.
-    if (energy.machine_cpu_s) cpu_idle_j_ += joules * (1 - active);
+    if (energy.tells_idle) cpu_idle_j_ += joules * (1 - active);
     background_s_.set(cell, all_s - command_s);
     if (all_s > 0) joules_per_cpu_s_.set(cell, joules * active / all_s * captured_s.cell_s());
   }

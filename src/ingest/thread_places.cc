@@ -78,22 +78,24 @@ void ThreadPlaces::pass_time(std::int64_t until_ns) {
   for (Thread& thread : threads_) leave_until(thread, until_ns);
 }
 
-// What is open must enclose what begins. An annotation is begun and ended by functions that overlap it, which is no damage.
-void ThreadPlaces::make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
+// What is open must enclose what begins. True when it was cut. An annotation is begun and ended by functions that overlap it,
+// which is no damage; nor is what sticks out of one that was cut.
+bool ThreadPlaces::make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
     const std::int64_t overhang_ns = end_ns - outer.end_ns;
     const bool is_begun_by_it = event.kind == EventKind::annotation && outer.kind == EventKind::function;
     const bool ends_it = event.kind == EventKind::function && outer.kind == EventKind::annotation;
-    if (overhang_ns > kRounding_ns && !is_begun_by_it && !ends_it) ++cut_;
+    if (overhang_ns > kRounding_ns && !is_begun_by_it && !ends_it && !outer.is_cut) ++cut_;
     const bool is_within = overhang_ns <= kRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
     if (ends_it || (is_within && !is_begun_by_it)) {
       end_ns = outer.end_ns;
-      return;
+      return true;
     }
     outer.end_ns = event.start_ns;
     leave_until(thread, event.start_ns);
   }
+  return false;
 }
 
 void ThreadPlaces::add(TraceEvent& event) {
@@ -104,16 +106,15 @@ void ThreadPlaces::add(TraceEvent& event) {
     event.detail = thread.stack.empty() ? 0 : place_of_time(thread);
     return;
   }
-  std::int64_t end_ns = end_of(event);
-  make_room(thread, event, end_ns);
-  enter(thread, event, end_ns);
+  Frame frame;
+  frame.kind = event.kind;
+  frame.end_ns = end_of(event);
+  frame.is_cut = make_room(thread, event, frame.end_ns);
+  if (!thread.stack.empty()) frame.context = thread.stack.back().context;
+  enter(thread, event, frame);
 }
 
-void ThreadPlaces::enter(Thread& thread, TraceEvent& event, std::int64_t end_ns) {
-  Frame frame;
-  if (!thread.stack.empty()) frame.context = thread.stack.back().context;
-  frame.end_ns = end_ns;
-  frame.kind = event.kind;
+void ThreadPlaces::enter(Thread& thread, TraceEvent& event, Frame frame) {
   switch (event.kind) {
     case EventKind::annotation:
       if (!enter_annotation(event, frame)) return;

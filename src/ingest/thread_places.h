@@ -59,6 +59,7 @@ class ThreadPlaces {
     EventKind kind = EventKind::op;
     Between then = Between::nothing;  // what follows it
     bool ends_between = false;
+    bool is_cut = false;
   };
   struct Thread {
     std::vector<Frame> stack;
@@ -78,8 +79,8 @@ class ThreadPlaces {
 
   void spend(Thread& thread, std::int64_t until_ns);
   void leave_until(Thread& thread, std::int64_t time_ns);
-  void make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
-  void enter(Thread& thread, TraceEvent& event, std::int64_t end_ns);
+  bool make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
+  void enter(Thread& thread, TraceEvent& event, Frame frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
   void enter_function(const TraceEvent& event, Frame& frame);

@@ -34,6 +34,9 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
+// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function whatever it was called on.
+std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
+
 NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
   NameMeaning meaning;
   for (const Prefix& prefix : kPrefixes) {
@@ -59,7 +62,8 @@ NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
     text = without_prefix(text, kOptimizer);
     text = text.substr(0, text.find('.'));
   }
-  meaning.text = tree.text(text);
+  const bool has_address = text.starts_with("<built-in ") && text.find(" at 0x") != std::string_view::npos;
+  meaning.text = has_address ? tree.text(without_address(text)) : tree.text(text);
   return meaning;
 }
 

@@ -19,6 +19,17 @@ std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
   return static_cast<std::int64_t>(channel.refresh_s * static_cast<double>(kNanosecondsPerSecond));
 }
 
+// Energy from `from_ns` until `to_ns`, both between two readings of a power that changes evenly between them.
+template <class Point>
+double energy_within(const Point& before, const Point& after, std::int64_t from_ns, std::int64_t to_ns) {
+  if (after.time_ns <= before.time_ns) return 0;
+  const double slope = (after.watts - before.watts) / static_cast<double>(after.time_ns - before.time_ns);
+  const auto watts_at = [&](std::int64_t time_ns) {
+    return before.watts + slope * static_cast<double>(time_ns - before.time_ns);
+  };
+  return 0.5 * (watts_at(from_ns) + watts_at(to_ns)) * seconds(to_ns - from_ns);
+}
+
 }  // namespace
 
 EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns)
@@ -30,6 +41,7 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   const std::uint64_t steps_before = accumulator_.tally().steps;
   const std::optional<EnergyStep> previous = accumulator_.last_step();
   accumulator_.add(reading);
+  if (channel_.kind == ChannelKind::gauge && reading.code == ReadCode::ok) follow_gauge(reading);
   // The total falls only when a reading turns out to have been torn: then so were the edges taken from it.
   const double joules = accumulator_.tally().joules;
   if (begin_ns_) read_at_begin_j_ = std::min(read_at_begin_j_, joules);
@@ -50,6 +62,15 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   }
 }
 
+void EnergyWindow::follow_gauge(const Reading& reading) noexcept {
+  if (gauge_ && reading.time_ns() < gauge_->time_ns) return;
+  const PowerPoint now{reading.time_ns(), static_cast<double>(reading.raw) * channel_.scale};
+  const bool holds_begin = begin_ns_ && gauge_ && gauge_->time_ns <= *begin_ns_ && now.time_ns > *begin_ns_;
+  if (holds_begin) read_at_begin_j_ += energy_within(*gauge_, now, gauge_->time_ns, *begin_ns_);
+  gauge_before_ = gauge_;
+  gauge_ = now;
+}
+
 void EnergyWindow::begin(std::int64_t time_ns) noexcept {
   begin_ns_ = time_ns;
   tally_at_begin_ = accumulator_.tally();
@@ -61,6 +82,8 @@ void EnergyWindow::end(std::int64_t time_ns) noexcept {
   read_at_end_j_ = accumulator_.tally().joules;
   read_at_end_late_ns_ = std::max(accumulator_.tally().last_ns - time_ns, std::int64_t{0});
   steps_at_end_ = accumulator_.tally().steps;
+  const bool holds_end = gauge_before_ && gauge_before_->time_ns <= time_ns && gauge_->time_ns > time_ns;
+  if (holds_end) read_at_end_j_ -= energy_within(*gauge_before_, *gauge_, time_ns, gauge_->time_ns);
 }
 
 bool EnergyWindow::is_settled() const noexcept {

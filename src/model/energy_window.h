@@ -29,7 +29,8 @@ class EnergyWindow {
 
   void observe(const Reading& reading) noexcept;
 
-  // Both follow a reading taken at that moment.
+  // Both follow a reading taken at that moment. Of a gauge that is read seldom the edges are cut out of the readings around
+  // them.
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
@@ -52,6 +53,12 @@ class EnergyWindow {
   ChannelEnergy result() const;
 
  private:
+  // A gauge's power at a moment, as it was read.
+  struct PowerPoint {
+    std::int64_t time_ns;
+    double watts;
+  };
+  void follow_gauge(const Reading& reading) noexcept;
   EdgeEnergy edge_as_read(double joules) const;
   EdgeEnergy edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
   EdgeEnergy begin_edge() const;
@@ -76,6 +83,8 @@ class EnergyWindow {
   std::optional<EnergyStep> last_step_before_end_;
   std::optional<EnergyStep> step_after_end_;
   RefreshEstimate refresh_;
+  std::optional<PowerPoint> gauge_;         // of a gauge: the last reading,
+  std::optional<PowerPoint> gauge_before_;  // and the one before
 };
 
 }  // namespace joulemap
