@@ -282,6 +282,7 @@ void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame
     thread.pass = passes_;
     ++backwards_;
     sums_.count(phase);
+    if (survey_.has_modules()) sums_.count(phase_in(context.outside, true, texts_.gradients));
   }
   const auto forward = event.detail > 0 ? forward_.find(event.detail) : forward_.end();
   // Gradients are added up right after the node that made them.

@@ -29,8 +29,7 @@ class EnergyWindow {
 
   void observe(const Reading& reading) noexcept;
 
-  // Both follow a reading taken at that moment. Of a gauge that is read seldom the edges are cut out of the readings around
-  // them.
+  // Both follow a reading taken at that moment. Where readings are seldom the edges are cut out of those around them.
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
@@ -59,6 +58,12 @@ class EnergyWindow {
     double watts;
   };
   void follow_gauge(const Reading& reading) noexcept;
+  // What a counter had come to.
+  struct ReadPoint {
+    std::int64_t time_ns;
+    double joules;
+  };
+  void follow_counter(const ReadPoint& before) noexcept;
   EdgeEnergy edge_as_read(double joules) const;
   EdgeEnergy edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
   EdgeEnergy begin_edge() const;
@@ -83,6 +88,9 @@ class EnergyWindow {
   std::optional<EnergyStep> last_step_before_end_;
   std::optional<EnergyStep> step_after_end_;
   RefreshEstimate refresh_;
+  std::optional<ReadPoint> counter_before_;  // of a counter: the reading before the last
+  std::optional<double> even_at_begin_j_;    // between the readings around the edge, for want of its steps
+  std::optional<double> even_at_end_j_;
   std::optional<PowerPoint> gauge_;         // of a gauge: the last reading,
   std::optional<PowerPoint> gauge_before_;  // and the one before
 };

@@ -162,7 +162,9 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
     changed_ns = values[i].time_ns;
   }
   const std::int64_t usual_ns = median(pauses_ns);
-  channel.refresh_s = std::max(seconds(median(renewals_ns.empty() ? pauses_ns : renewals_ns)), kLeastRefresh_s);
+  // A value that is new whenever it is read may be renewed any time.
+  const std::int64_t renewal_ns = median(renewals_ns);
+  channel.refresh_s = 2 * renewal_ns > 3 * usual_ns ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
   if (!tells_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
