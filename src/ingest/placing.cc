@@ -24,7 +24,24 @@ namespace {
 constexpr std::int64_t kStretch_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kMostStretches = 20'000;
 
+// Beyond these a time is damage: the year 2096, and eleven days for one event. Sums of what is left do not overflow.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
+
 using Sink = std::function<void(Activity)>;
+
+void leave_out_impossible_times(Trace& trace, Diagnostics& diagnostics) {
+  std::uint64_t left_out = 0;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    left_out += std::erase_if(block, [](const TraceEvent& event) {
+      const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
+      return !is_there || event.duration_ns < 0 || event.duration_ns > kLongest_ns;
+    });
+  }
+  if (left_out == 0) return;
+  trace.events_dropped += left_out;
+  diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
+}
 
 std::int64_t stretch_for(const TraceSurvey& survey) {
   // Halves: a damaged trace may be longer than a difference of times can say.
@@ -224,6 +241,8 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
 }  // namespace
 
 PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink) {
+  PlacedTrace placed;
+  leave_out_impossible_times(trace, placed.diagnostics);
   PlaceTree tree;
   const TraceNames names(trace, tree);
   EventOrder order(trace);
@@ -231,7 +250,6 @@ PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sin
   ModulePaths modules(module_names, names, tree);
   PlaceSums sums;
   ThreadPlaces places(survey, names, modules, tree, sums, order.threads());
-  PlacedTrace placed;
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
   ThreadPass(survey, places, sums, tree, sink).run(order, survey.end_ns());
