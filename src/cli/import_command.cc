@@ -85,7 +85,9 @@ Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
   std::optional<std::int64_t> utc_offset_s;
   if (!flags.utc_offset.empty()) {
     utc_offset_s = parse_utc_offset(flags.utc_offset);
-    if (!utc_offset_s) return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
+    if (!utc_offset_s) {
+      return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
+    }
   }
   std::vector<std::string> files = flags.power;
   if (is_power_alone(flags)) files.insert(files.begin(), flags.inputs.begin(), flags.inputs.end());
@@ -125,7 +127,8 @@ std::optional<Error> usage_error(const ImportFlags& flags, const CommandLine& li
   if (is_power_alone(flags) || ingest::trace_format_named(flags.format) != nullptr) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
-  return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)), fmt::format("{}nvidia-smi, csv", known));
+  return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)),
+               fmt::format("{}nvidia-smi, csv", known));
 }
 
 Result<ImportResult> import(const ImportFlags& flags) {

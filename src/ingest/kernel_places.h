@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPlaces: from the calls that launched work to the work: which place and which step a kernel belongs to. Made after the
-// threads were placed (TraceEvent::detail of their events is their place). 16 bytes a call of the runtime. Pure.
+// KernelPlaces: from the calls that launched work to the work: which place and which step a kernel belongs to. Made after
+// the threads were placed (TraceEvent::detail of their events is their place). 16 bytes a call of the runtime. Pure.
 //
 // - The call of the kernel's correlation: ids repeat, so the last one that began before the kernel did; where clocks
 //   disagree and none did, the first.

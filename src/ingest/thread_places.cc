@@ -78,8 +78,8 @@ void ThreadPlaces::pass_time(std::int64_t until_ns) {
   for (Thread& thread : threads_) leave_until(thread, until_ns);
 }
 
-// What is open must enclose what begins. True when it was cut. An annotation is begun and ended by functions that overlap it,
-// which is no damage; nor is what sticks out of one that was cut.
+// What is open must enclose what begins. True when it was cut. An annotation is begun and ended by functions that overlap
+// it, which is no damage; nor is what sticks out of one that was cut.
 bool ThreadPlaces::make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();

@@ -139,7 +139,8 @@ def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, t
         lines.append(f"{begin_ns() + round(at_s * 1e9)},gpu0,energy_j,{5000 + 300 * (i // 10) * 0.1}")
     power = tmp_path / "power.csv"
     power.write_text("\n".join(lines))
-    domains = {d["name"]: d for d in imported("kineto", training().write(tmp_path / "t.json"), "--power", power)()["domains"]}
+    report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
+    domains = {domain["name"]: domain for domain in report()["domains"]}
     assert domains["package-0"]["measured_j"] == pytest.approx(50, rel=0.005)
     assert domains["gpu0"]["measured_j"] == pytest.approx(300, rel=0.05)
 

@@ -1,4 +1,4 @@
-"""The same training, captured live and traced by torch.profiler in one process: the import of the trace tells the same tree."""
+"""The same training, captured live and traced by torch.profiler in one process: the import tells the same tree."""
 
 from __future__ import annotations
 
