@@ -54,7 +54,7 @@ std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional
   const auto hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
   const bool fits = (text[4] == '/' || text[4] == '-') && text[7] == text[4] && text[13] == ':' && text[16] == ':';
-  if (!fits || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
+  if (!fits || *year < 1970 || *year > 2095 || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
   if (*hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
   std::int64_t fraction_ns = 0;
   if (text.size() > 20 && (text[19] == '.' || text[19] == ',')) {

@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t kGap = 10;
 constexpr double kLeastRefresh_s = 0.001;
 constexpr double kLargestRaw = 9e18;
+// The year 2096: later times are damage, and sums with them may overflow.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 
 std::int64_t median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
@@ -87,7 +89,8 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value < 0 || value > kLatest_ns) return std::nullopt;
   return value;
 }
 
@@ -164,12 +167,13 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
   const std::int64_t usual_ns = median(pauses_ns);
   // A value that is new whenever it is read may be renewed any time.
   const std::int64_t renewal_ns = median(renewals_ns);
-  channel.refresh_s = 2 * renewal_ns > 3 * usual_ns ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
+  channel.refresh_s =
+      renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
   if (!tells_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
   for (const std::int64_t pause_ns : pauses_ns) {
-    if (pause_ns <= std::max(kGap * usual_ns, kNanosecondsPerSecond)) continue;
+    if (pause_ns / kGap <= usual_ns || pause_ns <= kNanosecondsPerSecond) continue;
     ++gaps;
     missing_ns += pause_ns - usual_ns;
   }
