@@ -218,11 +218,11 @@ class Reading : public XPlaneVisitor {
     const std::string_view fill = event.text(XStatName::memset_details);
     if (!copy.empty() || event.name.starts_with("Memcpy")) {
       made.kind = EventKind::copy;
-      made.name = builder_.kernel_class(KernelKind::copy, event.name);
+      made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(event.name));
       made.detail = builder_.bytes(bytes_in(copy));
     } else if (!fill.empty() || event.name.starts_with("Memset")) {
       made.kind = EventKind::fill;
-      made.name = builder_.kernel_class(KernelKind::fill, "Memset");
+      made.name = builder_.kernel_class(KernelKind::fill, kFillName);
       made.detail = builder_.bytes(bytes_in(fill));
     } else {
       made.name = class_of(event.name, event.text(XStatName::kernel_details));
