@@ -79,7 +79,7 @@ class Reading : public XPlaneVisitor {
                         [name](std::string_view noise) { return name.starts_with(noise); });
   }
   void on_unwanted() override { builder_.skip(); }
-  void on_damaged() override { builder_.drop("of an impossible length"); }
+  void on_damaged() override { builder_.drop("that are damaged, or whose names are missing"); }
 
   void on_event(const XEvent& event) override {
     if (plane_.kind == XPlaneKind::device) return add_on_gpu(event);
@@ -103,6 +103,7 @@ class Reading : public XPlaneVisitor {
   }
 
   std::size_t planes() const { return planes_; }
+  std::uint64_t events_lost() const { return builder_.trace().events_dropped; }
 
  private:
   struct Pending {
@@ -287,6 +288,10 @@ class Reading : public XPlaneVisitor {
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
   Reading reading;
   Diagnostics damage = read_xplane(bytes, reading);
+  if (reading.planes() == 0 && reading.events_lost() > 0) {
+    return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
+                 "profile again, and let the program stop the profiler before it ends"};
+  }
   if (reading.planes() == 0) {
     return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
                  "give the file *.xplane.pb, or the folder that the profiler was given"};
