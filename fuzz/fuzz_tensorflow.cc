@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of timelines and RunMetadata of TensorFlow 1 on any bytes: none may crash it, and what it makes of them holds together.
+// The reader of timelines and RunMetadata of TensorFlow 1 on any bytes: none may crash it, and what it makes of them
+// holds together.
 #include <cstdint>
 #include <string_view>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads tables of an SQLite database row by row: the face of SQLite, which no other folder includes. Files are opened for
-// reading only, and nothing that is stored in one is run: views and virtual tables count as missing. One thread at a time.
+// Reads tables of an SQLite database row by row: the face of SQLite, which no other folder includes. Files are opened
+// for reading only, and nothing that is stored in one is run: views and virtual tables count as missing. One thread at
+// a time.
 //
 //   Result<SqliteDatabase> database = SqliteDatabase::open(path);
 //   SqliteRows rows = database->rows("StringIds", {"id", "value"});
@@ -33,8 +34,8 @@ class SqliteRows {
   // What is wrong with the file; empty when nothing is.
   const std::string& damage() const { return damage_; }
 
-  // Of the present row, by the number of the column in the list given. Nothing or empty for NULL, for a column that the table
-  // does not have, and for a value of another type: is_null tells the first two apart from the last.
+  // Of the present row, by the number of the column in the list given. Nothing or empty for NULL, for a column that the
+  // table does not have, and for a value of another type: is_null tells the first two apart from the last.
   std::optional<std::int64_t> integer(int column) const;
   std::string_view text(int column) const;  // until next()
   bool is_null(int column) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How traces describe what ran on a GPU, and how the capture names it. What is not there, or makes no sense, is 0. Pure. Texts of
-// TensorFlow's profilers:
+// How traces describe what ran on a GPU, and how the capture names it. What is not there, or makes no sense, is 0.
+// Pure. Texts of TensorFlow's profilers:
 //
 //   regs:24 static_shared:4224 dynamic_shared:0 grid:8,1,1 block:128,1,1 occ_pct:100
 //   kind_src:pinned kind_dst:device size:4 dest:0 async:1
