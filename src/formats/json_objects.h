@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads an array of JSON objects one object at a time, as the traces of many profilers are: the face of RapidJSON's reader.
-// The array is the whole text or the member "traceEvents" of an object. Members of objects within an object are known by their
-// path, "args.op_name"; arrays within, and what lies deeper than five levels, are left out. Numbers are read as integers where
-// they are. Pure; memory for one object.
+// Reads an array of JSON objects one object at a time, as the traces of many profilers are: the face of RapidJSON's
+// reader. The array is the whole text or the member "traceEvents" of an object. Members of objects within an object are
+// known by their path, "args.op_name"; arrays within, and what lies deeper than five levels, are left out. Numbers are
+// read as integers where they are. Pure; memory for one object.
 //
 //   JsonObjectsRead read = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
 //
-// Writers of traces forget to escape: an object with control characters in its texts is read as if they were blanks, one that
-// makes no sense is counted, and reading goes on at the next that begins like one.
+// Writers of traces forget to escape: an object with control characters in its texts is read as if they were blanks,
+// one that makes no sense is counted, and reading goes on at the next that begins like one.
 #pragma once
 
 #include <cstddef>

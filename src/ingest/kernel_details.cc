@@ -11,6 +11,37 @@
 #include "base/text.h"
 
 namespace joulemap::ingest {
+namespace {
+
+constexpr std::array<std::string_view, 11> kDirections = {
+    "unknown direction", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+
+struct Spelling {
+  std::string_view text;
+  std::string_view direction;
+};
+constexpr std::array kSpellings = {
+    Spelling{"HostToDevice", "HtoD"}, Spelling{"DeviceToHost", "DtoH"}, Spelling{"DeviceToDevice", "DtoD"},
+    Spelling{"HostToHost", "HtoH"},   Spelling{"PeerToPeer", "PtoP"},   Spelling{"H2D", "HtoD"},
+    Spelling{"D2H", "DtoH"},          Spelling{"D2D", "DtoD"},          Spelling{"H2H", "HtoH"},
+    Spelling{"P2P", "PtoP"}};
+
+}  // namespace
+
+std::string_view copy_direction(std::int64_t cupti_kind) {
+  const bool is_known = cupti_kind > 0 && cupti_kind < static_cast<std::int64_t>(kDirections.size());
+  return kDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
+}
+
+std::string_view copy_direction_in(std::string_view text) {
+  for (std::size_t i = 1; i < kDirections.size(); ++i) {
+    if (text.find(kDirections[i]) != std::string_view::npos) return kDirections[i];
+  }
+  for (const Spelling& spelling : kSpellings) {
+    if (text.find(spelling.text) != std::string_view::npos) return spelling.direction;
+  }
+  return kDirections[0];
+}
 
 std::uint32_t number_at(std::string_view text) {
   std::uint32_t number = 0;

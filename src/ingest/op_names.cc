@@ -185,8 +185,8 @@ std::string joined(std::span<const std::string_view> parts) {
   return name;
 }
 
-// TensorFlow 1 opens a scope for what it derives: gradients/net/dense/MatMul_grad/Reshape is of net/dense/MatMul. It may lie in
-// a scope of the program's. Nothing when the name is of no gradient.
+// TensorFlow 1 opens a scope for what it derives: gradients/net/dense/MatMul_grad/Reshape is of net/dense/MatMul. It
+// may lie in a scope of the program's. Nothing when the name is of no gradient.
 std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
   if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
   const auto scope = std::find_if(parts.begin(), parts.end(),

@@ -32,8 +32,14 @@ TraceBuilder::TraceBuilder(std::string_view format, TraceClock clock) {
 
 std::uint32_t TraceBuilder::name(std::string_view text, const OpPlace& place) {
   const auto next = static_cast<std::uint32_t>(trace_.names.size());
-  const auto [slot, is_new] = names_.try_emplace({to_valid_utf8(text), place}, next);
-  if (is_new) trace_.names.push_back({slot->first.first, place});
+  if (place == OpPlace{}) {
+    if (const auto known = plain_names_.find(text); known != plain_names_.end()) return known->second;
+    plain_names_.emplace(text, next);
+    trace_.names.push_back({to_valid_utf8(text), {}});
+    return next;
+  }
+  const auto [slot, is_new] = placed_names_.try_emplace({std::string(text), place}, next);
+  if (is_new) trace_.names.push_back({to_valid_utf8(text), place});
   return slot->second;
 }
 
@@ -47,10 +53,12 @@ std::uint32_t TraceBuilder::thread(std::int64_t process, std::int64_t thread) {
 std::uint32_t TraceBuilder::kernel_class(KernelKind kind, std::string_view name,
                                          const std::array<std::uint32_t, 3>& grid,
                                          const std::array<std::uint32_t, 3>& block) {
+  const ClassKey<std::string_view> key{kind, name, grid, block};
+  if (const auto known = classes_.find(key); known != classes_.end()) return known->second;
   const auto next = static_cast<std::uint32_t>(trace_.classes.size());
-  const auto [slot, is_new] = classes_.try_emplace({kind, to_valid_utf8(name), grid, block}, next);
-  if (is_new) trace_.classes.push_back({next, kind, std::get<1>(slot->first), grid, block});
-  return slot->second;
+  classes_.emplace(ClassKey<std::string>{kind, std::string(name), grid, block}, next);
+  trace_.classes.push_back({next, kind, to_valid_utf8(name), grid, block});
+  return next;
 }
 
 std::uint32_t TraceBuilder::queue(const KernelQueue& queue) {

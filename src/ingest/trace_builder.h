@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -53,13 +54,41 @@ class TraceBuilder {
   Trace finish() &&;
 
  private:
-  using ClassKey = std::tuple<KernelKind, std::string, std::array<std::uint32_t, 3>, std::array<std::uint32_t, 3>>;
+  // Looked up for every event: by a view, without a copy.
+  template <class Text>
+  struct ClassKey {
+    KernelKind kind = KernelKind::kernel;
+    Text name;
+    std::array<std::uint32_t, 3> grid{};
+    std::array<std::uint32_t, 3> block{};
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    template <class Text>
+    std::size_t operator()(const ClassKey<Text>& key) const {
+      std::size_t sum = (*this)(std::string_view(key.name)) + static_cast<std::size_t>(key.kind);
+      for (const auto& size : {key.grid, key.block}) {
+        for (const std::uint32_t count : size) sum = sum * 31 + count;
+      }
+      return sum;
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const ClassKey<A>& a, const ClassKey<B>& b) const {
+      return a.kind == b.kind && a.grid == b.grid && a.block == b.block &&
+             std::string_view(a.name) == std::string_view(b.name);
+    }
+  };
   using QueueKey = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
 
   Trace trace_;
-  std::map<std::pair<std::string, OpPlace>, std::uint32_t> names_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_names_;
+  std::map<std::pair<std::string, OpPlace>, std::uint32_t> placed_names_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
-  std::map<ClassKey, std::uint32_t> classes_;
+  std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
   std::map<QueueKey, std::uint32_t> queues_;
   std::unordered_map<std::uint64_t, std::uint32_t> bytes_;
   std::map<std::string, std::uint64_t, std::less<>> dropped_;  // by reason

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ingest/kineto/kineto_reader.h"
+#include "ingest/nsys/nsys_trace.h"
 #include "ingest/onnxruntime/onnxruntime_trace.h"
 #include "ingest/tensorflow/tensorflow_trace.h"
 #include "ingest/xplane/xplane_trace.h"
@@ -17,6 +18,7 @@ std::span<const TraceFormat> trace_formats() {
       {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &read_xplane_trace},
       {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &read_onnxruntime_trace},
       {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &read_tensorflow_trace},
+      {"nsys", "Nsight Systems: nsys export --type sqlite", &read_nsys_trace},
   };
   return kFormats;
 }

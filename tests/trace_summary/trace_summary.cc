@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "formats/json_writer.h"
+#include "ingest/nsys/nsys_trace.h"
 #include "ingest/onnxruntime/onnxruntime_trace.h"
 #include "ingest/tensorflow/tensorflow_trace.h"
 #include "ingest/xplane/xplane_trace.h"
@@ -26,7 +27,7 @@ struct Reader {
   Result<Trace> (*read)(const std::string& path);
 };
 constexpr std::array kReaders = {Reader{"xplane", read_xplane_trace}, Reader{"onnxruntime", read_onnxruntime_trace},
-                                 Reader{"tensorflow", read_tensorflow_trace}};
+                                 Reader{"tensorflow", read_tensorflow_trace}, Reader{"nsys", read_nsys_trace}};
 constexpr std::array<std::string_view, 9> kKinds = {"op",     "annotation", "module", "function", "api",
                                                     "kernel", "copy",       "fill",   "graph"};
 

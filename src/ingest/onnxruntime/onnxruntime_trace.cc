@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "formats/json_objects.h"
+#include "ingest/kernel_details.h"
 #include "ingest/trace_builder.h"
 #include "ingest/trace_file.h"
 
@@ -117,7 +118,7 @@ class Reading {
     };
     made.kind = is_copy ? EventKind::copy : EventKind::kernel;
     made.name =
-        is_copy ? builder_.kernel_class(KernelKind::copy, name)
+        is_copy ? builder_.kernel_class(KernelKind::copy, copy_direction_in(name))
                 : builder_.kernel_class(KernelKind::kernel, name, size({"args.grid_x", "args.grid_y", "args.grid_z"}),
                                         size({"args.block_x", "args.block_y", "args.block_z"}));
     made.track = builder_.queue({.stream = number_in(event, "args.stream")});

@@ -15,6 +15,17 @@ constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNode
                         kNodeEnd_ns = 16;
 constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; more would not fit
 
+// Every message in a field, and the beginning of the last where the file is cut. False when it is.
+template <class Visit>
+bool for_each_message(std::string_view bytes, std::uint32_t field, Visit visit) {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == field) visit(fields.bytes());
+  }
+  if (!fields.cut().empty() && fields.field() == field) visit(fields.cut());
+  return !fields.damaged();
+}
+
 std::string_view device_of(std::string_view device_stats) {
   ProtobufReader fields(device_stats);
   while (fields.next()) {
@@ -25,11 +36,10 @@ std::string_view device_of(std::string_view device_stats) {
 
 // Whether the bytes are a StepStats: the names of devices are paths.
 bool is_step_stats(std::string_view bytes) {
-  ProtobufReader fields(bytes);
-  while (fields.next()) {
-    if (fields.field() == kStatsDevices && device_of(fields.bytes()).starts_with('/')) return true;
-  }
-  return false;
+  bool found = false;
+  for_each_message(bytes, kStatsDevices,
+                   [&](std::string_view device) { found = found || device_of(device).starts_with('/'); });
+  return found;
 }
 
 struct Label {
@@ -99,17 +109,14 @@ void read_node(std::string_view bytes, std::string_view device, StepRows& result
 }
 
 void read_step_stats(std::string_view bytes, StepRows& result) {
-  ProtobufReader fields(bytes);
-  while (fields.next()) {
-    if (fields.field() != kStatsDevices) continue;
-    const std::string_view device = device_of(fields.bytes());
-    ProtobufReader nodes(fields.bytes());
-    while (nodes.next()) {
-      if (nodes.field() == kDeviceNodes) read_node(nodes.bytes(), device, result);
-    }
-    result.is_cut |= nodes.damaged();
-  }
-  result.is_cut |= fields.damaged();
+  result.found = true;
+  const bool is_whole = for_each_message(bytes, kStatsDevices, [&](std::string_view stats) {
+    const std::string_view device = device_of(stats);
+    const bool has_all_nodes =
+        for_each_message(stats, kDeviceNodes, [&](std::string_view node) { read_node(node, device, result); });
+    result.is_cut |= !has_all_nodes;
+  });
+  result.is_cut |= !is_whole;
 }
 
 }  // namespace
@@ -117,17 +124,13 @@ void read_step_stats(std::string_view bytes, StepRows& result) {
 StepRows rows_of_run_metadata(std::string_view bytes) {
   StepRows result;
   if (is_step_stats(bytes)) {
-    result.found = true;
     read_step_stats(bytes, result);
     return result;
   }
-  ProtobufReader fields(bytes);
-  while (fields.next()) {
-    if (fields.field() != kMetadataStepStats || !is_step_stats(fields.bytes())) continue;
-    result.found = true;
-    read_step_stats(fields.bytes(), result);
-  }
-  result.is_cut |= fields.damaged();
+  const bool is_whole = for_each_message(bytes, kMetadataStepStats, [&](std::string_view stats) {
+    if (is_step_stats(stats)) read_step_stats(stats, result);
+  });
+  result.is_cut |= !is_whole;
   return result;
 }
 

@@ -133,11 +133,11 @@ class Making {
     made.track = builder_.queue({.ordinal = device.ordinal, .stream = device.stream});
     if (device.kind == DeviceKind::copies || is_copy(op) || is_copy(name)) {
       made.kind = EventKind::copy;
-      made.name = builder_.kernel_class(KernelKind::copy, op);
+      made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(is_copy(op) ? op : name));
       made.detail = builder_.bytes(bytes_in(text));
     } else if (is_fill(op) || is_fill(name)) {
       made.kind = EventKind::fill;
-      made.name = builder_.kernel_class(KernelKind::fill, op);
+      made.name = builder_.kernel_class(KernelKind::fill, kFillName);
       made.detail = builder_.bytes(bytes_in(text));
     } else {
       made.kind = EventKind::kernel;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneOperations: which events of an XPlane trace are operations, and where each belongs: TensorFlow's nodes, the stages of
-// tf.data, instructions of the programs that XLA compiled, on the CPU and on a GPU. Waiting, scheduling and what lies around
-// operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
+// XPlaneOperations: which events of an XPlane trace are operations, and where each belongs: TensorFlow's nodes, the
+// stages of tf.data, instructions of the programs that XLA compiled, on the CPU and on a GPU. Waiting, scheduling and
+// what lies around operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
 #pragma once
 
 #include <cstdint>

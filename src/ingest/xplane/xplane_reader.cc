@@ -99,7 +99,23 @@ class PlaneReading {
     }
   }
 
+  // Of a plane that the end of the file cuts: the names of its events came last, so none of them can be told.
+  void tell_lost_events() {
+    ProtobufReader fields(bytes_);
+    while (fields.next()) {
+      if (fields.field() == plane_field::kLines) lose_events_of(fields.bytes());
+    }
+    if (fields.field() == plane_field::kLines) lose_events_of(fields.cut());
+  }
+
  private:
+  void lose_events_of(std::string_view line) {
+    ProtobufReader fields(line);
+    while (fields.next()) {
+      if (fields.field() == line_field::kEvents) visitor_.on_damaged();
+    }
+  }
+
   struct EventName {
     std::string_view name;
     std::string_view display_name;
@@ -300,6 +316,7 @@ Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor) {
     }
   }
   if (fields.damaged()) {
+    if (fields.field() == space_field::kPlanes) PlaneReading(fields.cut(), visitor, diagnostics).tell_lost_events();
     diagnostics.add({"damaged_trace", 1,
                      "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane "
                      "that it cuts",

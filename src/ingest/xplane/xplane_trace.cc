@@ -79,7 +79,7 @@ class Reading : public XPlaneVisitor {
                         [name](std::string_view noise) { return name.starts_with(noise); });
   }
   void on_unwanted() override { builder_.skip(); }
-  void on_damaged() override { builder_.drop("of an impossible length"); }
+  void on_damaged() override { builder_.drop("that are damaged, or whose names are missing"); }
 
   void on_event(const XEvent& event) override {
     if (plane_.kind == XPlaneKind::device) return add_on_gpu(event);
@@ -103,6 +103,7 @@ class Reading : public XPlaneVisitor {
   }
 
   std::size_t planes() const { return planes_; }
+  std::uint64_t events_lost() const { return builder_.trace().events_dropped; }
 
  private:
   struct Pending {
@@ -218,11 +219,11 @@ class Reading : public XPlaneVisitor {
     const std::string_view fill = event.text(XStatName::memset_details);
     if (!copy.empty() || event.name.starts_with("Memcpy")) {
       made.kind = EventKind::copy;
-      made.name = builder_.kernel_class(KernelKind::copy, event.name);
+      made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(event.name));
       made.detail = builder_.bytes(bytes_in(copy));
     } else if (!fill.empty() || event.name.starts_with("Memset")) {
       made.kind = EventKind::fill;
-      made.name = builder_.kernel_class(KernelKind::fill, "Memset");
+      made.name = builder_.kernel_class(KernelKind::fill, kFillName);
       made.detail = builder_.bytes(bytes_in(fill));
     } else {
       made.name = class_of(event.name, event.text(XStatName::kernel_details));
@@ -287,6 +288,10 @@ class Reading : public XPlaneVisitor {
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
   Reading reading;
   Diagnostics damage = read_xplane(bytes, reading);
+  if (reading.planes() == 0 && reading.events_lost() > 0) {
+    return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
+                 "profile again, and let the program stop the profiler before it ends"};
+  }
   if (reading.planes() == 0) {
     return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
                  "give the file *.xplane.pb, or the folder that the profiler was given"};
