@@ -40,6 +40,12 @@ for library in libjoulemap.so libjoulemap_capture.so; do
   strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
   ln -s "../../lib/$library" "$package/$library"  # one file, so that a process that loads both has one copy
 done
+# Debian has no static ISA-L: it lies beside the program, which looks for it there.
+isal=$(ldd $objects/bin/joulemap | awk '/libisal/ { print $3 }')
+if [[ -n $isal ]]; then
+  strip --strip-unneeded -o "$folder/lib/libisal.so.2" "$(readlink -f "$isal")"
+  cp /usr/share/doc/libisal2/copyright "$folder/lib/libisal.LICENSE"
+fi
 # The package as the wheel has it: what `record` injects into Python programs lies in it.
 for extension in _hot.abi3.so _capture.abi3.so; do
   strip --strip-unneeded -o "$package/$extension" "$objects/python/joulemap/$extension"
@@ -49,7 +55,8 @@ cp python/joulemap/inject/sitecustomize.py "$package/inject/"
 cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 
-check "$folder/bin/joulemap"
+check "$folder/bin/joulemap" libisal
+[[ -z $isal ]] || check "$folder/lib/libisal.so.2"
 check "$folder/lib/libjoulemap.so" libjoulemap_capture
 check "$folder/lib/libjoulemap_capture.so"
 check "$package/_hot.abi3.so" 'libjoulemap|libjoulemap_capture'

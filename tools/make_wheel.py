@@ -66,6 +66,12 @@ def stripped(binary: Path) -> bytes:
         return copy.read_bytes()
 
 
+def libraries_beside(program: Path) -> list[Path]:
+    """What it needs that other machines may not have: ISA-L, of which Debian has no static library."""
+    listed = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout
+    return [Path(found) for found in re.findall(r"libisal\.so\.\d+ => (\S+)", listed)]
+
+
 def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
     """Every file of the wheel but RECORD: its bytes, and whether it can be executed."""
     files: dict[str, tuple[bytes, bool]] = {}
@@ -82,6 +88,8 @@ def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
     for extension in ("_hot.abi3.so", "_capture.abi3.so"):
         files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension), True)
     files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap"), True)
+    for library in libraries_beside(build / "bin" / "joulemap"):
+        files[f"joulemap/lib/{library.name}"] = (stripped(library), True)
 
     info = f"joulemap-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()

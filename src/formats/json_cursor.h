@@ -15,28 +15,17 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <cstring>
 #include <string_view>
 
 #include "formats/byte_scan.h"
+#include "formats/json_steps.h"
+#include "formats/json_text.h"
 
 namespace joulemap::formats {
 
-enum class QuoteRule : std::uint8_t {
-  first_ends,   // as JSON has it
-  likely_ends,  // a quote ends a text only where what follows could: for texts whose quotes were not escaped
-};
-
-// A text as it stands between its quotes.
-struct JsonText {
-  std::string_view raw;
-  bool escaped = false;  // it holds backslashes: unescape_json tells what is meant
-
-  bool operator==(std::string_view other) const { return raw == other; }
-};
-
-// Appends what is meant. Half a surrogate pair becomes U+FFFD, and an escape that is none stays as it is.
-void unescape_json(std::string_view raw, std::string& out);
+// As JSON has it; or a quote ends a text only where what follows could: for texts whose quotes were not escaped.
+enum class QuoteRule : std::uint8_t { first_ends, likely_ends };
 
 class JsonCursor {
  public:
@@ -45,69 +34,88 @@ class JsonCursor {
 
   const char* at() const { return at_; }
   bool failed() const { return failed_; }
-  // It failed because the text ended, and not because it makes no sense.
-  bool wants_more() const { return failed_ && at_ >= end_; }
+  bool wants_more() const { return failed_ && at_ >= end_; }  // it failed because the text ended
 
-  char peek() {  // the first byte of the next value; 0 at the end
+  JOULEMAP_INLINE char peek() {  // the first byte of the next value; 0 at the end
     skip_space();
-    return at_ < end_ ? *at_ : '\0';
+    return *at_;
   }
-  bool enter_object() { return enter('{'); }
-  bool enter_array() { return enter('['); }
+  JOULEMAP_INLINE bool enter_object() { return enter('{'); }
+  JOULEMAP_INLINE bool enter_array() { return enter('['); }
 
-  // Within an object, where its first or next member or its end stands. False: the object is over, or it failed.
-  bool next_member(std::string_view& key) {
+  // Within an object: at its next member. False: it is over, or it failed.
+  JOULEMAP_INLINE bool next_member(std::string_view& key) {
     if (!next('}')) return false;
     if (*at_ != '"') return fail();
-    key = string(Role::key).raw;
+    key = string(JsonRole::key).raw;
     skip_space();
     if (failed_ || *at_ != ':') return fail();
     ++at_;
     return true;
   }
-  // The same within an array.
-  bool next_element() { return next(']'); }
-
-  JsonText text() {
-    skip_space();
-    if (*at_ != '"') return fail(), JsonText();
-    return string(Role::value);
-  }
+  JOULEMAP_INLINE bool next_element() { return next(']'); }  // the same within an array
+  JOULEMAP_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
 
   // A number without its fraction, where it fits; also from within quotes. Else false, and the value is skipped.
-  bool integer(std::int64_t& value) {
+  JOULEMAP_INLINE bool integer(std::int64_t& value) {
     skip_space();
     const DigitRun run = read_digits(at_);
-    if (run.count == 0 || !ends_json_token(at_[run.count])) return slow_number(value, 0);
+    if (run.count == 0 || !ends_json_token(at_[run.count])) return follow(slow_number(at_, end_, likely_, 0), value);
     at_ += run.count;
     value = run.value;
     return true;
   }
   // A decimal number times 1000, exactly; digits beyond are cut.
-  bool thousandths(std::int64_t& value);
+  JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
+    skip_space();
+    return follow(read_thousandths(at_, end_, likely_), value);
+  }
 
-  void skip();
+  JOULEMAP_INLINE void skip() {
+    skip_space();
+    if (*at_ == '"') {
+      string(JsonRole::value);
+    } else if (*at_ == '{' || *at_ == '[') {
+      ++at_;
+      leave();
+    } else {
+      follow(past_word(at_, end_, likely_));
+    }
+  }
+  // Steps over exactly these bytes, where they stand here: a guess that spares looking at them one by one.
+  template <std::size_t N>
+  JOULEMAP_INLINE bool take(const char (&word)[N]) {
+    if (failed_ || std::memcmp(at_, word, N - 1) != 0) return false;
+    at_ += N - 1;
+    return true;
+  }
   // Skips what is left of the object or array that was entered last.
-  void leave();
+  JOULEMAP_INLINE void leave() {
+    follow(past_brackets(at_, end_, likely_));
+    fresh_ = false;
+  }
 
  private:
-  enum class Role : std::uint8_t { key, value, either };
-
-  bool fail() {
-    failed_ = true;
-    return false;
+  bool fail() { return !(failed_ = true); }
+  void follow(const JsonStep& step) {
+    at_ = step.at;
+    failed_ |= step.failed;
   }
-  void skip_space() {
+  bool follow(const JsonNumber& number, std::int64_t& value) {
+    follow(number.step);
+    if (number.is_number) value = number.value;
+    return number.is_number;
+  }
+  JOULEMAP_INLINE void skip_space() {
     if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // most often there is one blank, or none
   }
-  bool enter(char bracket) {
+  JOULEMAP_INLINE bool enter(char bracket) {
     skip_space();
     if (failed_ || *at_ != bracket) return fail();
     ++at_;
-    fresh_ = true;
-    return true;
+    return fresh_ = true;
   }
-  bool next(char closing) {
+  JOULEMAP_INLINE bool next(char closing) {
     skip_space();
     if (failed_ || *at_ == closing) {
       at_ += failed_ ? 0 : 1;
@@ -121,21 +129,16 @@ class JsonCursor {
     fresh_ = false;
     return true;
   }
-  JsonText string(Role role) {
+  JOULEMAP_INLINE JsonText string(JsonRole role) {
     const char* const begin = at_ + 1;
     const char* const stop = find_quote(begin, end_);
-    if (likely_ || *stop != '"' || !ends_json_token(stop[1])) return slow_string(begin, stop, role);
-    at_ = stop + 1;
-    return {{begin, stop}, false};
-  }
-  static bool could_end(const char* quote, Role role);
-  JsonText slow_string(const char* begin, const char* stop, Role role);
-  bool slow_number(std::int64_t& value, int power);
-  void skip_word();
-  void leave_slowly();
-  void give_up(const char* where) {
-    at_ = where;
-    failed_ = true;
+    if (!likely_ && *stop == '"' && ends_json_token(stop[1])) {
+      at_ = stop + 1;
+      return {{begin, stop}, false};
+    }
+    const JsonTextEnd found = find_text_end(stop, end_, likely_, role);
+    follow(found.step);
+    return found.step.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.escaped};
   }
 
   const char* at_;

@@ -41,7 +41,7 @@ class BlockReading {
   }
 
   void read_one() {
-    RawEvent raw;
+    RawEvent& raw = raw_;
     JsonCursor json(text_.data() + at_, text_.data() + text_.size());
     if (read_event(json, raw)) return take(raw, json);
     if (json.wants_more() && !is_last_) return finish(BlockEnd::unfinished, at_);
@@ -120,6 +120,7 @@ class BlockReading {
   std::size_t patience_;
   std::size_t at_ = 0;
   bool over_ = false;
+  RawEvent raw_;  // of the present event
   ReadBlock block_;
 };
 

@@ -115,9 +115,17 @@ void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event) {
 
 std::uint32_t EventTables::thread_of(const RawEvent& raw) {
   ThreadKey key{.process = raw.process.number, .thread = raw.thread.number};
+  const bool is_plain = raw.process.words.empty() && raw.thread.words.empty();
+  const bool is_last = key.process == last_thread_.process && key.thread == last_thread_.thread;
+  if (is_plain && is_last && last_thread_number_) return *last_thread_number_;
   if (!raw.process.words.empty()) key.process_words = words.number_of(raw.process.words);
   if (!raw.thread.words.empty()) key.thread_words = words.number_of(raw.thread.words);
-  return number_of(threads, key);
+  const std::uint32_t number = number_of(threads, key);
+  if (is_plain) {
+    last_thread_ = key;
+    last_thread_number_ = number;
+  }
+  return number;
 }
 
 std::uint32_t EventTables::name_of(std::string_view name, const RawEvent& raw) {

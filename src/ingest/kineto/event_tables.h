@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,8 @@ class EventTables {
   std::string_view plain(const formats::JsonText& text);
 
   std::string scratch_;
+  ThreadKey last_thread_;  // most events are on the thread of the one before
+  std::optional<std::uint32_t> last_thread_number_;
 };
 
 }  // namespace joulemap::ingest::kineto

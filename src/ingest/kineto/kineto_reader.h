@@ -18,7 +18,7 @@
 namespace joulemap::ingest {
 
 struct KinetoReading {
-  std::size_t block_bytes = 1 << 20;  // small enough to stay in a core's cache between reading and parsing
+  std::size_t block_bytes = 1 << 18;  // small enough to stay in a core's cache between reading and parsing
   std::size_t threads = 0;            // 0: as many as there are cores, four at most
 };
 

@@ -69,7 +69,7 @@ bool has_wanted_args(const RawEvent& event) {
 }
 
 // Of grid and block: three numbers.
-void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
+JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
   if (json.peek() != '[') return json.skip();
   json.enter_array();
   for (std::size_t i = 0; json.next_element(); ++i) {
@@ -80,93 +80,111 @@ void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
   }
 }
 
-// AMD's streams of runtime calls are texts ("0x0"): not a number, and not needed.
-void read_number(JsonCursor& json, std::int64_t& value) {
-  std::int64_t read = 0;
-  if (json.integer(read)) value = read;
+// Where the number of that name goes; null when it is not wanted.
+std::int64_t* number_argument(std::string_view key, RawEvent& event) {
+  switch (key.size()) {
+    case 5:
+      return is(key, "bytes") ? &event.bytes : nullptr;
+    case 6:
+      if (is(key, "device")) return &event.device;
+      return is(key, "stream") ? &event.stream : nullptr;
+    case 7:
+      return is(key, "context") ? &event.context : nullptr;
+    case 11:
+      if (is(key, "correlation")) return &event.correlation;
+      return is(key, "External id") || is(key, "external id") ? &event.external : nullptr;
+    case 13:
+      return is(key, "Fwd thread id") ? &event.forward_thread : nullptr;
+    case 15:
+      return is(key, "Sequence number") ? &event.sequence : nullptr;
+    default:
+      return nullptr;
+  }
 }
 
-void read_text(JsonCursor& json, formats::JsonText& text) {
-  if (json.peek() == '"') {
-    text = json.text();
+JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
+  if (!has_wanted_args(event) || json.peek() != '{') return json.skip();
+  json.enter_object();
+  for (std::string_view key; json.next_member(key);) {
+    if (std::int64_t* const number = number_argument(key, event)) {
+      json.integer(*number);  // AMD's streams of runtime calls are texts ("0x0"), and not needed
+    } else if (is(key, "grid") || is(key, "block")) {
+      read_extent(json, key.size() == 4 ? event.grid : event.block);
+    } else if (is(key, "name") || is(key, "Module Hierarchy")) {
+      if (json.peek() != '"') {
+        json.skip();
+        continue;
+      }
+      (key.size() == 4 ? event.label : event.hierarchy) = json.text();
+    } else {
+      json.skip();
+    }
+  }
+}
+
+JOULEMAP_INLINE void read_track(JsonCursor& json, TrackId& track) {
+  track = {};
+  if (json.peek() != '"') {
+    json.integer(track.number);
+    return;
+  }
+  const std::string_view words = json.text().raw;
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), track.number);
+  if (error != std::errc() || end != words.data() + words.size()) track = {.number = 0, .words = words};
+}
+
+JOULEMAP_INLINE void read_phase(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  const std::string_view phase = json.text().raw;
+  event.phase = phase.size() == 1 ? phase.front() : '\0';
+}
+
+JOULEMAP_INLINE void read_time(JsonCursor& json, std::optional<std::int64_t>& time_ns) {
+  std::int64_t value = 0;
+  time_ns = json.thousandths(value) ? std::optional(value) : std::nullopt;
+}
+
+JOULEMAP_INLINE void read_name(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  event.name = json.text();
+}
+
+JOULEMAP_INLINE void read_category(JsonCursor& json, RawEvent& event) {
+  if (json.peek() != '"') return json.skip();
+  event.category_text = json.text().raw;
+  event.category = category_of(event.category_text);
+}
+
+// Members in the order and with the blanks that Kineto writes them with: one comparison each. What stands elsewhere or is
+// set otherwise is left to read_member.
+JOULEMAP_INLINE void read_usual_members(JsonCursor& json, RawEvent& event) {
+  if (json.take(", \"cat\": ")) read_category(json, event);
+  if (json.take(", \"name\": ")) read_name(json, event);
+  if (json.take(", \"pid\": ")) read_track(json, event.process);
+  if (json.take(", \"tid\": ")) read_track(json, event.thread);
+  if (json.take(",\n    \"ts\": ")) read_time(json, event.start_ns);
+  if (json.take(", \"dur\": ")) read_time(json, event.duration_ns);
+}
+
+JOULEMAP_INLINE void read_member(JsonCursor& json, std::string_view key, RawEvent& event) {
+  if (is(key, "ts") || is(key, "dur")) {
+    read_time(json, key.size() == 2 ? event.start_ns : event.duration_ns);
+  } else if (is(key, "pid") || is(key, "tid")) {
+    read_track(json, key.front() == 'p' ? event.process : event.thread);
+  } else if (is(key, "args")) {
+    read_arguments(json, event);
+  } else if (is(key, "ph")) {
+    read_phase(json, event);
+  } else if (is(key, "name")) {
+    read_name(json, event);
+  } else if (is(key, "cat")) {
+    read_category(json, event);
   } else {
     json.skip();
   }
 }
 
-void read_argument(JsonCursor& json, std::string_view key, RawEvent& event) {
-  switch (key.size()) {
-    case 4:
-      if (is(key, "grid")) return read_extent(json, event.grid);
-      if (is(key, "name")) return read_text(json, event.label);
-      break;
-    case 5:
-      if (is(key, "block")) return read_extent(json, event.block);
-      if (is(key, "bytes")) return read_number(json, event.bytes);
-      break;
-    case 6:
-      if (is(key, "device")) return read_number(json, event.device);
-      if (is(key, "stream")) return read_number(json, event.stream);
-      break;
-    case 7:
-      if (is(key, "context")) return read_number(json, event.context);
-      break;
-    case 11:
-      if (is(key, "correlation")) return read_number(json, event.correlation);
-      if (is(key, "External id") || is(key, "external id")) return read_number(json, event.external);
-      break;
-    case 13:
-      if (is(key, "Fwd thread id")) return read_number(json, event.forward_thread);
-      break;
-    case 15:
-      if (is(key, "Sequence number")) return read_number(json, event.sequence);
-      break;
-    case 16:
-      if (is(key, "Module Hierarchy")) return read_text(json, event.hierarchy);
-      break;
-    default:
-      break;
-  }
-  json.skip();
-}
-
-void read_arguments(JsonCursor& json, RawEvent& event) {
-  if (!has_wanted_args(event) || json.peek() != '{') return json.skip();
-  json.enter_object();
-  for (std::string_view key; json.next_member(key);) read_argument(json, key, event);
-}
-
-void read_track(JsonCursor& json, TrackId& track) {
-  track = {};
-  if (json.peek() != '"') return read_number(json, track.number);
-  const std::string_view words = json.text().raw;
-  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), track.number);
-  if (error == std::errc() && end == words.data() + words.size()) return;
-  track = {.number = 0, .words = words};
-}
-
-void read_time(JsonCursor& json, std::optional<std::int64_t>& time_ns) {
-  std::int64_t value = 0;
-  time_ns = json.thousandths(value) ? std::optional(value) : std::nullopt;
-}
-
-void read_category(JsonCursor& json, RawEvent& event) {
-  formats::JsonText text;
-  read_text(json, text);
-  event.category_text = text.raw;
-  event.category = category_of(text.raw);
-}
-
-void read_member(JsonCursor& json, std::string_view key, RawEvent& event) {
-  if (is(key, "ts")) return read_time(json, event.start_ns);
-  if (is(key, "dur")) return read_time(json, event.duration_ns);
-  if (is(key, "cat")) return read_category(json, event);
-  if (is(key, "name")) return read_text(json, event.name);
-  if (is(key, "pid")) return read_track(json, event.process);
-  if (is(key, "tid")) return read_track(json, event.thread);
-  if (is(key, "args")) return read_arguments(json, event);
-  json.skip();
-}
+bool has_time_or_name(char phase) { return phase == 'X' || phase == 'M' || phase == '\0'; }
 
 }  // namespace
 
@@ -179,22 +197,27 @@ Category category_of(std::string_view text) {
   return known_category(lower);
 }
 
-bool read_event(JsonCursor& json, RawEvent& event) {
-  if (!json.enter_object()) return false;
-  for (std::string_view key; json.next_member(key);) {
-    if (!is(key, "ph")) {
-      read_member(json, key, event);
-      continue;
-    }
-    formats::JsonText phase;
-    read_text(json, phase);
-    event.phase = phase.raw.empty() ? '\0' : phase.raw.front();
-    const bool is_wanted = event.phase == 'X' || event.phase == 'M' || event.phase == '\0';
-    if (!is_wanted && !json.failed()) {
+bool read_event(JsonCursor& cursor, RawEvent& event) {
+  JsonCursor json = cursor;  // a copy stays in registers
+  std::string_view key;
+  event.phase = '\0';
+  json.enter_object();
+  bool is_member = json.next_member(key);
+  if (is_member && is(key, "ph")) {  // most often it is first, and tells that nothing else matters
+    read_phase(json, event);
+    is_member = has_time_or_name(event.phase);
+    if (is_member) {
+      event = {.phase = event.phase};
+      read_usual_members(json, event);
+      is_member = json.next_member(key);
+    } else {
       json.leave();
-      break;
     }
+  } else {
+    event = {};
   }
+  for (; is_member; is_member = json.next_member(key)) read_member(json, key, event);
+  cursor = json;
   return !json.failed();
 }
 

@@ -59,8 +59,8 @@ struct RawEvent {
 
 Category category_of(std::string_view text);
 
-// Phases whose events take no time and name nothing are left unread beyond their phase. False: the text makes no sense
-// as an object, or ends.
+// Overwrites `event`, but for events whose phase is not 'X' or 'M', which take no time and name nothing: of them the phase
+// alone. False: the text makes no sense as an object, or ends.
 bool read_event(formats::JsonCursor& json, RawEvent& event);
 
 }  // namespace joulemap::ingest::kineto

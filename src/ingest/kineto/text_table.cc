@@ -10,26 +10,33 @@ namespace {
 constexpr std::size_t kFirstSlots = 1024;
 constexpr std::size_t kPage = 64 * 1024;
 
-// Eight bytes at a time: std::hash would take a third of the time of reading a trace whose kernels have names of 300
+__extension__ using Wide = unsigned __int128;
+
+std::uint64_t word_at(const char* at, std::size_t size) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, size);
+  return word;
+}
+
+// Sixteen bytes at a time: std::hash would take a third of the time of reading a trace whose kernels have names of 300
 // bytes. Collisions cost a comparison and nothing else.
 std::uint32_t hash_of(std::string_view text) {
-  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;
-  std::uint64_t hash = text.size() * kOdd;
+  constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15;
+  constexpr std::uint64_t kSecond = 0xC2B2AE3D27D4EB4F;
+  std::uint64_t hash = text.size() * kSecond;
+  const auto mix = [&](std::uint64_t a, std::uint64_t b) {
+    const Wide product = Wide{a ^ kFirst ^ hash} * (b ^ kSecond);
+    hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  };
   const char* at = text.data();
   std::size_t left = text.size();
-  const auto mix = [&](std::uint64_t word) {
-    hash = (hash ^ word) * kOdd;
-    hash ^= hash >> 32;
-  };
-  for (; left >= 8; left -= 8, at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, 8);
-    mix(word);
+  for (; left > 16; left -= 16, at += 16) mix(word_at(at, 8), word_at(at + 8, 8));
+  if (left >= 8) {
+    mix(word_at(at, 8), word_at(at + left - 8, 8));  // the two may overlap
+  } else if (left > 0) {
+    mix(word_at(at, left), left);
   }
-  std::uint64_t last = 0;
-  std::memcpy(&last, at, left);
-  mix(last);
-  return static_cast<std::uint32_t>(hash);
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
 }  // namespace

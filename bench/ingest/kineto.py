@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a trace of PyTorch's profiler is read, beside Python's json.loads and HolisticTraceAnalysis, in the same run.
+
+    bench/ingest/kineto.py [--build build] [--repeats 7] [TRACE.json[.gz] ...]   # exits 1 when a bar is missed
+
+Without a trace it makes one of 64 MB. Each is read plain and from gzip. The readers take turns, and of each the best counts:
+what else runs on the machine can only add. json.loads gets the text unpacked and in memory; ours begins with the file.
+HolisticTraceAnalysis is read once, in an environment of its own (BUILD/venv-hta, made when it is missing).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from trace_maker import write_trace
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+LEAST_RATIO = 20.0
+SMALLEST = 20_000_000  # below, no bar stands
+MOST_BYTES = 64 << 20
+MOST_BYTES_AN_EVENT = 48
+MADE_BYTES = 64_000_000
+
+HTA = """
+import contextlib, io, json, logging, sys, time
+logging.disable(logging.CRITICAL)
+from hta.common.trace_parser import parse_trace_dataframe
+from hta.configs.parser_config import ParserConfig
+begin = time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()):
+    parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
+print(json.dumps({"seconds": time.perf_counter() - begin}))
+"""
+
+
+@dataclass
+class Row:
+    trace: str
+    megabytes: float
+    events: int
+    reader: str
+    seconds: float
+    ratio: float
+    peak_mb: float | None = None
+    bar: str = ""
+
+
+def seconds_of_json_loads(text: bytes) -> float:
+    begin = time.perf_counter()
+    json.loads(text)
+    return time.perf_counter() - begin
+
+
+def ours(program: Path, trace: Path) -> dict:
+    done = subprocess.run([str(program), str(trace)], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def hta_python(build: Path) -> Path | None:
+    """The interpreter that has it; None when it cannot be installed here."""
+    python = build / "venv-hta" / "bin" / "python"
+    stamp = build / "venv-hta" / ".installed"
+    if not stamp.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(build / "venv-hta")], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if subprocess.run([*pip, "-r", str(HERE / "requirements.txt")], check=False).returncode != 0:
+            return None
+        stamp.touch()
+    return python
+
+
+def seconds_of_hta(python: Path | None, trace: Path) -> float | None:
+    if python is None:
+        return None
+    done = subprocess.run([str(python), "-c", HTA, str(trace)], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"HolisticTraceAnalysis failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)["seconds"]
+
+
+def both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
+    """The trace plain and compressed, whichever was given."""
+    plain, packed = folder / "trace.json", folder / "trace.json.gz"
+    is_packed = trace.read_bytes()[:2] == b"\x1f\x8b"
+    if is_packed:
+        packed.write_bytes(trace.read_bytes())
+        plain.write_bytes(gzip.decompress(trace.read_bytes()))
+    else:
+        shutil.copy(trace, plain)
+        packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
+    return plain, packed
+
+
+def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> list[Row]:
+    program = arguments.build / "bin" / "bench_read_trace"
+    with tempfile.TemporaryDirectory() as folder:
+        forms = both_forms(trace, Path(folder))
+        text = forms[0].read_bytes()
+        loads_s, best = float("inf"), [{"seconds": float("inf")}] * 2
+        for _ in range(arguments.repeats):
+            loads_s = min(loads_s, seconds_of_json_loads(text))
+            for i, form in enumerate(forms):
+                best[i] = min(best[i], ours(program, form), key=lambda result: result["seconds"])
+        size, events = len(text) / 1e6, best[0]["events"]
+        rows = [Row(trace.name, size, events, "json.loads, text in memory", loads_s, 1.0)]
+        for result, form in zip(best, ("plain", "gzip")):
+            row = Row(trace.name, size, events, f"joulemap, {form}", result["seconds"], loads_s / result["seconds"])
+            row.peak_mb = result["peak_bytes"] / 1e6
+            is_lean = result["peak_bytes"] <= MOST_BYTES + MOST_BYTES_AN_EVENT * events
+            is_fast = row.ratio >= LEAST_RATIO or len(text) < SMALLEST
+            row.bar = "met" if is_lean and is_fast else "MISSED"
+            rows.append(row)
+        hta_s = seconds_of_hta(hta, forms[1])
+        if hta_s is not None:
+            rows.append(Row(trace.name, size, events, "HolisticTraceAnalysis, gzip", hta_s, loads_s / hta_s))
+    return rows
+
+
+def print_table(rows: list[Row]) -> None:
+    memory = f"64 MiB and {MOST_BYTES_AN_EVENT} bytes an event"
+    print(f"Bars, for traces above 20 MB: {LEAST_RATIO:.0f} times json.loads; {memory}.\n")
+    print("| trace | MB | events | reader | seconds | MB/s | times json.loads | peak MB | bar |")
+    print("|---|--:|--:|---|--:|--:|--:|--:|---|")
+    for row in rows:
+        peak = f"{row.peak_mb:.1f}" if row.peak_mb is not None else ""
+        print(
+            f"| {row.trace} | {row.megabytes:.1f} | {row.events} | {row.reader} | {row.seconds:.4f} | "
+            f"{row.megabytes / row.seconds:.0f} | {row.ratio:.1f} | {peak} | {row.bar} |"
+        )
+    print(f"\n{os.cpu_count()} cores, Python {sys.version.split()[0]}.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="*", type=Path)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--without-hta", action="store_true")
+    arguments = parser.parse_args()
+    hta = None if arguments.without_hta else hta_python(arguments.build)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        traces = arguments.traces
+        if not traces:
+            traces = [Path(folder) / "made.json"]
+            write_trace(traces[0], MADE_BYTES)
+        for trace in traces:
+            rows += compare(trace, arguments, hta)
+    print_table(rows)
+    return 1 if any(row.bar == "MISSED" for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reader of PyTorch's traces on any text, cut into blocks of any size: it may not crash, every index must point
+// somewhere, no time may be negative, and one thread must find what two find.
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "ingest/kineto/kineto_reader.h"
+
+namespace {
+
+using joulemap::ingest::EventKind;
+using joulemap::ingest::Trace;
+using joulemap::ingest::TraceEvent;
+
+void check_event(const Trace& trace, const TraceEvent& event) {
+  JOULEMAP_CHECK(event.start_ns >= 0 && event.duration_ns >= 0, "an event with a negative time");
+  if (!is_on_gpu(event.kind)) {
+    JOULEMAP_CHECK(event.name < trace.names.size() && event.track < trace.threads.size(), "an index of nothing");
+    return;
+  }
+  JOULEMAP_CHECK(event.name < trace.classes.size() && event.track < trace.queues.size(), "an index of nothing");
+  JOULEMAP_CHECK(event.kind == EventKind::kernel || event.detail < trace.bytes.size(), "a size that is none");
+}
+
+std::uint64_t check(const Trace& trace) {
+  std::uint64_t kept = 0;
+  for (const auto& block : trace.blocks) {
+    for (const TraceEvent& event : block) check_event(trace, event);
+    kept += block.size();
+  }
+  JOULEMAP_CHECK(kept + trace.events_dropped <= trace.events_read, "more events than there are");
+  JOULEMAP_CHECK(trace.events_dropped == 0 || trace.diagnostics.contains("import.events-dropped"), "a silent loss");
+  return kept;
+}
+
+}  // namespace
+
+// The first byte is the size of a block.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t block_bytes = data[0] + std::size_t{1};
+  const Trace one = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 1});
+  const Trace two = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 2});
+  JOULEMAP_CHECK(check(one) == check(two), "two threads find something else than one");
+  JOULEMAP_CHECK(one.events_read == two.events_read && one.names.size() == two.names.size(), "they count differently");
+  static_cast<void>(check(joulemap::ingest::read_kineto_text(text)));
+  return 0;
+}

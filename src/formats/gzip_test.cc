@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gzip.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <string>
+
+#include "support/temporary_directory.h"
+
+namespace joulemap::formats {
+namespace {
+
+std::string compressed(const std::string& plain) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, plain.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// Text that does not compress to nothing, longer than all buffers.
+std::string long_text() {
+  std::string text;
+  for (std::uint32_t i = 0, state = 1; i < 200'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    text += std::to_string(state >> 8) + (i % 10 == 0 ? "\n" : ",");
+  }
+  return text;
+}
+
+struct Read {
+  std::string text;
+  StreamEnd end = StreamEnd::not_yet;
+  bool is_compressed = false;
+};
+
+Read read(const std::string& bytes, std::size_t piece = 100'000) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path() + "/file";
+  std::ofstream(path, std::ios::binary) << bytes;
+  Result<MaybeGzipFile> file = MaybeGzipFile::open(path);
+  EXPECT_TRUE(file.has_value());
+  Read result{.is_compressed = file->is_compressed()};
+  std::string room(piece, '\0');
+  while (true) {
+    const Result<std::size_t> got = file->read({room.data(), room.size()});
+    EXPECT_TRUE(got.has_value());
+    if (*got == 0) break;
+    result.text.append(room, 0, *got);
+  }
+  result.end = file->end();
+  return result;
+}
+
+TEST(MaybeGzipFile, IsToldByItsContent) {
+  const std::string text = long_text();
+  const Read plain = read(text);
+  EXPECT_FALSE(plain.is_compressed);
+  EXPECT_TRUE(plain.text == text);
+  EXPECT_EQ(plain.end, StreamEnd::whole);
+  const Read packed = read(compressed(text));
+  EXPECT_TRUE(packed.is_compressed);
+  EXPECT_TRUE(packed.text == text);
+  EXPECT_EQ(packed.end, StreamEnd::whole);
+}
+
+TEST(MaybeGzipFile, PiecesOfAnySizeGiveTheSameText) {
+  const std::string text = long_text().substr(0, 50'000);
+  for (const std::size_t piece : {1u, 7u, 4096u, 50'000u, 50'001u, 1'000'000u}) {
+    EXPECT_TRUE(read(text, piece).text == text) << piece;
+    EXPECT_TRUE(read(compressed(text), piece).text == text) << piece;
+  }
+}
+
+TEST(MaybeGzipFile, SeveralMembersAreOneText) {
+  const std::string text = long_text();
+  const Read joined = read(compressed(text) + compressed("and ") + compressed("more") + std::string(10, '\0'));
+  EXPECT_TRUE(joined.text == text + "and more");
+  EXPECT_EQ(joined.end, StreamEnd::whole);
+}
+
+TEST(MaybeGzipFile, AStreamThatIsCutGivesWhatItHolds) {
+  const std::string text = long_text();
+  const std::string whole = compressed(text);
+  for (const std::size_t size : {whole.size() - 1, whole.size() - 8, whole.size() / 2, std::size_t{300'000}}) {
+    const Read cut = read(whole.substr(0, size));
+    EXPECT_EQ(cut.end, StreamEnd::cut) << size;
+    EXPECT_TRUE(text.starts_with(cut.text)) << size;
+    EXPECT_GT(cut.text.size(), size) << size;
+  }
+  EXPECT_EQ(read(whole.substr(0, 5)).end, StreamEnd::cut);
+}
+
+TEST(MaybeGzipFile, DamageIsTold) {
+  const std::string text = long_text();
+  std::string bytes = compressed(text);
+  bytes[bytes.size() - 6] ^= 1;  // of the checksum
+  const Read wrong = read(bytes);
+  EXPECT_EQ(wrong.end, StreamEnd::damaged);
+  EXPECT_TRUE(wrong.text == text);
+  std::string torn = compressed(text);
+  for (std::size_t i = 0; i < 64; ++i) torn[torn.size() / 2 + i] = '\xff';
+  EXPECT_EQ(read(torn).end, StreamEnd::damaged);
+}
+
+TEST(MaybeGzipFile, AFileThatIsNotThereIsAnError) {
+  EXPECT_EQ(MaybeGzipFile::open("/no/such/file").error().code, ErrorCode::not_found);
+  EXPECT_EQ(read("").end, StreamEnd::whole);
+}
+
+}  // namespace
+}  // namespace joulemap::formats

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/json_cursor.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace joulemap::formats {
+namespace {
+
+// A text with the padding that a cursor asks for.
+class Padded {
+ public:
+  explicit Padded(std::string text) : size_(text.size()), text_(std::move(text)) { text_.append(kScanPadding, '\0'); }
+  JsonCursor cursor(QuoteRule rule = QuoteRule::first_ends) const {
+    return JsonCursor(text_.data(), text_.data() + size_, rule);
+  }
+
+ private:
+  std::size_t size_;
+  std::string text_;
+};
+
+std::optional<std::int64_t> thousandths(const std::string& number) {
+  const Padded text(number);
+  JsonCursor json = text.cursor();
+  std::int64_t value = 0;
+  return json.thousandths(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> integer(const std::string& number) {
+  const Padded text(number);
+  JsonCursor json = text.cursor();
+  std::int64_t value = 0;
+  return json.integer(value) ? std::optional(value) : std::nullopt;
+}
+
+std::vector<std::string> keys(const std::string& object) {
+  const Padded text(object);
+  JsonCursor json = text.cursor();
+  std::vector<std::string> found;
+  json.enter_object();
+  for (std::string_view key; json.next_member(key); json.skip()) found.emplace_back(key);
+  if (json.failed()) found.emplace_back("failed");
+  return found;
+}
+
+TEST(JsonCursor, GoesFromMemberToMember) {
+  EXPECT_EQ(keys(R"({"a": 1, "b": [1, {"x": "]}"}], "c": {"d": {}}, "e": "\"}", "f": null})"),
+            (std::vector<std::string>{"a", "b", "c", "e", "f"}));
+  EXPECT_EQ(keys("{}"), std::vector<std::string>{});
+  EXPECT_EQ(keys("\r\n {\r\n\t\"a\"\r\n:\t1\r\n}"), std::vector<std::string>{"a"});
+}
+
+TEST(JsonCursor, TimesAreExactWhereADoubleWouldNotBe) {
+  EXPECT_EQ(thousandths("1669783687464181"), 1669783687464181000);
+  EXPECT_EQ(thousandths("1712195495519689.0"), 1712195495519689000);
+  EXPECT_EQ(thousandths("3845405621393.164"), 3845405621393164);
+  EXPECT_EQ(thousandths("0.001"), 1);
+  EXPECT_EQ(thousandths("63.81"), 63810);
+  EXPECT_EQ(thousandths("0"), 0);
+  EXPECT_EQ(thousandths("-2.5"), -2500);
+  EXPECT_EQ(thousandths("\"17.25\""), 17250);
+  EXPECT_EQ(thousandths("1.7121954955196892e15"), 1712195495519689200);
+  EXPECT_EQ(thousandths("5E-3"), 5);
+  EXPECT_EQ(thousandths("12.3456789"), 12345);
+  EXPECT_EQ(thousandths("9007199254740993.123"), 9007199254740993123);
+}
+
+TEST(JsonCursor, NumbersThatDoNotFitAreNone) {
+  EXPECT_EQ(thousandths("1e300"), std::nullopt);
+  EXPECT_EQ(thousandths("99999999999999999999999"), std::nullopt);
+  EXPECT_EQ(thousandths("9223372036854775807"), std::nullopt);
+  EXPECT_EQ(thousandths("nan"), std::nullopt);
+  EXPECT_EQ(thousandths("\"\""), std::nullopt);
+  EXPECT_EQ(integer("9223372036854775807"), 9223372036854775807);
+  EXPECT_EQ(integer("9223372036854775808"), std::nullopt);
+  EXPECT_EQ(integer("1790857026000000000"), 1790857026000000000);
+  EXPECT_EQ(integer("12345678"), 12345678);
+  EXPECT_EQ(integer("123456789"), 123456789);
+  EXPECT_EQ(integer("-1"), -1);
+  EXPECT_EQ(integer("0x0"), std::nullopt);
+}
+
+TEST(JsonCursor, EveryNumberOfDigitsIsRead) {
+  std::string digits;
+  for (int i = 1; i <= 16; ++i) {
+    digits += static_cast<char>('0' + i % 10);
+    EXPECT_EQ(thousandths(digits + ".5"), std::stoll(digits) * 1000 + 500) << digits;
+    EXPECT_EQ(integer(digits), std::stoll(digits)) << digits;
+  }
+}
+
+TEST(JsonCursor, AStrayQuoteFailsAndIsReadWithTheKinderRule) {
+  const Padded text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
+  JsonCursor strict = text.cursor();
+  std::string_view key;
+  strict.enter_object();
+  while (strict.next_member(key)) strict.skip();
+  EXPECT_TRUE(strict.failed());
+  EXPECT_FALSE(strict.wants_more());
+
+  JsonCursor kind = text.cursor(QuoteRule::likely_ends);
+  kind.enter_object();
+  ASSERT_TRUE(kind.next_member(key));
+  EXPECT_EQ(kind.text().raw, R"(operator()<"a">)");
+  ASSERT_TRUE(kind.next_member(key));
+  kind.skip();
+  ASSERT_TRUE(kind.next_member(key));
+  EXPECT_EQ(key, "z");
+  kind.skip();
+  EXPECT_FALSE(kind.next_member(key));
+  EXPECT_FALSE(kind.failed());
+}
+
+TEST(JsonCursor, ATextThatEndsTooSoonWantsMore) {
+  const std::string whole = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Padded text(whole.substr(0, size));
+    JsonCursor json = text.cursor();
+    json.enter_object();
+    for (std::string_view key; json.next_member(key);) json.skip();
+    EXPECT_TRUE(json.wants_more()) << size;
+  }
+}
+
+TEST(JsonCursor, StructureThatMakesNoSenseFails) {
+  for (const char* const text : {"[1]", "{1}", R"({"a" 1})", R"({"a": 1 "b": 2})", R"({"a": })",
+                                 R"({"a": 1, , "b": 2})", R"({"a": "x"y, "b": 1})", R"({"a"b: 1})"}) {
+    EXPECT_EQ(keys(text).back(), "failed") << text;
+  }
+}
+
+TEST(JsonCursor, ControlCharactersAndWordsThatAreNoJsonPass) {
+  EXPECT_EQ(keys("{\"a\": \"one\ntwo\x01\", \"b\": inf, \"c\": NaN, \"d\": 1}"),
+            (std::vector<std::string>{"a", "b", "c", "d"}));
+}
+
+TEST(JsonCursor, ArraysAreReadElementByElement) {
+  const Padded text("[2400, 1 , 7]");
+  JsonCursor json = text.cursor();
+  std::vector<std::int64_t> numbers;
+  json.enter_array();
+  for (std::int64_t number = 0; json.next_element() && json.integer(number);) numbers.push_back(number);
+  EXPECT_EQ(numbers, (std::vector<std::int64_t>{2400, 1, 7}));
+  EXPECT_FALSE(json.failed());
+}
+
+TEST(JsonText, EscapesAreUnderstood) {
+  const auto meaning = [](std::string_view raw) {
+    std::string out;
+    unescape_json(raw, out);
+    return out;
+  };
+  EXPECT_EQ(meaning(R"(a\"b\\c\/d\n\t)"), "a\"b\\c/d\n\t");
+  EXPECT_EQ(meaning(R"(\u0041\u00e4\u20ac\ud83d\ude00)"), "A\u00e4\u20ac\U0001F600");
+  EXPECT_EQ(meaning(R"(\ud83d!)"), "\uFFFD!");
+  EXPECT_EQ(meaning(R"(\ud83d\u0041)"), "\uFFFDA");
+  EXPECT_EQ(meaning(R"(\q \u12 \)"), R"(\q \u12 \)");
+}
+
+}  // namespace
+}  // namespace joulemap::formats

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Traces as they should not be, and cut into blocks at the worst places.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ingest/kineto/kineto_reader.h"
+
+namespace joulemap::ingest {
+namespace {
+
+std::string op(const std::string& name, const std::string& more = "") {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 2, "ts": 1669783687464181, "dur": 2{}}})", name,
+      more);
+}
+std::string file_of(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
+
+using Names = std::vector<std::string>;
+Names names_of(const Trace& trace) {
+  Names names;
+  for (const auto& block : trace.blocks) {
+    for (const TraceEvent& event : block) names.push_back(trace.names[event.name].text);
+  }
+  return names;
+}
+std::string codes_of(const Trace& trace) {
+  std::string codes;
+  for (const Diagnostic& diagnostic : trace.diagnostics.list()) {
+    codes += fmt::format("{} {};", diagnostic.code, diagnostic.count);
+  }
+  return codes;
+}
+
+TEST(BrokenKinetoTrace, AnEmptyListIsAnEmptyTrace) {
+  const Trace trace = read_kineto_text("{\"traceEvents\": []}");
+  EXPECT_EQ(trace.events_read, 0u);
+  EXPECT_EQ(codes_of(trace), "");
+  EXPECT_EQ(codes_of(read_kineto_text("[]")), "");
+}
+
+TEST(BrokenKinetoTrace, ABareListAByteOrderMarkAndOtherLineEndsAreRead) {
+  EXPECT_EQ(names_of(read_kineto_text("[" + op("a") + ",\n" + op("b") + "]")), (Names{"a", "b"}));
+  EXPECT_EQ(names_of(read_kineto_text("\xEF\xBB\xBF" + file_of(op("a")))), (Names{"a"}));
+  EXPECT_EQ(
+      names_of(read_kineto_text("{\r\n\"traceEvents\":\r\n[\r\n" + op("a") + "\r\n,\r\n" + op("b") + "\r\n]\r\n}")),
+      (Names{"a", "b"}));
+}
+
+TEST(BrokenKinetoTrace, MembersMayComeInAnyOrderAndHoldAnything) {
+  const std::string text = file_of(
+      R"({"args": {"deep": [{"ph": "X", "name": "no event"}, [[{}]]], "External id": 9}, "dur": 1.5, )"
+      R"("ts": 1669783687464181.25, "tid": 1, "pid": 2, "name": "\u0061\n\"b\"", "cat": "cpu_op", "ph": "X"},)" +
+      op("c"));
+  const Trace trace = read_kineto_text(text);
+  EXPECT_EQ(names_of(trace), (Names{"a\n\"b\"", "c"}));
+  EXPECT_EQ(trace.blocks[0][0].external, 9u);
+  EXPECT_EQ(trace.blocks[0][0].start_ns, 1'669'783'687'464'181'250);
+  EXPECT_EQ(trace.blocks[0][0].duration_ns, 1500);
+  EXPECT_EQ(codes_of(trace), "");
+}
+
+TEST(BrokenKinetoTrace, StrayQuotesAreReadAsTheyWereMeantAndTold) {
+  const Trace trace = read_kineto_text(
+      file_of(op("a") + "," + op("<lambda \"x\"> y") + "," +
+              op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
+  EXPECT_EQ(names_of(trace), (Names{"a", "<lambda \"x\"> y", "c", "d"}));
+  EXPECT_EQ(trace.blocks[0][2].external, 4u);
+  EXPECT_EQ(codes_of(trace), "import.events-repaired 2;");
+}
+
+TEST(BrokenKinetoTrace, ControlCharactersAreNoHarm) {
+  const Trace trace = read_kineto_text(file_of(op("a\n\tb\x01") + "," + op("c")));
+  EXPECT_EQ(names_of(trace), (Names{"a\n\tb\x01", "c"}));
+  EXPECT_EQ(codes_of(trace), "");
+}
+
+TEST(BrokenKinetoTrace, AnEventThatMakesNoSenseCostsItself) {
+  for (const std::string broken :
+       {R"({"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1 2 3})", R"({"ph": "X" "cat"})", R"({"ph": })", "{", "}",
+        "garbage", R"("text")", R"({"ph": "X", "name": "a", b", "pid": [}, "args": {"x": "y}})", "12",
+        R"({"name": "no phase"})"}) {
+    const Trace trace = read_kineto_text(file_of(op("a") + "," + broken + "," + op("b") + "," + op("c")));
+    EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"})) << broken;
+    EXPECT_EQ(trace.events_dropped, 1u) << broken;
+    EXPECT_EQ(trace.events_read, 4u) << broken;
+    EXPECT_EQ(codes_of(trace), "import.events-dropped 1;") << broken;
+  }
+}
+
+TEST(BrokenKinetoTrace, ThePlaceOfTheFirstDamageIsTold) {
+  const std::string text = file_of(op("a") + ",garbage," + op("b"));
+  const Trace trace = read_kineto_text(text);
+  ASSERT_EQ(trace.diagnostics.list().size(), 1u);
+  const std::string place = fmt::format("byte {} ", text.find("garbage"));
+  EXPECT_NE(trace.diagnostics.list()[0].message.find(place), std::string::npos) << trace.diagnostics.list()[0].message;
+}
+
+TEST(BrokenKinetoTrace, TimesThatCannotBeAreDropped) {
+  const auto timed = [](const std::string& ts, const std::string& dur) {
+    return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1, "tid": 2, "ts": {}, "dur": {}}})", ts,
+                       dur);
+  };
+  const Trace trace = read_kineto_text(
+      file_of(op("a") + "," + timed("1", "-5") + "," + timed("1e300", "1") + "," + timed("1", "1e18") + "," +
+              timed("nan", "1") + "," + timed("-7", "1") + "," + timed("123456789012345678901234567890", "1") + "," +
+              timed("null", "1") + "," + R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
+  EXPECT_EQ(names_of(trace), (Names{"a", "b"}));
+  EXPECT_EQ(trace.events_dropped, 8u);
+  EXPECT_EQ(trace.events_read, 10u);
+}
+
+TEST(BrokenKinetoTrace, UnknownCategoriesAreToldAndNoDamage) {
+  const Trace trace = read_kineto_text(
+      file_of(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));
+  EXPECT_EQ(codes_of(trace), "import.unknown-category 1;");
+  EXPECT_EQ(trace.events_dropped, 0u);
+}
+
+// A trace with all that is hard to cut, as one text.
+std::string hard_trace(int events) {
+  std::string all;
+  for (int i = 0; i < events; ++i) {
+    if (i > 0) all += i % 3 == 0 ? "," : i % 3 == 1 ? ",\n  " : " , ";
+    const std::string list = R"([{"name": "}, {", "ph": 1}, {"name": "x"}, "},{\"ph\":\"X\""])";
+    all += op(fmt::format("op{} {{}}[]", i), i % 4 == 0 ? R"(, "args": {"list": )" + list + "}" : "");
+    if (i % 5 == 0) all += R"(, {"ph": "s", "id": 1, "name": "flow", "cat": "ac2g", "pid": 1, "tid": 2, "ts": 3})";
+  }
+  return "{\"schemaVersion\": 1, \"traceEvents\": [" + all + "], \"traceName\": \"t\"}";
+}
+
+TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
+  const std::string text = hard_trace(60);
+  const Trace whole = read_kineto_text(text, {.threads = 1});
+  ASSERT_EQ(names_of(whole).size(), 60u);
+  EXPECT_EQ(codes_of(whole), "");
+  for (std::size_t bytes = 1; bytes < 1200; bytes += bytes < 300 ? 1 : 37) {
+    for (const std::size_t threads : {1u, 3u}) {
+      const Trace trace = read_kineto_text(text, {.block_bytes = bytes, .threads = threads});
+      EXPECT_EQ(names_of(trace), names_of(whole)) << bytes;
+      EXPECT_EQ(trace.events_read, whole.events_read) << bytes;
+      EXPECT_EQ(codes_of(trace), "") << bytes;
+    }
+  }
+}
+
+TEST(BrokenKinetoTrace, ATraceThatIsCutAnywhereGivesWhatItHolds) {
+  const std::string text = hard_trace(12);
+  const std::size_t list = text.find('[');
+  const std::size_t end = text.rfind(']');
+  std::size_t most = 0;
+  for (std::size_t size = list + 1; size <= end; ++size) {
+    const Trace trace = read_kineto_text(text.substr(0, size), {.block_bytes = 256, .threads = 2});
+    EXPECT_TRUE(trace.diagnostics.contains("import.truncated")) << size;
+    EXPECT_LE(trace.events_dropped, 1u) << size;
+    EXPECT_GE(names_of(trace).size(), most) << size;
+    most = names_of(trace).size();
+  }
+  EXPECT_EQ(most, 12u);
+}
+
+TEST(BrokenKinetoTrace, EventsLongerThanABlockAreRead) {
+  const std::string long_args = R"(, "args": {"Call stack": ")" + std::string(3'000'000, 'x') + "\"}";
+  const Trace trace = read_kineto_text(file_of(op("a", long_args) + "," + op("b") + "," + op("c", long_args)));
+  EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"}));
+  EXPECT_EQ(codes_of(trace), "");
+}
+
+TEST(BrokenKinetoTrace, DeepNestingAndEndlessStartsEnd) {
+  const Trace deep = read_kineto_text("{\"traceEvents\": [" + op("a") + ",{\"ph\": " + std::string(3'000'000, '['));
+  EXPECT_EQ(names_of(deep), Names{"a"});
+  std::string starts = "{\"traceEvents\": [";
+  for (int i = 0; i < 100'000; ++i) starts += "{\"ph\":";
+  EXPECT_TRUE(read_kineto_text(starts).diagnostics.contains("import.events-dropped"));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest
