@@ -28,7 +28,8 @@ class EnergyPass final : public recording::RecordingVisitor {
       const std::optional<TimeSpan> span = sources[i].span();
       // A recorder without sensors still tells when the command ran.
       if (!span || (sources[i].channels.empty() && sources[i].source.role != "recorder")) continue;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices)});
+      const EdgeReadings edges = is_imported(sources[i].source) ? EdgeReadings::around_them : EdgeReadings::taken_there;
+      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices, edges)});
     }
   }
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {

@@ -32,8 +32,10 @@ double energy_within(const Point& before, const Point& after, std::int64_t from_
 
 }  // namespace
 
-EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns)
+EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns,
+                           EdgeReadings edge_readings)
     : channel_(channel),
+      edge_readings_(edge_readings),
       accumulator_(channel),
       refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)) {}
 
@@ -43,8 +45,10 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   const ReadPoint before{accumulator_.tally().last_ns, accumulator_.tally().joules};
   const bool is_first = accumulator_.tally().good == 0;
   accumulator_.add(reading);
-  if (channel_.kind == ChannelKind::gauge && reading.code == ReadCode::ok) follow_gauge(reading);
-  if (channel_.kind == ChannelKind::counter && !is_first) follow_counter(before);
+  if (edge_readings_ == EdgeReadings::around_them) {
+    if (channel_.kind == ChannelKind::gauge && reading.code == ReadCode::ok) follow_gauge(reading);
+    if (channel_.kind == ChannelKind::counter && !is_first) follow_counter(before);
+  }
   // The total falls only when a reading turns out to have been torn: then so were the edges taken from it.
   const double joules = accumulator_.tally().joules;
   if (begin_ns_) read_at_begin_j_ = std::min(read_at_begin_j_, joules);

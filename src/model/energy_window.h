@@ -22,14 +22,21 @@
 
 namespace joulemap {
 
+// What is known of the edges of a window.
+enum class EdgeReadings : std::uint8_t {
+  taken_there,  // the caller reads at both
+  around_them,  // they lie anywhere between readings, which somebody else took: what was then is cut out of those
+};
+
 class EnergyWindow {
  public:
   // `known_refresh_ns`: what an earlier window of the same channel has found out.
-  explicit EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns = {});
+  explicit EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns = {},
+                        EdgeReadings edge_readings = EdgeReadings::taken_there);
 
   void observe(const Reading& reading) noexcept;
 
-  // Both follow a reading taken at that moment. Where readings are seldom the edges are cut out of those around them.
+  // Both follow a reading taken at that moment, but see EdgeReadings.
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
@@ -75,6 +82,7 @@ class EnergyWindow {
   void measure_between_edges(ChannelEnergy& energy) const;
 
   Channel channel_;
+  EdgeReadings edge_readings_;
   EnergyAccumulator accumulator_;
   std::optional<std::int64_t> begin_ns_;
   std::optional<std::int64_t> end_ns_;
