@@ -45,6 +45,11 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
   }
   std::stable_sort(power_.samples.begin(), power_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
+  // A package is part of a platform that somebody sampled, or of none.
+  const std::set<std::string> domains = domains_of(power_);
+  for (Channel& channel : power_.channels) {
+    if (!domains.contains(channel.part_of)) channel.part_of.clear();
+  }
   own_ = power_.diagnostics;
   result_.power_rows_dropped = power_.rows_dropped;
 }

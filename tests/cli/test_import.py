@@ -145,6 +145,16 @@ def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, t
     assert domains["gpu0"]["measured_j"] == pytest.approx(300, rel=0.05)
 
 
+def test_a_package_is_counted_once_where_the_platform_was_sampled_too(imported, tmp_path):
+    trace = training().write(tmp_path / "trace.json")
+    alone = power_csv(tmp_path / "alone.csv", {"package-0": lambda _: 50.0, "core-0": lambda _: 20.0})
+    with_platform = power_csv(tmp_path / "all.csv", {"psys": lambda _: 80.0, "package-0": lambda _: 50.0})
+    parts = {domain["name"]: domain["part_of"] for domain in imported("kineto", trace, "--power", alone)()["domains"]}
+    assert parts == {"package-0": None, "core-0": "package-0"}
+    assert imported("kineto", trace, "--power", alone)()["measured_j"] == pytest.approx(50, rel=1e-3)
+    assert imported("kineto", trace, "--power", with_platform)()["measured_j"] == pytest.approx(80, rel=1e-3)
+
+
 def test_a_log_of_nvidia_smi_alone_is_a_recording(imported, tmp_path):
     log = tmp_path / "smi.csv"
     rows_of_log = [f"2026/11/15 11:23:{46 + i // 10}.{i % 10}00, {gpu}, GPU-{gpu}, {power} W"
