@@ -23,7 +23,7 @@ test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, comman
 	@$(PYTHON) tools/check_sizes.py
 	@$(PYTHON) -m pytest -q tests
 
-test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX and ONNX Runtime themselves, recorded
+test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
@@ -96,6 +96,6 @@ $(VENV)/.bench-installed: bench/requirements.txt | $(PYTHON)
 # The frameworks are large and pin much: an environment of their own.
 $(BUILD)/venv-frameworks/.installed: tests/frameworks/requirements.txt
 	@tools/install_packages.sh test
-	@echo "joulemap: installing TensorFlow, JAX and ONNX Runtime" >&2
+	@echo "joulemap: installing TensorFlow, JAX, ONNX Runtime and PyTorch" >&2
 	@python3 -m venv $(BUILD)/venv-frameworks
 	@$(BUILD)/venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@

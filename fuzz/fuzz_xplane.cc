@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "check_trace.h"
 #include "ingest/onnxruntime/onnxruntime_shares.h"
 #include "ingest/op_names.h"
 #include "ingest/trace_note.h"
 #include "ingest/xplane/hlo_program.h"
 #include "ingest/xplane/xplane_reader.h"
 #include "ingest/xplane/xplane_shares.h"
+#include "ingest/xplane/xplane_trace.h"
 
 namespace {
 
@@ -21,8 +23,8 @@ class Checks : public joulemap::ingest::XPlaneVisitor {
   bool on_line(const joulemap::ingest::XLine&) override { return true; }
   void on_event(const joulemap::ingest::XEvent& event) override {
     JOULEMAP_CHECK(event.duration_ps >= 0, "an event of negative length");
-    static_cast<void>(event.text("hlo_op"));
-    static_cast<void>(event.integer("step_num"));
+    static_cast<void>(event.text(joulemap::ingest::XStatName::hlo_op));
+    static_cast<void>(event.integer(joulemap::ingest::XStatName::step_num));
   }
 };
 
@@ -38,6 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Checks checks;
   read_xplane(bytes, checks);
+  check_trace(read_xplane_trace_bytes(bytes));
   check_shares(shares_of_xplane(bytes, {{"a", {"", "b"}}}));
   check_shares(shares_of_onnxruntime(bytes));
   static_cast<void>(HloProgram::read(bytes));

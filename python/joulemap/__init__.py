@@ -18,13 +18,14 @@ from ._measure import Measurement, begin, end, measure
 
 __all__ = [
     "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "begin", "doctor", "end", "epoch", "is_recording",
-    "log", "measure", "region", "start", "step", "stop", "version",
+    "log", "measure", "module_names", "region", "save_module_names", "start", "step", "stop", "version",
 ]  # fmt: skip
 
 # What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
 _LATER = {
     "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "doctor": "_library",
-    "start": "_library", "stop": "_library", "version": "_library",
+    "module_names": "_module_names", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
+    "version": "_library",
 }  # fmt: skip
 
 
@@ -48,3 +49,4 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._energy import Diagnostic, Domain, Energy
     from ._library import JoulemapError, doctor, start, stop, version
+    from ._module_names import module_names, save_module_names

@@ -8,12 +8,7 @@ import weakref
 from typing import Callable, Optional
 
 from . import _capture
-
-# What wraps a model, and the name under which it holds it: neither is part of a path.
-WRAPPERS = {
-    "DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
-    "FullyShardedDataParallel": "_fsdp_wrapped_module", "CheckpointWrapper": "_checkpoint_wrapped_module",
-}  # fmt: skip
+from ._torch_wrappers import WRAPPERS
 
 
 def transform_check(torch) -> Callable[[], bool]:

@@ -89,6 +89,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   host.energy.machine_cpu_s = cpu_time(kMachineCpuTime);
   if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTime))
     host.energy.command_cpu_s = command_s->total();
+  host.energy.tells_idle = host.energy.machine_cpu_s || host.energy.command_cpu_s;
   host.ledger.emplace(level_, host.energy, host.sums);
 }
 

@@ -68,7 +68,8 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     const double all_s = std::max(machine_s, command_s);
     const double joules = energy.cpu_j ? (*energy.cpu_j)[cell] : 0;
     const double active = std::min(all_s / captured_s.cell_s(), 1.0);
-    cpu_idle_j_ += joules * (1 - active);
+    // Nobody knows whether a machine was idle while a trace of another tool is silent.
+    if (energy.tells_idle) cpu_idle_j_ += joules * (1 - active);
     background_s_.set(cell, all_s - command_s);
     if (all_s > 0) joules_per_cpu_s_.set(cell, joules * active / all_s * captured_s.cell_s());
   }
@@ -112,8 +113,8 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
   };
-  // Entering an operation is no entering of its layer. A kernel is one of its layer's all the same.
-  grow(entry.sum, meaning.op.empty() || device != kCpu);
+  // Entering an operation or a function is no entering of its layer. A kernel is one of its layer's all the same.
+  grow(entry.sum, (meaning.op.empty() && meaning.function.empty()) || device != kCpu);
   if (const std::string part = part_at_level(meaning); !part.empty()) grow(entry.parts[part], true);
 }
 

@@ -39,6 +39,7 @@ struct MachineEnergy {
   std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
   std::optional<TimeCurve> machine_cpu_s;  // what all processes used
   std::optional<double> command_cpu_s;     // what the command's used
+  bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
 };
 
 struct LedgerResult {

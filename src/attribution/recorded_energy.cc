@@ -21,12 +21,13 @@ constexpr double kDeclaredPeriod = 0.001;
 
 }  // namespace
 
-RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
+RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
+                               EdgeReadings edge_readings)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
   for (const Channel& channel : channels) {
     Follower follower{channel, {}, {}, {}};
     if (tells_energy(channel)) {
-      follower.meter.emplace(Meter{EnergyWindow(channel),
+      follower.meter.emplace(Meter{EnergyWindow(channel, {}, edge_readings),
                                    PowerCurve(span.begin_ns, span.end_ns, slices_),
                                    false,
                                    false,

@@ -27,7 +27,8 @@ class RecordedEnergy {
  public:
   // `channels`: what Sample::channel counts in. `slices`: of the power curve, which people look at; energy over time, which
   // is shared out among what ran, is kept finer.
-  RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
+  RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
+                 EdgeReadings edge_readings = EdgeReadings::taken_there);
 
   // Of one channel in order of time.
   void add(const Sample& sample);

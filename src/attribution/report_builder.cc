@@ -26,8 +26,10 @@ class EnergyPass final : public recording::RecordingVisitor {
   EnergyPass(const std::vector<SurveyedSource>& sources, HostLedgers& ledgers) : ledgers_(ledgers) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
-      if (!span || sources[i].channels.empty()) continue;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices)});
+      // A recorder without sensors still tells when the command ran.
+      if (!span || (sources[i].channels.empty() && sources[i].source.role != "recorder")) continue;
+      const EdgeReadings edges = is_imported(sources[i].source) ? EdgeReadings::around_them : EdgeReadings::taken_there;
+      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices, edges)});
     }
   }
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
@@ -148,8 +150,8 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
     result.diagnostics.add({"no_recorder", 1, "no part of this recording holds samples: energies are not known",
                             "give the file that joulemap record wrote on that machine, too"});
   } else if (result.domains.empty()) {
-    result.diagnostics.add(
-        {"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
+    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known",
+                            "joulemap doctor tells why; an import needs --power"});
   }
 }
 

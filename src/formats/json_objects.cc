@@ -4,89 +4,218 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
-#include <vector>
+#include <algorithm>
 
 namespace joulemap::formats {
 namespace {
 
-// What RapidJSON calls for each token. Depth 0 is outside, 1 the array, 2 an object of it.
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kEvents = "\"traceEvents\"";
+constexpr std::size_t kDeepest = 6;                          // one more than is kept
+constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes of an object whose control characters are blanked
+// Iterative: brackets in a damaged file must not use up the stack.
+constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
+                            rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
+
+// What RapidJSON calls for each token of one object.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
-  explicit Handler(const std::function<void(const JsonFields&)>& visit) : visit_(visit) {}
+  explicit Handler(JsonFields& fields) : fields_(fields) {}
 
   bool Default() { return true; }
   bool Int(int number) { return set(std::int64_t{number}); }
   bool Uint(unsigned number) { return set(std::int64_t{number}); }
   bool Int64(std::int64_t number) { return set(number); }
+  bool Uint64(std::uint64_t number) {
+    const bool fits = number <= static_cast<std::uint64_t>(INT64_MAX);
+    return fits ? set(static_cast<std::int64_t>(number)) : set(static_cast<double>(number));
+  }
   bool Double(double number) { return set(number); }
-  bool String(const char* text, rapidjson::SizeType size, bool) { return set(std::string(text, size)); }
+  bool String(const char* text, rapidjson::SizeType size, bool) { return set(std::string_view(text, size)); }
 
   bool Key(const char* text, rapidjson::SizeType size, bool) {
-    key_.assign(text, size);
+    if (is_kept()) path_.replace(prefix_, std::string::npos, text, size);
     return true;
   }
   bool StartObject() {
-    if (arrays_ == 1) {
-      prefix_ends_.push_back(prefix_.size());
-      if (prefix_ends_.size() > 1) prefix_ += key_ + ".";
+    if (is_kept()) {
+      prefixes_.push_back(prefix_);
+      if (prefixes_.size() > 1) path_ += '.';
+      prefix_ = path_.size();
     } else {
-      prefix_ends_.push_back(prefix_.size());
+      ++skipped_;
     }
     return true;
   }
   bool EndObject(rapidjson::SizeType) {
-    prefix_.resize(prefix_ends_.back());
-    prefix_ends_.pop_back();
-    if (arrays_ == 1 && prefix_ends_.empty()) {
-      visit_(fields_);
-      fields_.clear();
+    if (skipped_ > 0) {
+      --skipped_;
+    } else {
+      prefix_ = prefixes_.back();
+      prefixes_.pop_back();
     }
     return true;
   }
   bool StartArray() {
-    ++arrays_;
+    ++skipped_;
     return true;
   }
   bool EndArray(rapidjson::SizeType) {
-    --arrays_;
+    --skipped_;
     return true;
   }
 
  private:
+  bool is_kept() const { return skipped_ == 0 && prefixes_.size() < kDeepest; }
+
   template <class T>
   bool set(T value) {
-    if (arrays_ == 1 && !prefix_ends_.empty()) fields_.set(prefix_ + key_, std::move(value));
+    if (is_kept()) fields_.set(path_, value);
     return true;
   }
 
+  JsonFields& fields_;
+  std::string path_;
+  std::size_t prefix_ = 0;             // of path_: of the objects around the present member
+  std::vector<std::size_t> prefixes_;  // of the objects that are open
+  std::size_t skipped_ = 0;            // arrays and objects that are open and left out
+};
+
+class Scan {
+ public:
+  Scan(std::string_view text, const std::function<void(const JsonFields&)>& visit) : text_(text), visit_(visit) {}
+
+  JsonObjectsRead run() {
+    result_.found = find_array();
+    while (result_.found && !result_.ended && at_ < text_.size()) {
+      at_ = text_.find_first_not_of(" \t\r\n,", at_);
+      if (at_ == std::string_view::npos) break;
+      if (text_[at_] == '{' && read_object()) continue;
+      const bool is_end = text_[at_] == ']';
+      if (is_end && result_.damaged == 0) {
+        result_.ended = true;
+      } else if (const std::size_t next = next_object(at_); next != std::string_view::npos) {
+        // After damage a bracket may close an array within an object.
+        if (!is_end) ++result_.damaged;
+        at_ = next;
+      } else {
+        result_.ended = is_end;
+        if (!is_end) ++result_.damaged;
+        break;
+      }
+    }
+    return result_;
+  }
+
+ private:
+  bool find_array() {
+    if (text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
+    skip_blanks();
+    if (at_ < text_.size() && text_[at_] == '{') {
+      // A name may be the key's text, too: only the key is followed by an array.
+      std::size_t key = text_.find(kEvents, at_);
+      for (; key != std::string_view::npos; key = text_.find(kEvents, key + 1)) {
+        at_ = key + kEvents.size();
+        skip_blanks();
+        if (at_ >= text_.size() || text_[at_] != ':') continue;
+        ++at_;
+        skip_blanks();
+        if (at_ < text_.size() && text_[at_] == '[') break;
+      }
+      if (key == std::string_view::npos) return false;
+    }
+    return at_ < text_.size() && text_[at_++] == '[';
+  }
+
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(kBlanks, at_), text_.size()); }
+
+  bool read_object() {
+    if (const std::size_t size = parse(text_.substr(at_)); size > 0) {
+      at_ += size;
+      return true;
+    }
+    repaired_ = text_.substr(at_, kMostRepaired);
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+    if (std::none_of(repaired_.begin(), repaired_.end(), is_control)) return false;
+    std::replace_if(repaired_.begin(), repaired_.end(), is_control, ' ');
+    const std::size_t size = parse(repaired_);
+    at_ += size;
+    return size > 0;
+  }
+
+  // The bytes of the object that the text begins with; 0 when it makes no sense.
+  std::size_t parse(std::string_view text) {
+    fields_.clear();
+    Handler handler(fields_);
+    rapidjson::MemoryStream stream(text.data(), text.size());
+    if (reader_.Parse<kFlags>(stream, handler).IsError()) return 0;
+    visit_(fields_);
+    return stream.Tell();
+  }
+
+  // Where one begins: },{" with blanks anywhere.
+  std::size_t next_object(std::size_t from) const {
+    for (std::size_t at = text_.find('{', from + 1); at != std::string_view::npos; at = text_.find('{', at + 1)) {
+      const std::size_t key = text_.find_first_not_of(kBlanks, at + 1);
+      const std::size_t comma = text_.find_last_not_of(kBlanks, at - 1);
+      if (key == std::string_view::npos) return key;
+      if (text_[key] != '"' || comma == std::string_view::npos || comma == 0 || text_[comma] != ',') continue;
+      const std::size_t end = text_.find_last_not_of(kBlanks, comma - 1);
+      if (end != std::string_view::npos && text_[end] == '}') return at;
+    }
+    return std::string_view::npos;
+  }
+
+  std::string_view text_;
   const std::function<void(const JsonFields&)>& visit_;
+  std::size_t at_ = 0;
+  JsonObjectsRead result_;
+  rapidjson::Reader reader_;
   JsonFields fields_;
-  std::string key_;
-  std::string prefix_;
-  std::vector<std::size_t> prefix_ends_;  // of the objects that are open
-  int arrays_ = 0;
+  std::string repaired_;
 };
 
 }  // namespace
 
+JsonFields::Field& JsonFields::next(std::string_view path, Kind kind) {
+  if (size_ == fields_.size()) fields_.emplace_back();
+  Field& field = fields_[size_++];
+  field.path = path;
+  field.kind = kind;
+  return field;
+}
+
+void JsonFields::set(std::string_view path, std::int64_t value) { next(path, Kind::integer).integer = value; }
+void JsonFields::set(std::string_view path, double value) { next(path, Kind::real).real = value; }
+void JsonFields::set(std::string_view path, std::string_view value) { next(path, Kind::text).text = value; }
+
+// The last of those with the same name, as most readers of JSON have it.
+const JsonFields::Field* JsonFields::find(std::string_view path) const {
+  for (std::size_t i = size_; i > 0; --i) {
+    if (fields_[i - 1].path == path) return &fields_[i - 1];
+  }
+  return nullptr;
+}
+
 std::string_view JsonFields::text(std::string_view path) const {
-  const auto known = fields_.find(path);
-  const auto* const held = known == fields_.end() ? nullptr : std::get_if<std::string>(&known->second);
-  return held == nullptr ? std::string_view() : std::string_view(*held);
+  const Field* const field = find(path);
+  return field == nullptr || field->kind != Kind::text ? std::string_view() : std::string_view(field->text);
 }
 
 std::optional<std::int64_t> JsonFields::integer(std::string_view path) const {
-  const auto known = fields_.find(path);
-  const auto* const held = known == fields_.end() ? nullptr : std::get_if<std::int64_t>(&known->second);
-  return held == nullptr ? std::nullopt : std::optional(*held);
+  const Field* const field = find(path);
+  return field == nullptr || field->kind != Kind::integer ? std::nullopt : std::optional(field->integer);
 }
 
-// Iterative: brackets in a damaged file must not use up the stack.
-bool for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  Handler handler(visit);
-  return !reader.Parse<rapidjson::kParseIterativeFlag>(stream, handler).IsError();
+std::optional<double> JsonFields::number(std::string_view path) const {
+  const Field* const field = find(path);
+  if (field == nullptr || field->kind == Kind::text) return std::nullopt;
+  return field->kind == Kind::integer ? static_cast<double>(field->integer) : field->real;
+}
+
+JsonObjectsRead for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
+  return Scan(text, visit).run();
 }
 
 }  // namespace joulemap::formats

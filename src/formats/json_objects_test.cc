@@ -11,7 +11,7 @@ namespace {
 TEST(JsonObjects, GivesEachObjectWithItsMembers) {
   std::vector<std::string> names;
   std::vector<std::int64_t> durations;
-  const bool whole = for_each_json_object(
+  const JsonObjectsRead read = for_each_json_object(
       R"([{"name": "a", "dur": 5, "args": {"op_name": "Conv", "deep": {"x": 1}, "list": [{"dur": 9}, 3]}}, {"name": "b"}])",
       [&](const JsonFields& fields) {
         names.push_back(std::string(fields.text("name")) + std::string(fields.text("args.op_name")));
@@ -20,19 +20,86 @@ TEST(JsonObjects, GivesEachObjectWithItsMembers) {
           EXPECT_EQ(fields.integer("args.deep.x"), 1);
         }
       });
-  EXPECT_TRUE(whole);
+  EXPECT_TRUE(read.whole());
   EXPECT_EQ(names, (std::vector<std::string>{"aConv", "b"}));
   EXPECT_EQ(durations, (std::vector<std::int64_t>{5, -1}));
 }
 
+std::vector<std::string> names_in(std::string_view text, JsonObjectsRead* read = nullptr) {
+  std::vector<std::string> names;
+  const JsonObjectsRead result =
+      for_each_json_object(text, [&](const JsonFields& fields) { names.emplace_back(fields.text("name")); });
+  if (read != nullptr) *read = result;
+  return names;
+}
+
 TEST(JsonObjects, ATextThatIsCutGivesWhatCameBefore) {
-  int count = 0;
-  EXPECT_FALSE(for_each_json_object(R"([{"a": 1}, {"a": )", [&](const JsonFields&) { ++count; }));
-  EXPECT_EQ(count, 1);
+  JsonObjectsRead read;
+  EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
+  EXPECT_FALSE(read.ended);
+  EXPECT_EQ(read.damaged, 1u);
+  EXPECT_EQ(names_in(R"([{"name": "a"},)", &read).size(), 1u);
+  EXPECT_FALSE(read.ended);
+  EXPECT_EQ(read.damaged, 0u);
+}
+
+TEST(JsonObjects, TheArrayMayBeAMember) {
+  JsonObjectsRead read;
+  const std::string text =
+      "\xef\xbb\xbf\r\n{\"of\": \"traceEvents\", \"traceEvents\" : [ {\"name\": \"a\"}], \"more\": [{\"name\": "
+      "\"no\"}]}";
+  EXPECT_EQ(names_in(text, &read), (std::vector<std::string>{"a"}));
+  EXPECT_TRUE(read.whole());
+}
+
+TEST(JsonObjects, WhatHoldsNoSuchArrayIsNotFound) {
+  for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
+    JsonObjectsRead read;
+    EXPECT_TRUE(names_in(text, &read).empty()) << text;
+    EXPECT_FALSE(read.found) << text;
+  }
+}
+
+TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
+  JsonObjectsRead read;
+  const char* const text = R"([{"name": "a"}, {"name": "b"b", "list": [{"x": 1}, {"x": 2}]},
+                               {"name": "c"}, {"name": "d"}])";
+  std::vector<std::string> names = names_in(text, &read);
+  std::erase(names, "");  // an object within the damaged one may look like one of the array
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "c", "d"}));
+  EXPECT_GE(read.damaged, 1u);
+  EXPECT_TRUE(read.ended);
+}
+
+TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
+  JsonObjectsRead read;
+  EXPECT_EQ(names_in("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &read), (std::vector<std::string>{"a b ", "c"}));
+  EXPECT_TRUE(read.whole());
+}
+
+TEST(JsonObjects, ThingsThatAreNoObjectsAreCounted) {
+  JsonObjectsRead read;
+  EXPECT_EQ(names_in(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
+  EXPECT_EQ(read.damaged, 1u);
+}
+
+TEST(JsonObjects, NumbersAreKeptAsTheyAre) {
+  for_each_json_object(R"([{"i": 9007199254740993, "d": 1.5, "u": 18446744073709551615, "t": "7"}])",
+                       [](const JsonFields& fields) {
+                         EXPECT_EQ(fields.integer("i"), 9007199254740993);
+                         EXPECT_EQ(fields.integer("d"), std::nullopt);
+                         EXPECT_EQ(fields.number("d"), 1.5);
+                         EXPECT_EQ(fields.integer("u"), std::nullopt);
+                         EXPECT_EQ(fields.number("t"), std::nullopt);
+                         EXPECT_EQ(fields.text("t"), "7");
+                       });
 }
 
 TEST(JsonObjects, AMillionBracketsDoNoHarm) {
-  EXPECT_FALSE(for_each_json_object(std::string(1'000'000, '['), [](const JsonFields&) {}));
+  EXPECT_TRUE(names_in(std::string(1'000'000, '[')).empty());
+  std::string deep = "[";
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  EXPECT_TRUE(names_in(deep).empty());
 }
 
 }  // namespace

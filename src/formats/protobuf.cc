@@ -7,6 +7,23 @@
 #include <protozero/varint.hpp>
 
 namespace joulemap::formats {
+namespace {
+
+// Of a field with a length that goes beyond the end: its content.
+std::string_view content_until_the_end(std::string_view field) {
+  try {
+    protozero::pbf_reader reader(field.data(), field.size());
+    if (!reader.next() || reader.wire_type() != protozero::pbf_wire_type::length_delimited) return {};
+    const char* at = field.data() + field.size() - reader.length();
+    const char* const end = field.data() + field.size();
+    protozero::decode_varint(&at, end);
+    return {at, static_cast<std::size_t>(end - at)};
+  } catch (const protozero::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
 
 double ProtobufReader::real() const { return kind_ == Kind::real ? std::bit_cast<double>(number_) : 0; }
 
@@ -40,6 +57,7 @@ bool ProtobufReader::next() {
     return true;
   } catch (const protozero::exception&) {
     damaged_ = true;
+    cut_ = content_until_the_end(rest_);
     rest_ = {};
     return false;
   }

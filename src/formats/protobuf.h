@@ -26,6 +26,8 @@ class ProtobufReader {
   // Goes to the next field; false after the last, and where the bytes make no sense any more.
   bool next();
   bool damaged() const { return damaged_; }
+  // Where the bytes end within a field, as those of a cut file do: what there is of it, and field() tells which. Else empty.
+  std::string_view cut() const { return cut_; }
 
   std::uint32_t field() const { return field_; }
   std::uint64_t unsigned_number() const { return kind_ == Kind::number ? number_ : 0; }
@@ -38,6 +40,7 @@ class ProtobufReader {
 
   std::string_view rest_;
   std::string_view bytes_;
+  std::string_view cut_;
   std::uint64_t number_ = 0;
   std::uint32_t field_ = 0;
   Kind kind_ = Kind::none;

@@ -53,5 +53,18 @@ TEST(Protobuf, AnEmptyMessageIsWhole) {
   EXPECT_FALSE(fields.damaged());
 }
 
+TEST(Protobuf, OfAFieldThatTheEndCutsItsBeginningIsTold) {
+  const std::string bytes = ProtobufWriter().add(1, 7).add(2, "hello").bytes();
+  ProtobufReader whole(bytes);
+  while (whole.next()) EXPECT_TRUE(whole.cut().empty());
+  EXPECT_TRUE(whole.cut().empty());
+  ProtobufReader cut(std::string_view(bytes).substr(0, bytes.size() - 2));
+  EXPECT_TRUE(cut.next());
+  EXPECT_FALSE(cut.next());
+  EXPECT_TRUE(cut.damaged());
+  EXPECT_EQ(cut.field(), 2u);
+  EXPECT_EQ(cut.cut(), "hel");
+}
+
 }  // namespace
 }  // namespace joulemap::formats

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -128,10 +129,11 @@ std::string_view phase_of(const XlaName& name, bool trains) {
 
 // --- TensorFlow
 
-constexpr std::array<std::string_view, 15> kOptimizers = {
-    "adam",  "adamw", "sgd",  "rmsprop", "adagrad",   "adadelta", "adamax",
-    "nadam", "ftrl",  "lion", "lamb",    "adafactor", "muon",     "loss_scale_optimizer",
-    "Adam"};
+constexpr std::array<std::string_view, 22> kOptimizers = {
+    "adam", "adamw", "sgd", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "adafactor",
+    "muon", "loss_scale_optimizer",
+    // Of TensorFlow 1.
+    "Adam", "GradientDescent", "Momentum", "RMSProp", "Adagrad", "AdagradDA", "Adadelta", "Ftrl"};
 // Put in front by function calls and by graph optimisations.
 constexpr std::array<std::string_view, 5> kCalls = {"StatefulPartitionedCall", "PartitionedCall", "ArithmeticOptimizer",
                                                     "ConstantFolding", "LayoutOptimizer"};
@@ -183,16 +185,52 @@ std::string joined(std::span<const std::string_view> parts) {
   return name;
 }
 
+// TensorFlow 1 opens a scope for what it derives: gradients/net/dense/MatMul_grad/Reshape is of net/dense/MatMul. It
+// may lie in a scope of the program's. Nothing when the name is of no gradient.
+std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
+  if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
+  const auto scope = std::find_if(parts.begin(), parts.end(),
+                                  [](std::string_view part) { return without_number(part) == "gradients"; });
+  if (scope == parts.end()) return std::nullopt;
+  std::vector<std::string_view> of(scope + 1, parts.end());
+  constexpr std::string_view kGradient = "_grad";
+  const auto op = std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradient); });
+  if (op == of.end()) return of;
+  op->remove_suffix(kGradient.size());
+  of.erase(op + 1, of.end());
+  return of;
+}
+
+// TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
+std::optional<OpPlace> place_of_update(std::span<const std::string_view> parts) {
+  constexpr std::string_view kUpdate = "update_";
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizers, without_number(parts[i - 1]))) continue;
+    std::vector<std::string_view> variable(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end());
+    variable.front().remove_prefix(kUpdate.size());
+    const auto op = std::find_if(variable.begin() + 1, variable.end(), [](std::string_view part) {
+      return part.starts_with("Resource") || part.starts_with("Apply") || part.starts_with("SparseApply");
+    });
+    variable.erase(op == variable.end() && variable.size() > 1 ? op - 1 : op, variable.end());
+    variable.pop_back();  // "kernel"
+    if (variable.size() > 1) variable.erase(variable.begin());
+    const std::string module = variable.empty() ? std::string(without_number(parts[i - 1])) : dotted(variable);
+    return OpPlace{std::string(kOptimizer), module, {}};
+  }
+  return std::nullopt;
+}
+
 OpPlace found_or_as_written(std::span<const std::string_view> parts, const ScopeTable& scopes) {
   if (const ScopeMeaning* const own = find_scope(joined(parts), scopes)) {
     return {own->phase.empty() ? std::string(kForward) : own->phase, own->module, {}};
   }
-  const bool is_gradient = !parts.empty() && (parts.front() == "gradient_tape" || parts.front() == "gradients");
-  if (!is_gradient) return as_written(parts, kForward);
-  const std::span<const std::string_view> of = parts.subspan(1);
-  if (const ScopeMeaning* const scope = find_scope(joined(of), scopes))
+  if (std::optional<OpPlace> update = place_of_update(parts)) return *std::move(update);
+  const std::optional<std::vector<std::string_view>> of = differentiated(parts);
+  if (!of) return as_written(parts, kForward);
+  if (const ScopeMeaning* const scope = find_scope(joined(*of), scopes)) {
     return {std::string(kBackward), scope->module, {}};
-  OpPlace place = as_written(of, kBackward);
+  }
+  OpPlace place = as_written(*of, kBackward);
   place.phase = kBackward;
   return place;
 }

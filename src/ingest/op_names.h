@@ -5,6 +5,7 @@
 //
 //   JAX           jit(step)/transpose(jvp(Net))/block_0/Dense_1/dot_general   backward, block_0.Dense_1, dot_general
 //   TensorFlow    gradient_tape/sequential_1/dense_2/MatMul/MatMul_1          backward, dense_2, MatMul
+//   TensorFlow 1  Adam/update_net/dense/kernel/ResourceApplyAdam              optimizer, dense, ResourceApplyAdam
 //   ONNX Runtime  /layer1/layer1.0/conv1/Conv                                 forward, layer1.0.conv1, Conv
 #pragma once
 

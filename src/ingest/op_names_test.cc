@@ -121,6 +121,28 @@ TEST(KerasNames, WithoutATableNamesAreTakenAsTheyAreWritten) {
   EXPECT_EQ(place_of_tensorflow_op("Cast_3", "Cast", {}), place("", "", "Cast"));
 }
 
+TEST(TensorFlow1Names, AGradientBelongsToTheLayerOfItsOperation) {
+  EXPECT_EQ(place_of_tensorflow_op("gradients/dense/MatMul_grad/MatMul", "MatMul", {}),
+            place("backward", "dense", "MatMul"));
+  EXPECT_EQ(place_of_tensorflow_op("train/gradients_1/net/block/dense/add_grad/Reshape_1", "Reshape", {}),
+            place("backward", "block.dense", "Reshape"));
+  EXPECT_EQ(place_of_tensorflow_op("gradients/AddN_3", "AddN", {}), place("backward", "", "AddN"));
+  EXPECT_EQ(place_of_tensorflow_op("gradients/loss_grad/Tile", "Tile", {}), place("backward", "", "Tile"));
+}
+
+TEST(TensorFlow1Names, AnUpdateBelongsToTheLayerWhoseVariableItIs) {
+  EXPECT_EQ(place_of_tensorflow_op("Adam/update_net/dense/kernel/ResourceApplyAdam", "ResourceApplyAdam", {}),
+            place("optimizer", "dense", "ResourceApplyAdam"));
+  EXPECT_EQ(
+      place_of_tensorflow_op("Adam/update_net/dense/kernel/ResourceApplyAdam/ReadVariableOp_1", "ReadVariableOp", {}),
+      place("optimizer", "dense", "ReadVariableOp"));
+  EXPECT_EQ(place_of_tensorflow_op("train/Momentum_1/update_conv1/weights/ApplyMomentum", "ApplyMomentum", {}),
+            place("optimizer", "conv1", "ApplyMomentum"));
+  EXPECT_EQ(place_of_tensorflow_op("GradientDescent/update_w/ApplyGradientDescent", "ApplyGradientDescent", {}),
+            place("optimizer", "GradientDescent", "ApplyGradientDescent"));
+  EXPECT_EQ(place_of_tensorflow_op("Adam/learning_rate", "Const", {}), place("optimizer", "Adam", "Const"));
+}
+
 TEST(OnnxNames, PathsAreWrittenOncePerLevelAndReadOnce) {
   EXPECT_EQ(place_of_onnx_node("/layer1/layer1.0/conv1/Conv", "Conv"), place("forward", "layer1.0.conv1", "Conv"));
   EXPECT_EQ(place_of_onnx_node("/encoder/layers/layers.3/attn/MatMul_1", "MatMul"),

@@ -4,18 +4,19 @@
 // their own times, kernels that belong to the place that launched them, steps. Pure; memory beyond the trace is a few bytes
 // an event.
 //
-// - On a thread events nest: a stack tells for each moment the innermost place. Siblings that overlap are cut.
+// - On a thread events nest: a stack tells for each moment the innermost place (thread_places.h). Siblings that overlap are
+//   cut.
 // - A kernel belongs where the call of the runtime with its correlation was made; else to the op of its external id; else
-//   to nothing, which is counted.
+//   to nothing, which is counted (kernel_places.h).
 // - A backward op belongs to the layer of the forward op with its sequence number.
 // - A name that carries its place (XLA's, TensorFlow's) needs none of this.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
+#include "ingest/module_names.h"
 #include "ingest/trace.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
@@ -23,20 +24,20 @@
 
 namespace joulemap::ingest {
 
-// The paths of a model's layers by class, in the order in which they are first called: what a PyTorch trace, which only
-// says "nn.Module: Conv2d_3", cannot tell.
-using ModuleNames = std::map<std::string, std::vector<std::string>, std::less<>>;
-
 struct PlacedTrace {
   std::int64_t begin_ns = 0;  // of the first event
   std::int64_t end_ns = 0;    // of the last
   std::vector<Mark> marks;    // steps
+  std::uint64_t kernels = 0;
+  std::int64_t kernel_ns = 0;
   std::uint64_t kernels_without_place = 0;
-  std::int64_t time_without_place_ns = 0;
+  std::int64_t time_without_place_ns = 0;  // of those
+  std::int64_t placed_thread_ns = 0;       // of threads, at places
   Diagnostics diagnostics;
 };
 
-// `sink` gets stretches of about a second in order of time.
-PlacedTrace place_trace(const Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink);
+// `sink` gets stretches of hundredths of a second: those of threads in order of time, then those of GPUs. The trace's events
+// are used up: what placing finds out is kept in them.
+PlacedTrace place_trace(Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink);
 
 }  // namespace joulemap::ingest

@@ -41,8 +41,8 @@ struct TraceEvent {
   std::uint32_t name = 0;         // on a thread: index of names; on a GPU: of classes
   std::uint32_t track = 0;        // on a thread: index of threads; on a GPU: of queues
   std::uint32_t correlation = 0;  // of an api call and of what it launched; 0: none. They repeat (graphs)
-  std::uint32_t external = 0;     // of an op and of what it launched, where the trace says so; 0: none
-  std::uint32_t detail = 0;       // of an op: autograd's sequence number + 1; of copy and fill: index of bytes; else 0
+  std::uint32_t external = 0;  // of an op and of what it launched, where the trace says so; 0: none. See gpu_names_ops
+  std::uint32_t detail = 0;    // of an op: autograd's sequence number + 1; of copy and fill: index of bytes; else 0
   EventKind kind = EventKind::op;
   bool is_backward = false;  // of an op: it runs a node of the autograd graph, and detail is that of the forward op
 };
@@ -78,6 +78,9 @@ struct Trace {
   std::vector<KernelQueue> queues;   // id = index
   std::vector<std::uint64_t> bytes;  // of copies and fills; [0] is 0, for those of unknown size
   std::vector<std::vector<TraceEvent>> blocks;
+  // Whether what runs on a GPU itself tells its op (XLA's programs, TensorFlow's and ONNX Runtime's nodes): `external` of
+  // an event on a GPU is then the index of names + 1, and that name's place is the event's; 0: it tells none.
+  bool gpu_names_ops = false;
 
   std::uint64_t events_read = 0;     // everything in the file that is an event
   std::uint64_t events_dropped = 0;  // of these, those that could not be understood; diagnostics say why

@@ -19,21 +19,42 @@ std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
   return static_cast<std::int64_t>(channel.refresh_s * static_cast<double>(kNanosecondsPerSecond));
 }
 
+// Energy from `from_ns` until `to_ns`, both between two readings of a power that changes evenly between them.
+template <class Point>
+double energy_within(const Point& before, const Point& after, std::int64_t from_ns, std::int64_t to_ns) {
+  if (after.time_ns <= before.time_ns) return 0;
+  const double slope = (after.watts - before.watts) / static_cast<double>(after.time_ns - before.time_ns);
+  const auto watts_at = [&](std::int64_t time_ns) {
+    return before.watts + slope * static_cast<double>(time_ns - before.time_ns);
+  };
+  return 0.5 * (watts_at(from_ns) + watts_at(to_ns)) * seconds(to_ns - from_ns);
+}
+
 }  // namespace
 
-EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns)
+EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns,
+                           EdgeReadings edge_readings)
     : channel_(channel),
+      edge_readings_(edge_readings),
       accumulator_(channel),
       refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)) {}
 
 void EnergyWindow::observe(const Reading& reading) noexcept {
   const std::uint64_t steps_before = accumulator_.tally().steps;
   const std::optional<EnergyStep> previous = accumulator_.last_step();
+  const ReadPoint before{accumulator_.tally().last_ns, accumulator_.tally().joules};
+  const bool is_first = accumulator_.tally().good == 0;
   accumulator_.add(reading);
+  if (edge_readings_ == EdgeReadings::around_them) {
+    if (channel_.kind == ChannelKind::gauge && reading.code == ReadCode::ok) follow_gauge(reading);
+    if (channel_.kind == ChannelKind::counter && !is_first) follow_counter(before);
+  }
   // The total falls only when a reading turns out to have been torn: then so were the edges taken from it.
   const double joules = accumulator_.tally().joules;
   if (begin_ns_) read_at_begin_j_ = std::min(read_at_begin_j_, joules);
   if (end_ns_) read_at_end_j_ = std::min(read_at_end_j_, joules);
+  if (even_at_begin_j_) even_at_begin_j_ = std::min(*even_at_begin_j_, joules);
+  if (even_at_end_j_) even_at_end_j_ = std::min(*even_at_end_j_, joules);
   if (accumulator_.tally().steps == steps_before) return;
 
   const EnergyStep step = *accumulator_.last_step();
@@ -50,6 +71,26 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   }
 }
 
+void EnergyWindow::follow_gauge(const Reading& reading) noexcept {
+  if (gauge_ && reading.time_ns() < gauge_->time_ns) return;
+  const PowerPoint now{reading.time_ns(), static_cast<double>(reading.raw) * channel_.scale};
+  const bool holds_begin = begin_ns_ && gauge_ && gauge_->time_ns <= *begin_ns_ && now.time_ns > *begin_ns_;
+  if (holds_begin) read_at_begin_j_ += energy_within(*gauge_, now, gauge_->time_ns, *begin_ns_);
+  gauge_before_ = gauge_;
+  gauge_ = now;
+}
+
+// What a counter showed at an edge that lies between two readings, if it grew evenly.
+void EnergyWindow::follow_counter(const ReadPoint& before) noexcept {
+  const ReadPoint now{accumulator_.tally().last_ns, accumulator_.tally().joules};
+  if (now.time_ns <= before.time_ns || now.joules < before.joules) return;
+  const auto joules_at = [&](std::int64_t time_ns) {
+    return before.joules + (now.joules - before.joules) * share_of(time_ns, before.time_ns, now.time_ns);
+  };
+  if (begin_ns_ && before.time_ns <= *begin_ns_ && now.time_ns > *begin_ns_) even_at_begin_j_ = joules_at(*begin_ns_);
+  counter_before_ = before;
+}
+
 void EnergyWindow::begin(std::int64_t time_ns) noexcept {
   begin_ns_ = time_ns;
   tally_at_begin_ = accumulator_.tally();
@@ -61,6 +102,13 @@ void EnergyWindow::end(std::int64_t time_ns) noexcept {
   read_at_end_j_ = accumulator_.tally().joules;
   read_at_end_late_ns_ = std::max(accumulator_.tally().last_ns - time_ns, std::int64_t{0});
   steps_at_end_ = accumulator_.tally().steps;
+  const EnergyTally& tally = accumulator_.tally();
+  if (counter_before_ && counter_before_->time_ns <= time_ns && tally.last_ns > time_ns) {
+    const double share = share_of(time_ns, counter_before_->time_ns, tally.last_ns);
+    even_at_end_j_ = counter_before_->joules + share * (tally.joules - counter_before_->joules);
+  }
+  const bool holds_end = gauge_before_ && gauge_before_->time_ns <= time_ns && gauge_->time_ns > time_ns;
+  if (holds_end) read_at_end_j_ -= energy_within(*gauge_before_, *gauge_, time_ns, gauge_->time_ns);
 }
 
 bool EnergyWindow::is_settled() const noexcept {
@@ -109,7 +157,8 @@ std::optional<EnergyStep> EnergyWindow::step_before(const EnergyStep& step, doub
 
 EdgeEnergy EnergyWindow::begin_edge() const {
   if (!has_steps(channel_)) return {read_at_begin_j_, 0};
-  if (!step_after_begin_ || !refresh_.is_known()) return edge_as_read(read_at_begin_j_);
+  if (!refresh_.is_known()) return edge_as_read(even_at_begin_j_.value_or(read_at_begin_j_));
+  if (!step_after_begin_) return edge_as_read(read_at_begin_j_);
   if (step_before_begin_) return edge_between(*begin_ns_, *step_before_begin_, *step_after_begin_);
   const auto before = step_before(*step_after_begin_, read_at_begin_j_);
   return before ? edge_between(*begin_ns_, *before, *step_after_begin_) : edge_as_read(read_at_begin_j_);
@@ -117,7 +166,8 @@ EdgeEnergy EnergyWindow::begin_edge() const {
 
 EdgeEnergy EnergyWindow::end_edge() const {
   if (!has_steps(channel_)) return {read_at_end_j_, 0};
-  if (!step_after_end_ || !refresh_.is_known()) return edge_as_read(read_at_end_j_);
+  if (!refresh_.is_known()) return edge_as_read(even_at_end_j_.value_or(read_at_end_j_));
+  if (!step_after_end_) return edge_as_read(read_at_end_j_);
   const EnergyStep& after = *step_after_end_;
   if (const auto before = step_before(after, read_at_end_j_)) {
     EdgeEnergy edge = edge_between(*end_ns_, *before, after);

@@ -22,14 +22,21 @@
 
 namespace joulemap {
 
+// What is known of the edges of a window.
+enum class EdgeReadings : std::uint8_t {
+  taken_there,  // the caller reads at both
+  around_them,  // they lie anywhere between readings, which somebody else took: what was then is cut out of those
+};
+
 class EnergyWindow {
  public:
   // `known_refresh_ns`: what an earlier window of the same channel has found out.
-  explicit EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns = {});
+  explicit EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns = {},
+                        EdgeReadings edge_readings = EdgeReadings::taken_there);
 
   void observe(const Reading& reading) noexcept;
 
-  // Both follow a reading taken at that moment.
+  // Both follow a reading taken at that moment, but see EdgeReadings.
   void begin(std::int64_t time_ns) noexcept;
   void end(std::int64_t time_ns) noexcept;
 
@@ -52,6 +59,18 @@ class EnergyWindow {
   ChannelEnergy result() const;
 
  private:
+  // A gauge's power at a moment, as it was read.
+  struct PowerPoint {
+    std::int64_t time_ns;
+    double watts;
+  };
+  void follow_gauge(const Reading& reading) noexcept;
+  // What a counter had come to.
+  struct ReadPoint {
+    std::int64_t time_ns;
+    double joules;
+  };
+  void follow_counter(const ReadPoint& before) noexcept;
   EdgeEnergy edge_as_read(double joules) const;
   EdgeEnergy edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
   EdgeEnergy begin_edge() const;
@@ -63,6 +82,7 @@ class EnergyWindow {
   void measure_between_edges(ChannelEnergy& energy) const;
 
   Channel channel_;
+  EdgeReadings edge_readings_;
   EnergyAccumulator accumulator_;
   std::optional<std::int64_t> begin_ns_;
   std::optional<std::int64_t> end_ns_;
@@ -76,6 +96,11 @@ class EnergyWindow {
   std::optional<EnergyStep> last_step_before_end_;
   std::optional<EnergyStep> step_after_end_;
   RefreshEstimate refresh_;
+  std::optional<ReadPoint> counter_before_;  // of a counter: the reading before the last
+  std::optional<double> even_at_begin_j_;    // between the readings around the edge, for want of its steps
+  std::optional<double> even_at_end_j_;
+  std::optional<PowerPoint> gauge_;         // of a gauge: the last reading,
+  std::optional<PowerPoint> gauge_before_;  // and the one before
 };
 
 }  // namespace joulemap

@@ -248,5 +248,31 @@ TEST(EnergyWindow, AllowsForTheLagOfAnAveragingGauge) {
   }
 }
 
+// Readings that somebody else took, every 100 ms; the window lies between them.
+TEST(EnergyWindow, EdgesBetweenSeldomReadingsAreCutOutOfThem) {
+  for (const ChannelKind kind : {ChannelKind::counter, ChannelKind::gauge}) {
+    Channel channel;
+    channel.kind = kind;
+    channel.quantity = kind == ChannelKind::counter ? Quantity::energy : Quantity::power;
+    channel.scale = 1e-6;
+    EnergyWindow window(channel, {}, EdgeReadings::around_them);
+    constexpr std::int64_t kBegin_ns = 1'030'000'000;
+    constexpr std::int64_t kEnd_ns = 1'960'000'000;
+    bool begun = false;
+    for (std::int64_t time_ns = 500'000'000; time_ns <= 2'500'000'000; time_ns += 100'000'000) {
+      // 50 W: so many microjoules, or microwatts.
+      const auto raw = static_cast<std::uint64_t>(kind == ChannelKind::counter ? time_ns / 20 : 50'000'000);
+      if (!begun && time_ns > kBegin_ns) window.begin(kBegin_ns);
+      begun = begun || time_ns > kBegin_ns;
+      window.observe({raw, time_ns, time_ns, ReadCode::ok});
+      if (time_ns < kEnd_ns) continue;
+      window.end(kEnd_ns);
+      break;
+    }
+    ASSERT_TRUE(window.result().joules);
+    EXPECT_NEAR(*window.result().joules, 0.93 * 50, 1e-6) << to_string(kind);
+  }
+}
+
 }  // namespace
 }  // namespace joulemap

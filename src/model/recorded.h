@@ -26,6 +26,9 @@ struct RecordingSource {
   std::string version;               // of joulemap
 };
 
+// An import is of no boot of any machine: its parts share the recording's id, and their times are Unix times.
+inline bool is_imported(const RecordingSource& source) { return source.boot_id == source.recording_id; }
+
 // Two clocks at the same moment, once a second.
 struct ClockPair {
   std::int64_t monotonic_ns = 0;

@@ -295,19 +295,19 @@ bool is_sane(const Activity& activity) {
 
 }  // namespace
 
-std::string encode_activity(const Activity& activity) {
+std::string encode_activity(const Activity& activity, unsigned time_shift) {
   WireWriter out;
-  out.u8(kKernelTimeShift);
+  out.u8(static_cast<std::uint8_t>(time_shift));
   out.svarint(activity.begin_ns);
   out.svarint(activity.end_ns);
   put_places(out, activity.places);
   put_classes(out, activity.classes);
   put_queues(out, activity.queues);
-  put_place_tallies(out, activity.place_tallies, kKernelTimeShift);
-  put_kernel_tallies(out, activity.kernel_tallies, kKernelTimeShift);
-  put_steps(out, activity.steps, kKernelTimeShift);
-  put_kernels(out, activity.kernels, activity.begin_ns, kKernelTimeShift);
-  put_shares(out, activity.shares, kKernelTimeShift);
+  put_place_tallies(out, activity.place_tallies, time_shift);
+  put_kernel_tallies(out, activity.kernel_tallies, time_shift);
+  put_steps(out, activity.steps, time_shift);
+  put_kernels(out, activity.kernels, activity.begin_ns, time_shift);
+  put_shares(out, activity.shares, time_shift);
   return std::move(out).take();
 }
 

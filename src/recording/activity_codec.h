@@ -24,7 +24,8 @@ inline constexpr std::size_t kMostKernelsPerChunk = std::size_t{1} << 18;
 inline constexpr std::size_t kMostRowsPerChunk = std::size_t{1} << 18;  // of each other list
 
 // At most those numbers of rows, and names of a size that fits: see split_activity.
-std::string encode_activity(const Activity& activity);
+// Times are kept in units of 2^time_shift ns.
+std::string encode_activity(const Activity& activity, unsigned time_shift = kKernelTimeShift);
 
 // The same, in parts that fit into a chunk each.
 std::vector<Activity> split_activity(Activity activity);

@@ -105,6 +105,13 @@ Result<RecordingWriter> PartFolder::open_further_part(const std::string& role) c
   return RecordingWriter::create(part, std::move(source));
 }
 
+Result<RecordingWriter> PartFolder::open_part_of(RecordingSource source) const {
+  source.recording_id = recording_id_;
+  source.version = JOULEMAP_VERSION;
+  const std::string part = recording_part_path(path_, source);
+  return RecordingWriter::create(part, std::move(source), 0);
+}
+
 Result<JoinSummary> PartFolder::join() const { return join_parts(path_, file_); }
 
 void PartFolder::remove() const {

@@ -38,6 +38,9 @@ class PartFolder {
   Result<RecordingWriter> open_part(const std::string& role);
   // One more, for what the recorder writes on behalf of a process that has ended.
   Result<RecordingWriter> open_further_part(const std::string& role) const;
+  // A part that tells of another process, maybe of another machine: `source` but for the recording's id. Times are exact.
+  Result<RecordingWriter> open_part_of(RecordingSource source) const;
+  const std::string& recording_id() const { return recording_id_; }
 
   Result<JoinSummary> join() const;
   // When the command could not be started: as if nothing had happened.

@@ -173,7 +173,8 @@ Status RecordingWriter::write_facts() {
 Status RecordingWriter::write_activity() {
   Status status = Done{};
   for (const Activity& activity : activity_) {
-    Status written = append(ChunkType::activity, encode_activity(activity));
+    Status written =
+        append(ChunkType::activity, encode_activity(activity, std::min(samples_.time_shift, kKernelTimeShift)));
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }

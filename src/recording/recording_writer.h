@@ -32,7 +32,7 @@ namespace joulemap::recording {
 
 class RecordingWriter {
  public:
-  // `time_shift`: see sample_codec.h. The file must not exist.
+  // `time_shift`: see sample_codec.h; with 0 times of activity are exact, too. The file must not exist.
   static Result<RecordingWriter> create(const std::string& path, RecordingSource source,
                                         unsigned time_shift = kTimeShift);
 

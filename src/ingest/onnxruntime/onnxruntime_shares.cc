@@ -60,10 +60,9 @@ class Runs {
 TraceShares shares_of_onnxruntime(std::string_view json) {
   TraceShares result;
   Runs runs;
-  const bool whole =
+  const formats::JsonObjectsRead read =
       formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
-  if (!whole)
-    result.diagnostics.add({"damaged_trace", 1, "a profile of ONNX Runtime is damaged: its end is missing", ""});
+  if (!read.whole()) result.diagnostics.add({"damaged_trace", 1, "a profile of ONNX Runtime is damaged", ""});
   result.shares = runs.finish();
   return result;
 }

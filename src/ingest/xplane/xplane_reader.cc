@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/text.h"
 #include "formats/protobuf.h"
+#include "ingest/xplane/id_table.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -19,7 +20,7 @@ namespace space_field {
 constexpr std::uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3;
 }
 namespace plane_field {
-constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5;
+constexpr std::uint32_t kId = 1, kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
 }
 namespace line_field {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
@@ -77,7 +78,7 @@ class PlaneReading {
   // The programs of the plane that holds them.
   void tell_programs() {
     read_tables();
-    for (const auto& [id, event] : event_names_) {
+    for (const EventName& event : event_names_.entries()) {
       stats_.clear();
       for (const std::string_view stat : event.stats) add_stat(stat);
       for (const XStat& stat : stats_) {
@@ -88,18 +89,42 @@ class PlaneReading {
 
   void run() {
     read_tables();
+    for (const std::string_view stat : plane_stats_) add_stat(stat);
+    plane_.stats = stats_;
     if (!visitor_.on_plane(plane_)) return;
+    for (EventName& event : event_names_.entries()) event.wanted = visitor_.on_name(event.name);
     ProtobufReader fields(bytes_);
     while (fields.next()) {
       if (fields.field() == plane_field::kLines) read_line(fields.bytes());
     }
   }
 
+  // Of a plane that the end of the file cuts: the names of its events came last, so none of them can be told.
+  void tell_lost_events() {
+    ProtobufReader fields(bytes_);
+    while (fields.next()) {
+      if (fields.field() == plane_field::kLines) lose_events_of(fields.bytes());
+    }
+    if (fields.field() == plane_field::kLines) lose_events_of(fields.cut());
+  }
+
  private:
+  void lose_events_of(std::string_view line) {
+    ProtobufReader fields(line);
+    while (fields.next()) {
+      if (fields.field() == line_field::kEvents) visitor_.on_damaged();
+    }
+  }
+
   struct EventName {
     std::string_view name;
     std::string_view display_name;
     std::vector<std::string_view> stats;
+    bool wanted = true;
+  };
+  struct StatName {
+    std::string_view name;
+    XStatName known = XStatName::other;
   };
 
   void note_damage(const ProtobufReader& fields, std::string_view what) {
@@ -114,6 +139,7 @@ class PlaneReading {
       if (fields.field() == plane_field::kName) plane_.name = fields.bytes();
       if (fields.field() == plane_field::kEventMetadata) add_event_name(fields.bytes());
       if (fields.field() == plane_field::kStatMetadata) add_stat_name(fields.bytes());
+      if (fields.field() == plane_field::kStats) plane_stats_.push_back(fields.bytes());
     }
     note_damage(fields, "a plane");
     plane_.kind = kind_of(plane_.name);
@@ -150,60 +176,77 @@ class PlaneReading {
     const Entry entry = map_entry(bytes);
     ProtobufReader fields(entry.value);
     while (fields.next()) {
-      if (fields.field() == metadata_field::kName) stat_names_[entry.key] = fields.bytes();
+      if (fields.field() == metadata_field::kName) {
+        stat_names_[entry.key] = {fields.bytes(), xstat_named(fields.bytes())};
+      }
     }
     note_damage(fields, "the name of a value");
   }
 
   void read_line(std::string_view bytes) {
     XLine line;
+    events_.clear();
     ProtobufReader fields(bytes);
     while (fields.next()) {
+      if (fields.field() == line_field::kEvents) events_.push_back(fields.bytes());
       if (fields.field() == line_field::kId) line.id = fields.signed_number();
       if (fields.field() == line_field::kName) line.name = fields.bytes();
-      if (fields.field() == line_field::kTimestamp_ns) line.begin_unix_ns = fields.signed_number();
+      if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
     }
     note_damage(fields, "a line");
     line.derived = plane_.name.starts_with(kGpu) &&
                    std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
     if (!visitor_.on_line(line)) return;
-    ProtobufReader events(bytes);
-    while (events.next()) {
-      if (events.field() == line_field::kEvents) read_event(events.bytes(), line.begin_unix_ns);
-    }
+    for (const std::string_view event : events_) read_event(event, line.begin_ns);
   }
 
   void read_event(std::string_view bytes, std::int64_t line_begin_ns) {
     stats_.clear();
-    XEvent event{.begin_unix_ns = line_begin_ns};
-    std::int64_t metadata = 0;
+    known_stats_ = 0;
+    XEvent event{.begin_ns = line_begin_ns};
+    const EventName* named = nullptr;
     ProtobufReader fields(bytes);
     while (fields.next()) {
-      if (fields.field() == event_field::kMetadata) metadata = fields.signed_number();
-      if (fields.field() == event_field::kOffset_ps) {
-        event.begin_unix_ns = later_by(line_begin_ns, fields.signed_number());
+      switch (fields.field()) {
+        case event_field::kMetadata:
+          if (const auto number = event_names_.find(fields.signed_number())) {
+            named = &event_names_.at(*number);
+            event.name_number = *number + 1;
+            if (!named->wanted) return visitor_.on_unwanted();
+          }
+          break;
+        case event_field::kOffset_ps:
+          event.begin_ns = later_by(line_begin_ns, fields.signed_number());
+          break;
+        case event_field::kDuration_ps:
+          event.duration_ps = fields.signed_number();
+          break;
+        case event_field::kStats:
+          add_stat(fields.bytes());
+          break;
+        default:
+          break;
       }
-      if (fields.field() == event_field::kDuration_ps) event.duration_ps = fields.signed_number();
-      if (fields.field() == event_field::kStats) add_stat(fields.bytes());
     }
     note_damage(fields, "an event");
     if (event.duration_ps < 0 || event.duration_ps > kLongest_ps) {
       diagnostics_.add(
           {"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
-      return;
+      return visitor_.on_damaged();
     }
-    if (const auto known = event_names_.find(metadata); known != event_names_.end()) {
-      event.name = known->second.name;
-      event.display_name = known->second.display_name;
-      for (const std::string_view stat : known->second.stats) add_stat(stat);
+    if (named != nullptr) {
+      event.name = named->name;
+      event.display_name = named->display_name;
+      for (const std::string_view stat : named->stats) add_stat(stat);
     }
     event.stats = stats_;
+    event.known_stats = known_stats_;
     visitor_.on_event(event);
   }
 
-  std::string_view stat_name(std::int64_t metadata) const {
-    const auto known = stat_names_.find(metadata);
-    return known == stat_names_.end() ? std::string_view() : known->second;
+  StatName stat_name(std::int64_t metadata) const {
+    const auto number = stat_names_.find(metadata);
+    return number ? stat_names_.at(*number) : StatName();
   }
 
   void add_stat(std::string_view bytes) {
@@ -211,9 +254,12 @@ class PlaneReading {
     ProtobufReader fields(bytes);
     while (fields.next()) {
       switch (fields.field()) {
-        case stat_field::kMetadata:
-          stat.name = stat_name(fields.signed_number());
+        case stat_field::kMetadata: {
+          const StatName name = stat_name(fields.signed_number());
+          stat.name = name.name;
+          stat.known = name.known;
           break;
+        }
         case stat_field::kDouble:
           stat.value = fields.real();
           break;
@@ -228,13 +274,14 @@ class PlaneReading {
           stat.value = fields.bytes();
           break;
         case stat_field::kReference:
-          stat.value = stat_name(fields.signed_number());
+          stat.value = stat_name(fields.signed_number()).name;
           break;
         default:
           break;
       }
     }
     note_damage(fields, "a value");
+    known_stats_ |= stat.known == XStatName::other ? 0U : 1U << static_cast<unsigned>(stat.known);
     stats_.push_back(stat);
   }
 
@@ -242,34 +289,15 @@ class PlaneReading {
   XPlaneVisitor& visitor_;
   Diagnostics& diagnostics_;
   XPlane plane_;
-  std::unordered_map<std::int64_t, EventName> event_names_;
-  std::unordered_map<std::int64_t, std::string_view> stat_names_;
-  std::vector<XStat> stats_;  // of the present event
+  std::vector<std::string_view> plane_stats_;
+  IdTable<EventName> event_names_;
+  IdTable<StatName> stat_names_;
+  std::vector<std::string_view> events_;  // of the present line
+  std::vector<XStat> stats_;              // of the present event
+  std::uint32_t known_stats_ = 0;
 };
 
 }  // namespace
-
-std::string_view XStat::text() const {
-  const auto* const held = std::get_if<std::string_view>(&value);
-  return held == nullptr ? std::string_view() : *held;
-}
-
-std::optional<std::int64_t> XStat::integer() const {
-  if (const auto* const held = std::get_if<std::int64_t>(&value)) return *held;
-  const auto* const held = std::get_if<std::uint64_t>(&value);
-  if (held == nullptr || *held > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
-  return static_cast<std::int64_t>(*held);
-}
-
-std::string_view XEvent::text(std::string_view stat) const {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == stat; });
-  return found == stats.end() ? std::string_view() : found->text();
-}
-
-std::optional<std::int64_t> XEvent::integer(std::string_view stat) const {
-  const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == stat; });
-  return found == stats.end() ? std::nullopt : found->integer();
-}
 
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor) {
   Diagnostics diagnostics;
@@ -288,7 +316,11 @@ Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor) {
     }
   }
   if (fields.damaged()) {
-    diagnostics.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: the end is missing", ""});
+    if (fields.field() == space_field::kPlanes) PlaneReading(fields.cut(), visitor, diagnostics).tell_lost_events();
+    diagnostics.add({"damaged_trace", 1,
+                     "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane "
+                     "that it cuts",
+                     "profile again, and let the program stop the profiler before it ends"});
   }
   return diagnostics;
 }

@@ -8,7 +8,8 @@
 //   Mine mine;
 //   Diagnostics damage = read_xplane(bytes, mine);
 //
-// Times are nanoseconds since 1970 and durations picoseconds, as in the file. Pure; damaged bytes cost the message they are
+// Times are nanoseconds and durations picoseconds, as in the file: since 1970 or, in newer ones, since the moment that the
+// plane "Task Environment" calls profile_start_time. Pure; damaged bytes cost the message they are
 // in and are a diagnostic.
 #pragma once
 
@@ -28,38 +29,66 @@ enum class XPlaneKind : std::uint8_t {
   metadata,  // programs, tasks, tables: no time was spent there
 };
 
-struct XPlane {
-  std::int64_t id = 0;
-  std::string_view name;
-  XPlaneKind kind = XPlaneKind::metadata;
-};
-
 struct XLine {
   std::int64_t id = 0;
   std::string_view name;
-  std::int64_t begin_unix_ns = 0;
+  std::int64_t begin_ns = 0;
   // Made from other lines of the device ("Steps", "XLA Modules"): who adds up times must leave it out.
   bool derived = false;
 };
 
+// Values that are asked for in every event are known by number.
+enum class XStatName : std::uint8_t {
+  other,
+  hlo_op,
+  hlo_module,
+  program_id,
+  tf_op,
+  producer,  // "_p": ties an event to one on another thread
+  consumer,  // "_c"
+  step_num,
+  correlation_id,
+  context_id,
+  kernel_details,
+  memcpy_details,
+  memset_details,
+};
+
+XStatName xstat_named(std::string_view name);
+
 struct XStat {
   std::string_view name;
+  XStatName known = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
   std::string_view text() const;                // empty when it is a number
   std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
 };
 
+// Of the value of that name: empty or nothing when there is none, or one of another kind.
+std::string_view text_of(std::span<const XStat> stats, std::string_view name);
+std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name);
+
+struct XPlane {
+  std::int64_t id = 0;
+  std::string_view name;
+  XPlaneKind kind = XPlaneKind::metadata;
+  std::span<const XStat> stats;  // until its first line: "process_id", "gpu_device_name"
+};
+
 struct XEvent {
   std::string_view name;
   std::string_view display_name;
-  std::int64_t begin_unix_ns = 0;
+  std::uint32_t name_number = 0;  // the same for events of the same name in a plane, counted from 1; 0: it has none
+  std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
+  std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // of the event, then those that all events of its name share
 
-  // Empty or nothing when there is none of that name.
-  std::string_view text(std::string_view stat) const;
-  std::optional<std::int64_t> integer(std::string_view stat) const;
+  // Empty or nothing when there is none, or one of another kind.
+  std::string_view text(XStatName stat) const;
+  std::optional<std::int64_t> integer(XStatName stat) const;
+  bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
 class XPlaneVisitor {
@@ -71,6 +100,11 @@ class XPlaneVisitor {
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
   virtual void on_event(const XEvent& event) = 0;
+  // Asked once for each name of a plane: whether events of that name are wanted. The others are only counted.
+  virtual bool on_name(std::string_view /*name*/) { return true; }
+  virtual void on_unwanted() {}
+  // An event that cannot be: a diagnostic tells it, too.
+  virtual void on_damaged() {}
 };
 
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);

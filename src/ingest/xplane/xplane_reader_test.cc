@@ -54,10 +54,10 @@ class Listing : public XPlaneVisitor {
   }
   void on_event(const XEvent& event) override {
     names.emplace_back(event.name);
-    begins_ns.push_back(event.begin_unix_ns);
+    begins_ns.push_back(event.begin_ns);
     durations_ps.push_back(event.duration_ps);
-    ops.emplace_back(event.text("tf_op"));
-    steps.push_back(event.integer("step_num"));
+    ops.emplace_back(event.text(XStatName::tf_op));
+    steps.push_back(event.integer(XStatName::step_num));
     stats.push_back(event.stats.size());
   }
   std::vector<std::string> planes, lines, names, ops;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Power logs of any text, and placing of any events: nothing may crash, no time may be lost, made or negative.
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+#include "ingest/module_names.h"
+#include "ingest/placing.h"
+#include "ingest/power_csv/power_log.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::ingest;
+
+template <class Number>
+Number take(std::string_view& bytes) {
+  Number number{};
+  const std::size_t size = std::min(sizeof(number), bytes.size());
+  std::memcpy(&number, bytes.data(), size);
+  bytes.remove_prefix(size);
+  return number;
+}
+
+Trace trace_of(std::string_view bytes) {
+  Trace trace;
+  trace.format = "kineto";
+  for (const char* name : {"aten::mm", "nn.Module: A_0", "nn.Module: BLoss", "ProfilerStep#1", "nccl:all_reduce",
+                           "Optimizer.step#SGD.step", "torch::autograd::AccumulateGrad",
+                           "autograd::engine::evaluate_function: X", "f.py(1): _engine_run_backward"}) {
+    trace.names.push_back({name, {}});
+  }
+  trace.names.push_back({"told", {"backward", "a", "dot"}});
+  trace.threads.resize(3);
+  trace.bytes = {0};
+  trace.gpu_names_ops = (take<std::uint8_t>(bytes) & 1) != 0;
+  const bool is_wild = (take<std::uint8_t>(bytes) & 1) != 0;
+  while (!bytes.empty()) {
+    TraceEvent event;
+    event.start_ns = is_wild ? take<std::int64_t>(bytes) : take<std::uint32_t>(bytes);
+    event.duration_ns = is_wild ? take<std::int64_t>(bytes) : take<std::uint32_t>(bytes);
+    event.name = take<std::uint8_t>(bytes) % 12;
+    event.track = take<std::uint8_t>(bytes) % 4;
+    event.correlation = event.external = take<std::uint8_t>(bytes) % 16;
+    event.detail = take<std::uint8_t>(bytes) % 8;
+    event.kind = static_cast<EventKind>(take<std::uint8_t>(bytes) % 9);
+    event.is_backward = event.detail % 3 == 1;
+    if (trace.blocks.empty() || event.detail == 7) trace.blocks.emplace_back();
+    trace.blocks.back().push_back(event);
+  }
+  return trace;
+}
+
+void check_placing(std::string_view bytes) {
+  Trace trace = trace_of(bytes);
+  std::int64_t thread_ns = 0;
+  const PlacedTrace placed = place_trace(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
+    JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");
+    for (const PlaceTally& tally : activity.place_tallies) {
+      JOULEMAP_CHECK(tally.wall_ns >= 0, "less time than none at a place");
+      thread_ns += tally.wall_ns;
+    }
+    for (const KernelTally& tally : activity.kernel_tallies) JOULEMAP_CHECK(tally.time_ns >= 0, "less time than none");
+  });
+  JOULEMAP_CHECK(thread_ns == placed.placed_thread_ns, "time was lost or made");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check_placing(bytes);
+  static_cast<void>(parse_module_names(bytes));
+  if (const Result<PowerLog> log = parse_power_log(bytes, "log", 0)) {
+    for (const Sample& sample : log->samples) JOULEMAP_CHECK(sample.channel < log->channels.size(), "no such channel");
+    JOULEMAP_CHECK(log->rows_dropped <= log->rows + log->samples.size(), "more is dropped than there was");
+  }
+  return 0;
+}

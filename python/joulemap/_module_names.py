@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paths of a model's layers, for traces of PyTorch's profiler: those say "nn.Module: Conv2d_3" and no more.
+
+The number counts the modules of a class in the order in which the trace first sees them called. So the file lists, for each
+class, the paths of its modules in that order: exactly when inputs are given, else as the model registers them.
+"""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from typing import Any, Union
+
+from ._torch_wrappers import WRAPPERS
+
+
+def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, list[str]]:
+    """Paths of the model's layers by class: {"Conv2d": ["stem", "layers.0.conv1"], ...}.
+
+    With inputs the model is called once, without gradients, and layers stand in the order of their first call; its buffers
+    and the state of random numbers are put back. Without, they stand in the order of registration, which is the same for
+    most models. Layers that are never called themselves (ModuleList) do not count.
+    """
+    paths = _paths_of(model)
+    called = _call_order(model, inputs, named_inputs) if inputs or named_inputs else []
+    in_order = called + [module for module in paths if module not in set(called) and _is_callable(module)]
+    names: dict[str, list[str]] = {}
+    for module in in_order:
+        if module in paths:
+            names.setdefault(type(module).__name__, []).append(paths[module])
+    return names
+
+
+def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
+    """Writes module_names() where `joulemap import kineto --modules` reads them."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(module_names(model, *inputs, **named_inputs), file, indent=1)
+        file.write("\n")
+
+
+def _paths_of(model: Any) -> dict[Any, str]:
+    """What wraps a model is no part of paths, and a model itself is called by its class: as a live capture has it."""
+    while (held := WRAPPERS.get(type(model).__name__)) and hasattr(model, held):
+        model = getattr(model, held)
+    paths: dict[Any, str] = {model: type(model).__name__}
+    _add_children(model, "", paths)
+    return paths
+
+
+def _add_children(parent: Any, path: str, paths: dict[Any, str]) -> None:
+    held = WRAPPERS.get(type(parent).__name__)
+    for name, module in parent._modules.items():
+        if module is None or module in paths:
+            continue
+        own = path if name == held else f"{path}.{name}" if path else name
+        paths[module] = own
+        _add_children(module, own, paths)
+
+
+def _is_callable(module: Any) -> bool:
+    """Containers that only hold others have PyTorch's own forward, which raises."""
+    import torch
+
+    return type(module).forward is not torch.nn.Module.forward
+
+
+def _call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
+    import torch
+
+    called: dict[Any, None] = {}
+    hooks = [m.register_forward_pre_hook(lambda module, _: called.setdefault(module)) for m in model.modules()]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            model(*inputs, **named_inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+    return list(called)

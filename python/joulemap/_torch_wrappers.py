@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What wraps a model, and the name under which it holds it: neither is part of a layer's path."""
+
+WRAPPERS = {
+    "DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module", "CheckpointWrapper": "_checkpoint_wrapped_module",
+}  # fmt: skip

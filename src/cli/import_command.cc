@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/import_command.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "cli/output.h"
+#include "ingest/import_recording.h"
+#include "ingest/trace_formats.h"
+#include "report/import_json.h"
+#include "report/import_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+// A log of power alone: no trace.
+constexpr std::string_view kNvidiaSmi = "nvidia-smi";
+constexpr std::string_view kPowerCsv = "csv";
+constexpr std::size_t kLargestLog = std::size_t{4} << 30;
+constexpr std::size_t kLargestModules = std::size_t{64} << 20;
+
+struct ImportFlags {
+  std::string format;
+  std::vector<std::string> inputs;
+  std::vector<std::string> power;
+  std::string modules;
+  std::vector<std::string> map;
+  double offset_ms = 0;
+  std::optional<std::int64_t> start_ns;
+  std::string utc_offset;
+  std::string output;
+  bool json = false;
+};
+
+Error usage(std::string message, std::string remedy) {
+  return {ErrorCode::usage, std::move(message), std::move(remedy)};
+}
+
+// "0=gpu1", or "2:0=gpu1" for the third input only.
+Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
+  const Error wrong = usage(fmt::format("--map {} makes no sense", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals + 1 == text.size()) return wrong;
+  std::string_view ordinal = text.substr(0, equals);
+  std::optional<std::size_t> input;
+  if (const std::size_t colon = ordinal.find(':'); colon != std::string_view::npos) {
+    input = parse_u64(ordinal.substr(0, colon));
+    if (!input) return wrong;
+    ordinal.remove_prefix(colon + 1);
+  }
+  const std::optional<std::uint64_t> number = parse_u64(ordinal);
+  if (!number || *number > UINT32_MAX) return wrong;
+  options.gpu_of[{input, static_cast<std::uint32_t>(*number)}] = std::string(text.substr(equals + 1));
+  return Done{};
+}
+
+// "+01:00", "-0530", "Z", "0".
+std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
+  if (text == "Z" || text == "UTC" || text == "0") return 0;
+  if (text.empty() || (text.front() != '+' && text.front() != '-')) return std::nullopt;
+  const std::int64_t sign = text.front() == '-' ? -1 : 1;
+  std::string digits;
+  for (const char letter : text.substr(1)) {
+    if (letter != ':') digits += letter;
+  }
+  if (digits.size() == 1 || digits.size() == 3) digits.insert(0, "0");
+  if (digits.size() == 2) digits += "00";
+  const std::optional<std::uint64_t> number = digits.size() == 4 ? parse_u64("1" + digits) : std::nullopt;
+  if (!number) return std::nullopt;
+  const std::int64_t hours = static_cast<std::int64_t>(*number % 10'000) / 100;
+  const std::int64_t minutes = static_cast<std::int64_t>(*number % 100);
+  if (hours > 15 || minutes > 59) return std::nullopt;
+  return sign * (hours * 3600 + minutes * 60);
+}
+
+bool is_power_alone(const ImportFlags& flags) { return flags.format == kNvidiaSmi || flags.format == kPowerCsv; }
+
+Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
+  std::optional<std::int64_t> utc_offset_s;
+  if (!flags.utc_offset.empty()) {
+    utc_offset_s = parse_utc_offset(flags.utc_offset);
+    if (!utc_offset_s) {
+      return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
+    }
+  }
+  std::vector<std::string> files = flags.power;
+  if (is_power_alone(flags)) files.insert(files.begin(), flags.inputs.begin(), flags.inputs.end());
+  std::vector<ingest::PowerLog> logs;
+  for (const std::string& file : files) {
+    const Result<std::string> text = read_file_start(file, kLargestLog);
+    if (!text) return text.error();
+    Result<ingest::PowerLog> log = ingest::parse_power_log(*text, file, utc_offset_s);
+    if (!log) return std::move(log).error();
+    logs.push_back(std::move(*log));
+  }
+  return ingest::join_power_logs(std::move(logs));
+}
+
+Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
+  ingest::ImportOptions options;
+  options.file = flags.output;
+  options.command = {"joulemap", "import", flags.format};
+  options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
+  options.offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
+  options.start_ns = flags.start_ns;
+  for (const std::string& mapping : flags.map) {
+    if (Status added = add_mapping(mapping, options); !added) return std::move(added).error();
+  }
+  if (!flags.modules.empty()) {
+    const Result<std::string> text = read_file_start(flags.modules, kLargestModules);
+    if (!text) return text.error();
+    Result<ingest::ModuleNames> names = ingest::parse_module_names(*text);
+    if (!names) return std::move(names).error().with_context(flags.modules);
+    options.modules = *std::move(names);
+  }
+  return options;
+}
+
+std::optional<Error> usage_error(const ImportFlags& flags, const CommandLine& line) {
+  if (line.has_dashes) return usage("import runs no command", "leave out what stands after --");
+  if (is_power_alone(flags) || ingest::trace_format_named(flags.format) != nullptr) return std::nullopt;
+  std::string known;
+  for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
+  return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)),
+               fmt::format("{}nvidia-smi, csv", known));
+}
+
+Result<ImportResult> import(const ImportFlags& flags) {
+  Result<ingest::ImportOptions> options = options_of(flags);
+  if (!options) return std::move(options).error();
+  Result<ingest::PowerLog> power = read_power(flags);
+  if (!power) return std::move(power).error();
+  const ingest::TraceFormat* const format = ingest::trace_format_named(flags.format);
+  std::optional<ingest::ImportSession> session;
+  const auto begin = [&]() -> Status {
+    if (session) return Done{};
+    Result<ingest::ImportSession> begun = ingest::ImportSession::begin(std::move(*options), std::move(*power));
+    if (!begun) return std::move(begun).error();
+    session.emplace(std::move(*begun));
+    return Done{};
+  };
+  for (const std::string& input : flags.inputs) {
+    if (format == nullptr) break;
+    // Nothing is made before there is something to keep.
+    Result<ingest::Trace> trace = format->read(input);
+    Status added = trace ? begin() : Status(std::move(trace).error());
+    if (added) added = session->add(std::move(*trace), input);
+    if (added) continue;
+    if (session) session->abandon();
+    return std::move(added).error();
+  }
+  if (Status begun = begin(); !begun) return std::move(begun).error();
+  Result<ImportResult> result = session->finish();
+  if (!result) {
+    session->abandon();
+    return result;
+  }
+  result->format = flags.format;
+  result->inputs = flags.inputs;
+  return result;
+}
+
+int run_import(const ImportFlags& flags, const CommandLine& line) {
+  if (const std::optional<Error> error = usage_error(flags, line)) return fail(*error);
+  const Result<ImportResult> result = import(flags);
+  if (!result) return fail(result.error());
+  const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")
+                                    : write_to(Stream::error, report::import_text(*result));
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<ImportFlags>();
+  std::string formats;
+  for (const ingest::TraceFormat& format : ingest::trace_formats()) {
+    formats += fmt::format("  {:<12} {}\n", format.name, format.files);
+  }
+  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi, "a log of power alone",
+                          kPowerCsv, "the same, as time_unix_ns,domain,kind,value"));
+  verb.add_option("FORMAT", flags->format, "what the inputs are: see below")->required();
+  verb.add_option("INPUT", flags->inputs, "files; several are processes (ranks) of one run")->required();
+  verb.add_option("--power", flags->power, "power of the same time: CSV time_unix_ns,domain,kind,value or nvidia-smi's")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  verb.add_option("--modules", flags->modules, "paths of the model's layers, as jm.save_module_names wrote them")
+      ->type_name("FILE");
+  verb.add_option("--map", flags->map, "the GPU that the trace calls 0 is gpu1: 0=gpu1; of the third input: 2:0=gpu1")
+      ->type_name("N=GPU")
+      ->expected(1)
+      ->take_all();
+  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the times of traces")->type_name("MS");
+  verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")->type_name("UNIX_NS");
+  verb.add_option("--utc-offset", flags->utc_offset, "of nvidia-smi's times, +HH:MM; else this machine's zone")
+      ->type_name("OFFSET");
+  verb.add_option("-o,--output", flags->output, "write the recording to FILE; an older one becomes FILE.old")
+      ->type_name("FILE")
+      ->required();
+  verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");
+  verb.callback([flags, &line] { line.exit_code = run_import(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// joulemap import: traces and power of other tools, into a recording.
+#pragma once
+
+#include "cli/command.h"
+
+namespace joulemap::cli {
+
+void add_import_command(CLI::App& verb, CommandLine& line);
+
+}  // namespace joulemap::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/json_string_lists.h"
+
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+namespace joulemap::formats {
+namespace {
+
+// Refuses whatever is not a list of texts in the one object: so the parser cannot be made to nest.
+class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
+ public:
+  StringLists lists;
+
+  bool Default() { return false; }
+  bool StartObject() { return depth_++ == 0; }
+  bool EndObject(rapidjson::SizeType) { return --depth_ == 0; }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    list_ = &lists[std::string(text, size)];
+    return true;
+  }
+  bool StartArray() { return depth_++ == 1; }
+  bool EndArray(rapidjson::SizeType) { return --depth_ == 1; }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    if (depth_ != 2) return false;
+    list_->emplace_back(text, size);
+    return true;
+  }
+
+ private:
+  int depth_ = 0;
+  std::vector<std::string>* list_ = nullptr;
+};
+
+}  // namespace
+
+std::optional<StringLists> read_string_lists(std::string_view text) {
+  Handler handler;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  rapidjson::Reader reader;
+  reader.Parse<rapidjson::kParseValidateEncodingFlag>(stream, handler);
+  if (reader.HasParseError()) return std::nullopt;
+  return std::move(handler.lists);
+}
+
+}  // namespace joulemap::formats

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/sqlite.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/small_file.h"
+
+namespace joulemap::formats {
+namespace {
+
+constexpr int kLongestValue = 1 << 26;  // bytes; what is larger is no text of a trace
+
+std::string quoted_name(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+Error not_a_database(std::string_view name, sqlite3* database) {
+  const char* const why = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
+  return {ErrorCode::malformed, fmt::format("{}: no SQLite database: {}", name, why), {}};
+}
+
+}  // namespace
+
+void SqliteRows::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void SqliteDatabase::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
+
+// Pages of a damaged file can point to each other in rings; no whole file has more rows than bytes.
+bool SqliteRows::next() {
+  if (!statement_) return false;
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW && rows_left_-- > 0) return true;
+  if (code != SQLITE_DONE) damage_ = code == SQLITE_ROW ? "it has more rows than bytes" : sqlite3_errmsg(database_);
+  statement_.reset();
+  return false;
+}
+
+std::optional<std::int64_t> SqliteRows::integer(int column) const {
+  if (sqlite3_column_type(statement_.get(), column) != SQLITE_INTEGER) return std::nullopt;
+  return sqlite3_column_int64(statement_.get(), column);
+}
+
+std::string_view SqliteRows::text(int column) const {
+  if (!is_text(column)) return {};
+  const auto* const bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  return bytes == nullptr ? std::string_view() : std::string_view(bytes, static_cast<std::size_t>(size));
+}
+
+bool SqliteRows::is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+bool SqliteRows::is_text(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_TEXT; }
+
+Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return system_error("open", path, errno);
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, Closer> database(opened);
+  if (code != SQLITE_OK) return not_a_database(path, opened);
+  return prepared(std::move(database), path, static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
+}
+
+Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, Closer> database(opened);
+  if (code != SQLITE_OK) return not_a_database("bytes", opened);
+  auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(std::max<std::size_t>(bytes.size(), 1)));
+  if (copy == nullptr) return not_a_database("bytes", nullptr);
+  if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
+  const auto size = static_cast<sqlite3_int64>(bytes.size());
+  // The copy is freed by SQLite, also where this fails.
+  if (sqlite3_deserialize(opened, "main", copy, size, size,
+                          SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
+    return not_a_database("bytes", opened);
+  }
+  return prepared(std::move(database), "bytes", bytes.size());
+}
+
+// The file is looked into for the first time here.
+Result<SqliteDatabase> SqliteDatabase::prepared(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
+                                                std::uint64_t bytes) {
+  sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kLongestValue);
+  sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  SqliteDatabase made;
+  made.database_ = std::move(database);
+  made.bytes_ = bytes;
+  SqliteRows tables = made.query("SELECT count(*) FROM sqlite_master", {});
+  if (!tables.next()) return not_a_database(name, made.database_.get());
+  return made;
+}
+
+SqliteRows SqliteDatabase::query(const std::string& sql, std::string_view argument) const {
+  SqliteRows rows;
+  rows.database_ = database_.get();
+  rows.rows_left_ = bytes_;
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(database_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  rows.statement_.reset(statement);
+  if (code != SQLITE_OK) {
+    rows.damage_ = sqlite3_errmsg(database_.get());
+  } else if (!argument.empty()) {
+    sqlite3_bind_text64(statement, 1, argument.data(), argument.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  return rows;
+}
+
+std::vector<std::string> SqliteDatabase::columns(std::string_view table) const {
+  std::vector<std::string> names;
+  SqliteRows known = query("SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", table);
+  if (!known.next()) return names;
+  SqliteRows rows = query("SELECT name FROM pragma_table_info(?)", table);
+  while (rows.next()) names.emplace_back(rows.text(0));
+  return names;
+}
+
+SqliteRows SqliteDatabase::rows(std::string_view table, std::initializer_list<std::string_view> columns) const {
+  const std::vector<std::string> present = this->columns(table);
+  if (present.empty()) return {};
+  std::string list;
+  for (const std::string_view column : columns) {
+    const bool is_there = std::find(present.begin(), present.end(), column) != present.end();
+    list += (list.empty() ? "" : ", ") + (is_there ? quoted_name(column) : std::string("NULL"));
+  }
+  return query(fmt::format("SELECT {} FROM {}", list, quoted_name(table)), {});
+}
+
+}  // namespace joulemap::formats

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/import_recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/clock.h"
+#include "ingest/placing.h"
+#include "recording/recording_writer.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// Chunks are written when about so many stretches wait.
+constexpr std::size_t kStretchesPerFlush = 64;
+constexpr std::size_t kSamplesPerFlush = 16'384;
+
+std::set<std::string> domains_of(const PowerLog& power) {
+  std::set<std::string> domains;
+  for (const Channel& channel : power.channels) {
+    if (tells_energy(channel)) domains.insert(channel.domain);
+  }
+  return domains;
+}
+
+void shift_times(Trace& trace, std::int64_t by_ns) {
+  if (by_ns == 0) return;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    for (TraceEvent& event : block) {
+      std::int64_t shifted_ns = 0;
+      if (!__builtin_add_overflow(event.start_ns, by_ns, &shifted_ns)) event.start_ns = shifted_ns;
+    }
+  }
+}
+
+}  // namespace
+
+ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::PartFolder folder)
+    : options_(std::move(options)), power_(std::move(power)), folder_(std::move(folder)) {
+  for (const Sample& sample : power_.samples) {
+    const std::int64_t time_ns = sample.reading.time_ns();
+    power_ns_ = std::min(power_ns_.value_or(time_ns), time_ns);
+  }
+  std::stable_sort(power_.samples.begin(), power_.samples.end(),
+                   [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
+  // A package is part of a platform that somebody sampled, or of none.
+  const std::set<std::string> domains = domains_of(power_);
+  for (Channel& channel : power_.channels) {
+    if (!domains.contains(channel.part_of)) channel.part_of.clear();
+  }
+  own_ = power_.diagnostics;
+  result_.power_rows_dropped = power_.rows_dropped;
+}
+
+Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power) {
+  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command);
+  if (!folder) return std::move(folder).error();
+  return ImportSession(std::move(options), std::move(power), std::move(*folder));
+}
+
+// All parts are of one machine, as far as their times go: those of the recording itself.
+RecordingSource ImportSession::source_of(const Trace* trace) const {
+  RecordingSource source;
+  source.boot_id = folder_.recording_id();
+  source.role = trace == nullptr ? "recorder" : "process";
+  source.started_ns = static_cast<std::int64_t>(traces_);  // tells apart two traces of one process
+  if (trace == nullptr) source.command = options_.command;
+  if (trace != nullptr) source.host = trace->host;
+  if (source.host.empty()) source.host = "imported";
+  if (trace != nullptr && trace->process) source.pid = *trace->process;
+  return source;
+}
+
+void ImportSession::set_clock(Trace& trace, const std::string& name) {
+  std::int64_t offset_ns = options_.offset_ns;
+  if (trace.clock == TraceClock::since_start) {
+    if (options_.start_ns) {
+      offset_ns += *options_.start_ns;
+    } else if (power_ns_) {
+      if (offset_ns == 0) {
+        own_.add({"clock_not_known", 1,
+                  fmt::format("{} does not tell when it began: it is taken to begin with the power", name),
+                  "--start UNIX_NS says when, or --offset-ms how long after the power"});
+      }
+      offset_ns += *power_ns_;
+    }
+  }
+  shift_times(trace, offset_ns);
+}
+
+void ImportSession::name_gpus(Trace& trace) const {
+  const auto device_of = [&](const std::string& domain) {
+    for (const Channel& channel : power_.channels) {
+      if (channel.domain == domain && !channel.device.empty()) return channel.device;
+    }
+    return domain;
+  };
+  const auto is_measured = [&](const std::string& device) {
+    return std::any_of(power_.channels.begin(), power_.channels.end(),
+                       [&](const Channel& channel) { return channel.device == device; });
+  };
+  for (KernelQueue& queue : trace.queues) {
+    auto told = options_.gpu_of.find({traces_, queue.ordinal});
+    if (told == options_.gpu_of.end()) told = options_.gpu_of.find({std::nullopt, queue.ordinal});
+    if (told != options_.gpu_of.end()) {
+      queue.device = device_of(told->second);
+    } else if (queue.device.empty() || !is_measured(queue.device)) {
+      queue.device = device_of(fmt::format("gpu{}", queue.ordinal));
+    }
+  }
+}
+
+void ImportSession::cover(Span span) {
+  if (!covered_) covered_ = span;
+  covered_->begin_ns = std::min(covered_->begin_ns, span.begin_ns);
+  covered_->end_ns = std::max(covered_->end_ns, span.end_ns);
+}
+
+Status ImportSession::add(Trace trace, const std::string& name) {
+  set_clock(trace, name);
+  name_gpus(trace);
+  Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(&trace));
+  if (!writer) return std::move(writer).error();
+  for (const EnvironmentFact& fact : trace.facts) writer->add(fact);
+  Status status = Done{};
+  const PlacedTrace placed = place_trace(trace, options_.modules, [&](Activity activity) {
+    writer->add(std::move(activity));
+    if (writer->pending() < kStretchesPerFlush) return;
+    Status written = writer->flush();
+    if (status && !written) status = std::move(written);
+  });
+  for (const Mark& mark : placed.marks) writer->add(mark);
+  RecordingEnd end;
+  end.diagnostics = trace.diagnostics;
+  end.diagnostics.add_all(placed.diagnostics);
+  result_.diagnostics.add_all(end.diagnostics);
+  Status written = writer->finish(std::move(end));
+  if (status && !written) status = std::move(written);
+  if (placed.end_ns > placed.begin_ns) cover({placed.begin_ns, placed.end_ns});
+  result_.events += trace.events_read;
+  result_.events_dropped += trace.events_dropped;
+  result_.kernels += placed.kernels;
+  result_.kernel_s += seconds(placed.kernel_ns);
+  result_.thread_s += seconds(placed.placed_thread_ns);
+  result_.steps += placed.marks.size();
+  if (placed.kernel_ns > 0) {
+    const double without_s = seconds(placed.time_without_place_ns);
+    const double placed_s = result_.placed_share.value_or(0) * (result_.kernel_s - seconds(placed.kernel_ns)) +
+                            seconds(placed.kernel_ns) - without_s;
+    result_.placed_share = placed_s / result_.kernel_s;
+  }
+  ++traces_;
+  return status;
+}
+
+std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::string& domain) const {
+  std::optional<Span> span;
+  for (const Sample& sample : power_.samples) {
+    const Channel& channel = power_.channels[sample.channel];
+    if (channel.domain != domain || !tells_energy(channel)) continue;
+    const std::int64_t time_ns = sample.reading.time_ns();
+    if (!span) span = Span{time_ns, time_ns};
+    span->begin_ns = std::min(span->begin_ns, time_ns);
+    span->end_ns = std::max(span->end_ns, time_ns);
+  }
+  return span;
+}
+
+// What was sampled at another time says nothing of this one; a 0 would be a lie.
+void ImportSession::leave_out_domains(const std::vector<std::string>& domains) {
+  const auto is_left_out = [&](const Sample& sample) {
+    const std::string& domain = power_.channels[sample.channel].domain;
+    return std::find(domains.begin(), domains.end(), domain) != domains.end();
+  };
+  std::erase_if(power_.samples, is_left_out);
+}
+
+// Where the traces and all domains that were sampled meanwhile are known.
+ImportSession::Span ImportSession::overlap() {
+  std::optional<Span> all = covered_;
+  std::vector<std::string> elsewhere;
+  for (const std::string& domain : domains_of(power_)) {
+    const std::optional<Span> span = span_of_domain(domain);
+    if (!span) continue;
+    const Span limits = all.value_or(*span);
+    const Span common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
+    if (common.end_ns > common.begin_ns) {
+      all = common;
+      continue;
+    }
+    elsewhere.push_back(domain);
+    const double apart_s = seconds(common.begin_ns - common.end_ns);
+    own_.add({"power_does_not_overlap", 1,
+              fmt::format("{} was sampled at another time than the rest, {:.3f} s apart: its energy is "
+                          "not known",
+                          domain, apart_s),
+              "--offset-ms moves the trace; --utc-offset says of which zone a log's times are"});
+  }
+  leave_out_domains(elsewhere);
+  return all.value_or(Span{0, 0});
+}
+
+Status ImportSession::write_recorder() {
+  const Span span = overlap();
+  result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
+  const bool cpus_have_power = std::any_of(power_.samples.begin(), power_.samples.end(), [&](const Sample& sample) {
+    const Channel& channel = power_.channels[sample.channel];
+    return tells_energy(channel) && channel.domain_class != DomainClass::gpu;
+  });
+  if (cpus_have_power && result_.thread_s > 0) {
+    own_.add({"cpu_time_from_trace",
+              1,
+              "a trace tells no CPU time: energy of CPUs is shared out by the time threads were at each "
+              "place, waiting included",
+              {}});
+  }
+  Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(nullptr));
+  if (!writer) return std::move(writer).error();
+  if (!power_.samples.empty()) writer->set_channels(power_.channels);
+  writer->add(ClockPair{span.begin_ns, span.begin_ns});
+  writer->add(ClockPair{span.end_ns, span.end_ns});
+  writer->add(Mark{span.begin_ns, MarkKind::command_begin, 0, 0, {}});
+  writer->add(Mark{span.end_ns, MarkKind::command_end, 0, 0, {}});
+  Status status = Done{};
+  for (const Sample& sample : power_.samples) {
+    writer->add(sample);
+    if (writer->pending() < kSamplesPerFlush) continue;
+    Status written = writer->flush();
+    if (status && !written) status = std::move(written);
+  }
+  result_.samples = power_.samples.size();
+  RecordingEnd end;
+  end.diagnostics = own_;
+  result_.diagnostics.add_all(own_);
+  Status written = writer->finish(std::move(end));
+  return status ? std::move(written) : std::move(status);
+}
+
+Result<ImportResult> ImportSession::finish() {
+  if (Status written = write_recorder(); !written) return std::move(written).error();
+  Result<recording::JoinSummary> joined = folder_.join();
+  if (!joined) return std::move(joined).error();
+  result_.file = folder_.file();
+  result_.file_bytes = joined->bytes;
+  result_.diagnostics.add_all(joined->diagnostics);
+  return std::move(result_);
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/kernel_details.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::array<std::string_view, 11> kDirections = {
+    "unknown direction", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+
+struct Spelling {
+  std::string_view text;
+  std::string_view direction;
+};
+constexpr std::array kSpellings = {
+    Spelling{"HostToDevice", "HtoD"}, Spelling{"DeviceToHost", "DtoH"}, Spelling{"DeviceToDevice", "DtoD"},
+    Spelling{"HostToHost", "HtoH"},   Spelling{"PeerToPeer", "PtoP"},   Spelling{"H2D", "HtoD"},
+    Spelling{"D2H", "DtoH"},          Spelling{"D2D", "DtoD"},          Spelling{"H2H", "HtoH"},
+    Spelling{"P2P", "PtoP"}};
+
+}  // namespace
+
+std::string_view copy_direction(std::int64_t cupti_kind) {
+  const bool is_known = cupti_kind > 0 && cupti_kind < static_cast<std::int64_t>(kDirections.size());
+  return kDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
+}
+
+std::string_view copy_direction_in(std::string_view text) {
+  for (std::size_t i = 1; i < kDirections.size(); ++i) {
+    if (text.find(kDirections[i]) != std::string_view::npos) return kDirections[i];
+  }
+  for (const Spelling& spelling : kSpellings) {
+    if (text.find(spelling.text) != std::string_view::npos) return spelling.direction;
+  }
+  return kDirections[0];
+}
+
+std::uint32_t number_at(std::string_view text) {
+  std::uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// "... grid:8,1,1 block:128,1,1 ..." and, from older versions, "... grid_x:8 grid_y:1 ...".
+std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view what) {
+  std::array<std::uint32_t, 3> size{};
+  const std::size_t at = details.find(what);
+  if (at == std::string_view::npos) return size;
+  std::string_view rest = details.substr(at + what.size());
+  if (rest.starts_with(':') || rest.starts_with('=')) {
+    const std::vector<std::string_view> parts = split(rest.substr(1, rest.find(' ') - 1), ',');
+    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = number_at(parts[i]);
+    return size;
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string key = fmt::format("{}_{:c}:", what, "xyz"[i]);
+    if (const std::size_t axis = details.find(key); axis != std::string_view::npos) {
+      size[i] = number_at(details.substr(axis + key.size()));
+    }
+  }
+  return size;
+}
+
+std::uint64_t bytes_in(std::string_view details) {
+  for (const std::string_view key : {"num_bytes:", "size:", "bytes:", "num_bytes="}) {
+    const std::size_t at = details.find(key);
+    if (at == std::string_view::npos) continue;
+    std::uint64_t bytes = 0;
+    const std::string_view rest = details.substr(at + key.size());
+    std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
+    return bytes;
+  }
+  return 0;
+}
+
+}  // namespace joulemap::ingest

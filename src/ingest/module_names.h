@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModuleNames: the paths of a model's layers by class, in the order in which they are first called: what a PyTorch trace,
+// which only says "nn.Module: Conv2d_3", cannot tell. `joulemap.save_module_names(model, path)` writes them as JSON:
+//
+//   {"ResNet": ["ResNet"], "Conv2d": ["conv1", "layer1.0.conv1", ...], ...}
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace joulemap::ingest {
+
+using ModuleNames = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+Result<ModuleNames> parse_module_names(std::string_view json);
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/module_paths.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kModule = "nn.Module: ";
+// As python/joulemap/_torch_modules.py.
+constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
+                                                       "FullyShardedDataParallel", "CheckpointWrapper"};
+
+}  // namespace
+
+const ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
+  const auto [slot, is_new] = kinds_.try_emplace(name);
+  Kind& kind = slot->second;
+  if (!is_new) return kind;
+  std::string_view text = texts_.text(name);
+  if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
+  kind.class_name = text;
+  const std::size_t underscore = text.rfind('_');
+  if (underscore != std::string_view::npos && underscore > 0) {
+    const std::string_view digits = text.substr(underscore + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), kind.number);
+    kind.is_numbered = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
+    if (kind.is_numbered) kind.class_name = text.substr(0, underscore);
+  }
+  kind.is_loss = kind.class_name.ends_with("Loss");
+  kind.is_wrapper = std::find(kWrappers.begin(), kWrappers.end(), kind.class_name) != kWrappers.end();
+  return kind;
+}
+
+bool ModulePaths::is_loss(std::uint32_t name) { return kind_of(name).is_loss; }
+
+bool ModulePaths::is_wrapper(std::uint32_t name) { return kind_of(name).is_wrapper; }
+
+std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_t name) {
+  const Kind& kind = kind_of(name);
+  const auto named = names_.find(kind.class_name);
+  if (kind.is_numbered && named != names_.end() && kind.number < named->second.size()) {
+    return named->second[kind.number];
+  }
+  if (is_root) {
+    std::string path(kind.class_name);
+    if (kind.number > 0) path += "#" + std::to_string(kind.number + 1);
+    return path;
+  }
+  if (knows_paths()) ++without_path_;
+  std::string_view text = texts_.text(name);
+  if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
+  return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
+}
+
+ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
+  // A numbered name is that of one module, wherever it is called from.
+  const std::uint64_t caller = kind_of(name).is_numbered ? 0 : parent;
+  const auto [slot, is_new] = known_.try_emplace(caller << 32 | name);
+  if (!is_new) return slot->second;
+  const bool is_root = parent == 0;
+  Layer layer;
+  layer.parent = parent;
+  layer.is_root = is_root;
+  layer.path = path_of(layers_[parent], is_root, name);
+  layer.text = tree_.text(layer.path);
+  layers_.push_back(std::move(layer));
+  return slot->second = static_cast<Node>(layers_.size() - 1);
+}
+
+std::uint32_t ModulePaths::place(Node node, std::uint32_t phase) {
+  if (node == 0) return phase;
+  for (const auto& [known_phase, place] : layers_[node].places) {
+    if (known_phase == phase) return place;
+  }
+  const std::uint32_t made = tree_.child(place(layers_[node].parent, phase), PlaceKind::module, layers_[node].text);
+  layers_[node].places.emplace_back(phase, made);
+  return made;
+}
+
+}  // namespace joulemap::ingest

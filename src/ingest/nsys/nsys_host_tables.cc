@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "ingest/nsys/nsys_session.h"
+#include "ingest/nsys/nvtx_names.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::SqliteRows;
+
+void read_calls(NsysSession& session) {
+  SqliteRows rows = session.database().rows("CUPTI_ACTIVITY_KIND_RUNTIME",
+                                            {"start", "end", "globalTid", "correlationId", "nameId", "name"});
+  while (rows.next()) {
+    TraceEvent event{.kind = EventKind::api};
+    if (!session.read_times(rows, event)) continue;
+    const auto thread = rows.integer(2);
+    if (!thread && !rows.is_null(2)) {
+      session.builder().drop("with texts where ids should be");
+      continue;
+    }
+    event.track = session.thread(thread.value_or(0));
+    event.correlation = session.correlation(thread, rows.integer(3));
+    const std::string_view name = session.text(rows, 4).empty() ? session.text(rows, 5) : session.text(rows, 4);
+    event.name = session.builder().name(name.empty() ? "unnamed call" : name);
+    session.add(event);
+  }
+  session.note_damage("CUPTI_ACTIVITY_KIND_RUNTIME", rows);
+}
+
+// Ranges of NVTX: 59 and 70 are pushed and popped, 60 and 71 started and ended. Others are marks and names of categories,
+// threads and domains. (exported_data.html of the Nsight Systems User Guide.)
+bool is_range(const SqliteRows& rows, int column) {
+  const auto type = rows.integer(column);
+  return rows.is_null(column) || type == 59 || type == 60 || type == 70 || type == 71;
+}
+
+class Ranges {
+ public:
+  explicit Ranges(NsysSession& session) : session_(session) {}
+
+  void read() {
+    SqliteRows rows =
+        session_.database().rows("NVTX_EVENTS", {"start", "end", "eventType", "text", "textId", "globalTid"});
+    while (rows.next()) {
+      if (is_range(rows, 2)) {
+        add(rows);
+      } else {
+        session_.builder().skip();
+      }
+    }
+    session_.note_damage("NVTX_EVENTS", rows);
+  }
+
+  // To be called when everything else has been read.
+  void finish() {
+    for (TraceEvent& event : open_) {
+      event.duration_ns = std::max<std::int64_t>(session_.last_ns() - event.start_ns, 0);
+      session_.add(event);
+    }
+    if (!open_.empty()) {
+      session_.builder().trace().diagnostics.add(
+          {"ranges_open", open_.size(), "nsys: NVTX ranges that were never ended last until the end of the trace", ""});
+    }
+    // What of a program that trains is no gradient updates its parameters, so places are known last.
+    const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
+                                    [](const auto& known) { return is_of_gradients(known.second); });
+    for (const auto& [name, op_name] : xla_names_) {
+      session_.builder().trace().names[name].place = place_of_xla_op(op_name, trains);
+    }
+  }
+
+ private:
+  void add(const SqliteRows& rows) {
+    const std::string_view text = session_.text(rows, 3).empty() ? session_.text(rows, 4) : session_.text(rows, 3);
+    if (text.empty()) return session_.builder().drop("without a name");
+    TraceEvent event{.kind = EventKind::annotation};
+    const auto start_ns = rows.integer(0);
+    const bool is_open = rows.is_null(1) && start_ns;
+    if (is_open) {
+      event.start_ns = *start_ns;
+    } else if (!session_.read_times(rows, event)) {
+      return;
+    }
+    event.track = session_.thread(rows.integer(5).value_or(0));
+    describe(text, event);
+    if (is_open) {
+      open_.push_back(event);
+    } else {
+      session_.add(event);
+    }
+  }
+
+  void describe(std::string_view text, TraceEvent& event) {
+    if (const auto xla = xla_range(text)) {
+      event.kind = EventKind::op;
+      event.name = xla_name(*xla);
+    } else if (const auto torch = torch_range(text)) {
+      event.kind = EventKind::op;
+      event.name = session_.builder().name(torch->name);
+      event.is_backward = torch->is_backward;
+      if (torch->sequence) event.detail = *torch->sequence + 1;
+    } else {
+      event.name = session_.builder().name(text);
+    }
+  }
+
+  // The same instruction of two programs is two names: their places tell them apart until the true ones are known.
+  std::uint32_t xla_name(const XlaRange& range) {
+    if (range.op_name.empty())
+      return session_.builder().name(range.instruction, {.op = std::string(range.instruction)});
+    const std::uint32_t name = session_.builder().name(range.instruction, {.op = std::string(range.op_name)});
+    xla_names_.try_emplace(name, range.op_name);
+    return name;
+  }
+
+  NsysSession& session_;
+  std::vector<TraceEvent> open_;
+  std::unordered_map<std::uint32_t, std::string> xla_names_;
+};
+
+}  // namespace
+
+void read_host_tables(NsysSession& session) {
+  read_calls(session);
+  Ranges ranges(session);
+  ranges.read();
+  ranges.finish();
+}
+
+}  // namespace joulemap::ingest

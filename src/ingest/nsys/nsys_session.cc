@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/nsys/nsys_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::SqliteRows;
+
+constexpr std::int64_t kIdRange = 0x1000000;
+// Times from here on are Unix time already (nsys export --ts-normalize): the year 2001.
+constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
+
+// NVML writes GPU-8f0c...; some versions of nsys leave out what it begins with.
+std::string full_uuid(std::string_view text) {
+  const bool is_bare = text.size() == 36 && std::count(text.begin(), text.end(), '-') == 4;
+  return (is_bare ? "GPU-" : "") + to_valid_utf8(text);
+}
+
+}  // namespace
+
+std::int64_t process_of(std::int64_t global_id) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kIdRange % kIdRange);
+}
+std::int64_t thread_of(std::int64_t global_id) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kIdRange);
+}
+
+void NsysSession::read_tables() {
+  SqliteRows texts = database_.rows("StringIds", {"id", "value"});
+  while (texts.next()) {
+    if (const auto id = texts.integer(0)) texts_.insert_or_assign(*id, texts.text(1));
+  }
+  note_damage("StringIds", texts);
+  SqliteRows start = database_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
+  if (start.next()) session_start_ns_ = start.integer(0);
+  SqliteRows facts = database_.rows("TARGET_INFO_SYSTEM_ENV", {"name", "value"});
+  while (facts.next()) {
+    if (facts.text(0) == "Hostname") builder_.trace().host = to_valid_utf8(facts.text(1));
+  }
+  SqliteRows versions = database_.rows("META_DATA_EXPORT", {"name", "value"});
+  while (versions.next()) {
+    if (versions.text(0) == "EXPORT_PRODUCT_VERSION" || versions.text(0) == "EXPORT_SCHEMA_VERSION") {
+      builder_.trace().facts.push_back({"nsys_" + std::string(versions.text(0)), to_valid_utf8(versions.text(1))});
+    }
+  }
+  SqliteRows names = database_.rows("ThreadNames", {"globalTid", "nameId"});
+  while (names.next()) {
+    if (const auto id = names.integer(0)) thread_names_.insert_or_assign(*id, to_valid_utf8(text(names, 1)));
+  }
+  read_gpus();
+}
+
+void NsysSession::read_gpus() {
+  SqliteRows gpus = database_.rows("TARGET_INFO_GPU", {"id", "name", "uuid"});
+  while (gpus.next()) {
+    const auto id = gpus.integer(0);
+    if (!id) continue;
+    gpus_[*id] = {to_valid_utf8(gpus.text(1)), full_uuid(gpus.text(2))};
+    builder_.trace().facts.push_back({fmt::format("gpu{}", *id), gpus_[*id].name});
+  }
+  SqliteRows devices = database_.rows("TARGET_INFO_CUDA_DEVICE", {"gpuId", "cudaId", "pid", "uuid"});
+  while (devices.next()) {
+    const auto gpu = devices.integer(0);
+    const auto ordinal = devices.integer(1);
+    if (!gpu || !ordinal) continue;
+    gpu_ids_[{devices.integer(2).value_or(0) % kIdRange, *ordinal}] = *gpu;
+    if (gpus_[*gpu].uuid.empty()) gpus_[*gpu].uuid = full_uuid(devices.text(3));
+  }
+}
+
+std::string NsysSession::uuid_of(std::int64_t process, std::int64_t device) const {
+  auto gpu = gpu_ids_.find({process, device});
+  if (gpu == gpu_ids_.end()) gpu = gpu_ids_.find({0, device});
+  // Without a table of devices ordinals are ids.
+  if (gpu == gpu_ids_.end() && !gpu_ids_.empty()) return {};
+  const auto known = gpus_.find(gpu == gpu_ids_.end() ? device : gpu->second);
+  return known == gpus_.end() ? std::string() : known->second.uuid;
+}
+
+std::string_view NsysSession::text(const SqliteRows& rows, int column) const {
+  if (rows.is_text(column)) return rows.text(column);
+  const auto id = rows.integer(column);
+  const auto known = id ? texts_.find(*id) : texts_.end();
+  return known == texts_.end() ? std::string_view() : std::string_view(known->second);
+}
+
+std::uint32_t NsysSession::thread(std::int64_t global_id) {
+  const auto [slot, is_new] = threads_.try_emplace(global_id, 0);
+  if (!is_new) return slot->second;
+  slot->second = builder_.thread(process_of(global_id), thread_of(global_id));
+  const auto name = thread_names_.find(global_id);
+  if (name != thread_names_.end()) builder_.trace().threads[slot->second].name = name->second;
+  return slot->second;
+}
+
+std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
+                                 std::int64_t stream) {
+  const std::int64_t process = global_id ? process_of(*global_id) : 0;
+  const auto [slot, is_new] = queues_.try_emplace({process, device, context, stream}, 0);
+  if (is_new) {
+    slot->second = builder_.queue({.device = uuid_of(process, device),
+                                   .ordinal = static_cast<std::uint32_t>(device),
+                                   .context = static_cast<std::uint32_t>(context),
+                                   .stream = static_cast<std::uint32_t>(stream)});
+  }
+  return slot->second;
+}
+
+// The first process keeps its ids, and others get those from the top: most exports are of one process.
+std::uint32_t NsysSession::correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
+  if (!id || *id <= 0 || *id > UINT32_MAX) return 0;
+  if (!global_id) return static_cast<std::uint32_t>(*id);
+  const std::int64_t process = process_of(*global_id);
+  if (!first_process_) first_process_ = process;
+  if (process == *first_process_) return static_cast<std::uint32_t>(*id);
+  const auto next = static_cast<std::uint32_t>(UINT32_MAX - other_correlations_.size());
+  return other_correlations_.try_emplace({process, *id}, next).first->second;
+}
+
+bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
+  const auto start_ns = rows.integer(0);
+  const auto end_ns = rows.integer(1);
+  if (!start_ns || !end_ns) {
+    builder_.drop("without a time");
+    return false;
+  }
+  if (*end_ns < *start_ns || __builtin_sub_overflow(*end_ns, *start_ns, &event.duration_ns)) {
+    builder_.drop("that end before they begin");
+    return false;
+  }
+  event.start_ns = *start_ns;
+  return true;
+}
+
+void NsysSession::add(const TraceEvent& event) {
+  if (!builder_.add(event)) return;
+  last_ns_ = std::max(last_ns_, event.start_ns + event.duration_ns);
+  is_unix_time_ = is_unix_time_ || event.start_ns >= kEarliestUnix_ns;
+}
+
+void NsysSession::note_damage(std::string_view table, const SqliteRows& rows) {
+  if (rows.damage().empty()) return;
+  builder_.note(
+      "damaged_trace",
+      fmt::format("nsys: the table {} is damaged ({}): its rows from there on are missing", table, rows.damage()),
+      "export the report again: nsys export --type sqlite");
+}
+
+Trace NsysSession::finish() && {
+  Trace& trace = builder_.trace();
+  if (is_unix_time_) {
+    trace.clock = TraceClock::unix_time;
+  } else if (session_start_ns_) {
+    builder_.shift_times(*session_start_ns_);
+  } else {
+    trace.clock = TraceClock::since_start;
+  }
+  std::optional<std::int64_t> process;
+  bool is_one = true;
+  for (const TraceThread& thread : trace.threads) {
+    is_one = is_one && thread.process == process.value_or(thread.process);
+    process = thread.process;
+  }
+  if (is_one) trace.process = process;
+  return std::move(builder_).finish();
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/nsys/nsys_trace.h"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/sqlite.h"
+#include "ingest/nsys/nsys_session.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::SqliteDatabase;
+
+constexpr std::array<std::string_view, 7> kTables = {"CUPTI_ACTIVITY_KIND_KERNEL",
+                                                     "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                                     "CUPTI_ACTIVITY_KIND_MEMSET",
+                                                     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                                                     "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                                     "NVTX_EVENTS",
+                                                     "META_DATA_EXPORT"};
+constexpr const char* kRemedy = "make it with: nsys export --type sqlite -o OUT.sqlite REPORT.nsys-rep";
+
+Result<Trace> read(const SqliteDatabase& database) {
+  const bool is_export =
+      std::any_of(kTables.begin(), kTables.end(), [&](std::string_view table) { return database.has_table(table); });
+  if (!is_export) return Error{ErrorCode::malformed, "no export of Nsight Systems", kRemedy};
+  NsysSession session(database);
+  session.read_tables();
+  read_gpu_tables(session);
+  read_host_tables(session);
+  return std::move(session).finish();
+}
+
+}  // namespace
+
+Result<Trace> read_nsys_trace(const std::string& path) {
+  Result<SqliteDatabase> database = SqliteDatabase::open(path);
+  if (!database) {
+    Error error = std::move(database).error();
+    if (error.code == ErrorCode::malformed) error.remedy = kRemedy;
+    return error;
+  }
+  Result<Trace> trace = read(*database);
+  if (!trace) return std::move(trace).error().with_context(path);
+  return trace;
+}
+
+Result<Trace> read_nsys_trace_bytes(std::string_view bytes) {
+  Result<SqliteDatabase> database = SqliteDatabase::from_bytes(bytes);
+  if (!database) return std::move(database).error();
+  return read(*database);
+}
+
+}  // namespace joulemap::ingest

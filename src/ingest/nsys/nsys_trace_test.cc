@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/nsys/nsys_trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/events_of.h"
+#include "support/sqlite_file.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::int64_t kProcess = 100, kOther = 200;
+
+std::int64_t global_id(std::int64_t process, std::int64_t thread) { return (1LL << 56) | process << 24 | thread; }
+
+// The tables as nsys 2024 writes them, as far as we read them.
+const std::string kSchema = R"(
+  CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+  CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT NOT NULL, end INT NOT NULL, deviceId INT, contextId INT, streamId INT,
+    correlationId INT, globalPid INT, demangledName INT, shortName INT, mangledName INT, gridX INT, gridY INT, gridZ INT,
+    blockX INT, blockY INT, blockZ INT, graphNodeId INT);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT NOT NULL, end INT NOT NULL, eventClass INT, globalTid INT,
+    correlationId INT, nameId INT, returnValue INT);
+  INSERT INTO StringIds VALUES (1, 'gemm<float>(float)'), (2, 'gemm'), (3, '_Z4gemmIfEvT_'), (4, 'cudaLaunchKernel_v7000'),
+    (5, 'forward'), (6, 'worker');
+)";
+const std::string kNvtx =
+    "CREATE TABLE NVTX_EVENTS (start INT NOT NULL, end INT, eventType INT NOT NULL, rangeId INT, category INT, text "
+    "TEXT, "
+    "globalTid INT, endGlobalTid INT, textId INT, domainId INT);";
+
+std::string kernel(std::int64_t start, std::int64_t end, std::int64_t correlation, std::int64_t process = kProcess,
+                   const std::string& names = "1, 2, 3", const std::string& graph_node = "NULL") {
+  return fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, 0, 1, 7, {}, {}, {}, 8,2,1, 128,1,1, {});",
+                     start, end, correlation, global_id(process, 0), names, graph_node);
+}
+
+std::string call(std::int64_t start, std::int64_t end, std::int64_t correlation, std::int64_t process = kProcess) {
+  return fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES ({}, {}, 0, {}, {}, 4, 0);", start, end,
+                     global_id(process, 11), correlation);
+}
+
+std::string range(std::int64_t start, const std::string& end, const std::string& text,
+                  const std::string& text_id = "NULL", int type = 59) {
+  return fmt::format("INSERT INTO NVTX_EVENTS VALUES ({}, {}, {}, NULL, NULL, {}, {}, NULL, {}, 0);", start, end, type,
+                     text, global_id(kProcess, 11), text_id);
+}
+
+Trace trace_of(const std::string& sql) {
+  Result<Trace> trace = read_nsys_trace_bytes(sqlite_bytes("BEGIN;" + sql + "COMMIT;"));
+  EXPECT_TRUE(trace) << trace.error().message;
+  return trace ? *std::move(trace) : Trace();
+}
+
+TEST(NsysTrace, AKernelIsTiedToTheCallThatLaunchedIt) {
+  const Trace trace = trace_of(kSchema + kernel(1000, 1500, 42) + call(100, 120, 42));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, EventKind::kernel);
+  EXPECT_EQ(events[0].start_ns, 1000);
+  EXPECT_EQ(events[0].duration_ns, 500);
+  EXPECT_EQ(trace.classes.at(events[0].name).name, "_Z4gemmIfEvT_");
+  EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(trace.classes.at(events[0].name).block, (std::array<std::uint32_t, 3>{128, 1, 1}));
+  EXPECT_EQ(trace.queues.at(events[0].track).stream, 7u);
+  EXPECT_EQ(events[1].kind, EventKind::api);
+  EXPECT_EQ(events[1].correlation, events[0].correlation);
+  EXPECT_EQ(trace.names.at(events[1].name).text, "cudaLaunchKernel_v7000");
+  EXPECT_EQ(trace.threads.at(events[1].track).process, kProcess);
+  EXPECT_EQ(trace.threads.at(events[1].track).thread, 11);
+  EXPECT_EQ(trace.process, kProcess);
+  EXPECT_EQ(trace.clock, TraceClock::since_start);
+  EXPECT_EQ(trace.events_dropped, 0u);
+}
+
+TEST(NsysTrace, TheSessionsStartMakesTimesUnixTime) {
+  const Trace trace = trace_of(kSchema + kernel(1000, 1500, 1) +
+                               "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT);"
+                               "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, 'x');");
+  EXPECT_EQ(trace.clock, TraceClock::unix_time);
+  EXPECT_EQ(events_of(trace).at(0).start_ns, 1'700'000'000'000'001'000);
+}
+
+TEST(NsysTrace, NamesAreTakenFromWhatTheVersionExports) {
+  const auto name_with = [](const std::string& names) {
+    const Trace trace = trace_of(kSchema + kernel(0, 1, 1, kProcess, names));
+    return trace.classes.at(0).name;
+  };
+  EXPECT_EQ(name_with("1, 2, NULL"), "gemm<float>(float)");
+  EXPECT_EQ(name_with("NULL, 2, NULL"), "gemm");
+  EXPECT_EQ(name_with("NULL, 99, NULL"), "unnamed kernel");
+  EXPECT_EQ(name_with("'a text', NULL, NULL"), "a text");
+  const Trace other = trace_of(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, name TEXT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 'only');");
+  EXPECT_EQ(other.classes.at(0).name, "only");
+}
+
+TEST(NsysTrace, IdsOfDifferentProcessesStayApart) {
+  const Trace trace =
+      trace_of(kSchema + kernel(0, 1, 5) + kernel(2, 3, 5, kOther) + call(0, 1, 5) + call(0, 1, 5, kOther));
+  const std::vector<TraceEvent> events = events_of(trace);
+  EXPECT_EQ(events[0].correlation, events[2].correlation);
+  EXPECT_EQ(events[1].correlation, events[3].correlation);
+  EXPECT_NE(events[0].correlation, events[1].correlation);
+  EXPECT_EQ(trace.process, std::nullopt);
+}
+
+TEST(NsysTrace, AProcessKnowsItsGpuByAnOrdinalOfItsOwn) {
+  const Trace trace = trace_of(kSchema + kernel(0, 1, 1) +
+                               "CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, uuid TEXT);"
+                               "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A', '00000000-0000-0000-0000-000000000000'),"
+                               "  (1, 'B', 'GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878');"
+                               "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT);"
+                               "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 100);");
+  EXPECT_EQ(trace.queues.at(0).device, "GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878");
+  ASSERT_EQ(trace.facts.size(), 2u);
+  EXPECT_EQ(trace.facts[1].value, "B");
+}
+
+TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {
+  const Trace trace = trace_of(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, bytes INT, copyKind "
+      "INT); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 2, 0, 7, 4096, 1);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT, deviceId INT, streamId INT, bytes INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (3, 4, 0, 7, 64);");
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(trace.classes.at(events[0].name).name, "HtoD");
+  EXPECT_EQ(trace.bytes.at(events[0].detail), 4096u);
+  EXPECT_EQ(events[1].kind, EventKind::fill);
+  EXPECT_EQ(trace.bytes.at(events[1].detail), 64u);
+}
+
+TEST(NsysTrace, AGraphIsLeftOutWhereItsKernelsAreTold) {
+  const std::string graphs =
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, correlationId "
+      "INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10, 90, 0, 7, 3), (110, 190, 0, 7, 4);";
+  const Trace trace = trace_of(kSchema + kernel(10, 20, 3, kProcess, "1, 2, 3", "17") + graphs);
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].kind, EventKind::graph);
+  EXPECT_EQ(events[1].start_ns, 110);
+}
+
+TEST(NsysTrace, RangesAreAnnotations) {
+  const Trace trace = trace_of(kSchema + kNvtx + range(0, "100", "'step'") + range(10, "50", "NULL", "5") +
+                               range(20, "30", "'started'", "NULL", 60) + range(5, "NULL", "'a mark'", "NULL", 34));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(trace.names.at(events[0].name).text, "step");
+  EXPECT_EQ(trace.names.at(events[1].name).text, "forward");
+  EXPECT_EQ(trace.names.at(events[2].name).text, "started");
+  for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::annotation);
+  EXPECT_EQ(trace.events_read, 4u);
+}
+
+TEST(NsysTrace, ARangeThatWasNeverEndedLastsUntilTheEnd) {
+  const Trace trace = trace_of(kSchema + kNvtx + range(10, "NULL", "'open'") + kernel(0, 700, 1));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].start_ns, 10);
+  EXPECT_EQ(events[1].duration_ns, 690);
+  EXPECT_TRUE(trace.diagnostics.contains("ranges_open"));
+}
+
+TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
+  const Trace trace =
+      trace_of(kSchema + kNvtx + range(0, "9", "'aten::conv2d, seq = 12, op_id = 3, sizes = [[1], []]'") +
+               range(10, "19", "'autograd::engine::evaluate_function: ConvolutionBackward0, seq = 12'") +
+               range(11, "18", "'ConvolutionBackward0, seq = 12, op_id = 9'") + range(20, "29", "'aten::empty'"));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 4u);
+  for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::op);
+  EXPECT_EQ(trace.names.at(events[0].name).text, "aten::conv2d");
+  EXPECT_EQ(events[0].detail, 13u);
+  EXPECT_FALSE(events[0].is_backward);
+  EXPECT_TRUE(events[1].is_backward);
+  EXPECT_TRUE(events[2].is_backward);
+  EXPECT_EQ(events[2].detail, 13u);
+  EXPECT_EQ(events[3].detail, 0u);
+}
+
+TEST(NsysTrace, RangesOfXlaTellTheirPlace) {
+  const Trace trace =
+      trace_of(kSchema + kNvtx +
+               range(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
+               range(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
+  const std::vector<TraceEvent> events = events_of(trace);
+  EXPECT_EQ(trace.names.at(events.at(0).name).place, (OpPlace{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events.at(1).name).place, (OpPlace{"optimizer", "sgd", "sub"}));
+}
+
+TEST(NsysTrace, RowsThatMakeNoSenseAreCounted) {
+  const Trace trace = trace_of(kSchema + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
+                               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
+                               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(trace.events_read, 5u);
+  EXPECT_EQ(trace.events_dropped, 4u);
+  EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
+}
+
+TEST(NsysTrace, AnotherDatabaseIsAnErrorThatTellsWhatToDo) {
+  const TemporaryDirectory folder;
+  const Result<Trace> other = read_nsys_trace(folder.write("a.sqlite", sqlite_bytes("CREATE TABLE places (url TEXT)")));
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().remedy.find("nsys export"), std::string::npos);
+  const Result<Trace> report = read_nsys_trace(folder.write("b.nsys-rep", "NVIDIA Nsight Systems report"));
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().remedy.find("nsys export"), std::string::npos);
+}
+
+TEST(NsysTrace, ADamagedTableGivesWhatCameBefore) {
+  std::string rows;
+  for (int i = 0; i < 4000; ++i) rows += kernel(i * 10, i * 10 + 5, i + 1);
+  std::string bytes = sqlite_bytes("BEGIN;" + kSchema + rows + "COMMIT;");
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 4096; ++i) bytes[i] = '\x7f';
+  const Result<Trace> trace = read_nsys_trace_bytes(bytes);
+  ASSERT_TRUE(trace);
+  EXPECT_GT(events_of(*trace).size(), 100u);
+  EXPECT_TRUE(trace->diagnostics.contains("damaged_trace"));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/nsys/nvtx_names.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kSequence = ", seq = ";
+constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
+
+// "ConvolutionBackward0"
+bool is_autograd_node(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  return digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
+}
+
+// From "#name=" on to the next field; a path of JAX may hold commas itself.
+std::string_view value_of(std::string_view fields, std::string_view key) {
+  const std::size_t at = fields.find(key);
+  if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};
+  const std::string_view value = fields.substr(at + key.size());
+  std::size_t end = value.size();
+  for (const std::string_view next : {",hlo_op=", ",hlo_module=", ",program_id=", ",name="}) {
+    end = std::min(end, value.find(next));
+  }
+  return value.substr(0, end);
+}
+
+}  // namespace
+
+std::optional<TorchRange> torch_range(std::string_view text) {
+  std::size_t end = text.size();
+  for (const std::string_view suffix : {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = "),
+                                        std::string_view(", input_op_ids = ")}) {
+    end = std::min(end, text.find(suffix));
+  }
+  TorchRange range{.name = text.substr(0, end)};
+  if (end == text.size() && !text.starts_with("aten::") && !text.starts_with(kEvaluation)) return std::nullopt;
+  range.is_backward = text.starts_with(kEvaluation) || is_autograd_node(range.name);
+  if (const std::size_t at = text.find(kSequence); at != std::string_view::npos) {
+    std::uint32_t number = 0;
+    const std::string_view digits = text.substr(at + kSequence.size());
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && number < UINT32_MAX) range.sequence = number;
+  }
+  return range;
+}
+
+std::optional<XlaRange> xla_range(std::string_view text) {
+  const std::size_t begin = text.find('#');
+  const std::size_t end = text.rfind('#');
+  if (begin == std::string_view::npos || end <= begin) return std::nullopt;
+  const std::string_view fields = text.substr(begin + 1, end - begin - 1);
+  const XlaRange range{.op_name = value_of(fields, "name="), .instruction = value_of(fields, "hlo_op=")};
+  return range.instruction.empty() ? std::nullopt : std::optional(range);
+}
+
+}  // namespace joulemap::ingest

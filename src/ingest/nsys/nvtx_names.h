@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the texts of NVTX ranges say that frameworks push by themselves. Pure; views point into the text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace joulemap::ingest {
+
+// "aten::conv2d, seq = 12, op_id = 40, sizes = [[1, 3], []]", of torch.autograd.profiler.emit_nvtx.
+struct TorchRange {
+  std::string_view name;
+  std::optional<std::uint32_t> sequence;
+  bool is_backward = false;  // it runs a node of the autograd graph
+};
+std::optional<TorchRange> torch_range(std::string_view text);
+
+// "TSL:Thunk:#name=jit(step)/jvp(Net)/Dense_0/dot_general,hlo_op=fusion.3#", of XLA.
+struct XlaRange {
+  std::string_view op_name;  // empty where it is not told
+  std::string_view instruction;
+};
+std::optional<XlaRange> xla_range(std::string_view text);
+
+}  // namespace joulemap::ingest

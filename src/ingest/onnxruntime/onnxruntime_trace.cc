@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/onnxruntime/onnxruntime_trace.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "formats/json_objects.h"
+#include "ingest/kernel_details.h"
+#include "ingest/trace_builder.h"
+#include "ingest/trace_file.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::JsonFields;
+
+constexpr std::string_view kCost = "_kernel_time";
+constexpr std::string_view kStepName = "ProfilerStep#";  // how every reader spells a step
+constexpr double kNanosecondsPerMicrosecond = 1000;
+constexpr double kMost_us = 1e15;  // 30 years; more is nonsense, and would not fit
+// Profiler::global_max_num_events_ of onnxruntime/core/common/profiler.cc.
+constexpr std::uint64_t kMostEvents = 1'000'000;
+
+std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
+  const std::optional<double> number = event.number(member);
+  if (!number || !(std::abs(*number) < kMost_us)) return std::nullopt;
+  if (const auto whole = event.integer(member)) return *whole * 1000;
+  return std::llround(*number * kNanosecondsPerMicrosecond);
+}
+
+// Its values are numbers in texts: "grid_x": "128".
+std::uint32_t number_in(const JsonFields& event, std::string_view member) {
+  std::uint32_t number = 0;
+  const std::string_view text = event.text(member);
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+class Reading {
+ public:
+  void add(const JsonFields& event) {
+    if (event.text("ph") != "X") return builder_.skip();
+    ++events_;
+    const std::string_view category = event.text("cat");
+    const std::string_view name = event.text("name");
+    if (name.empty()) return builder_.drop("without a name");
+    const bool is_known = category == "Node" || category == "Session" || category == "Kernel" || category == "Api";
+    are_its_own_ |= is_known;
+    TraceEvent made;
+    if (category == "Node" && name.ends_with(kCost)) {
+      made.name = node(name, event.text("args.op_name"));
+      made.track = thread(event);
+    } else if (category == "Session" && name == "model_run") {
+      made.kind = EventKind::annotation;
+      made.name = builder_.name(fmt::format("{}{}", kStepName, runs_++));
+      made.track = thread(event);
+    } else if (category == "Kernel") {
+      describe_kernel(event, name, made);
+    } else {
+      return builder_.skip();
+    }
+    const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
+    const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
+    if (!start_ns || !duration_ns) return builder_.drop("without a time");
+    made.start_ns = *start_ns;
+    made.duration_ns = *duration_ns;
+    builder_.add(made);
+  }
+
+  Result<Trace> finish(const formats::JsonObjectsRead& read) && {
+    if (!read.found || !(are_its_own_ || (events_ == 0 && read.damaged == 0))) {
+      return Error{ErrorCode::malformed, "no profile of ONNX Runtime",
+                   "give the file whose name session.end_profiling() returns"};
+    }
+    if (read.damaged > 0) builder_.drop("that are damaged", read.damaged);
+    if (!read.ended) {
+      builder_.note("trace_cut", "onnxruntime: the end of the profile is missing",
+                    "let the program call session.end_profiling() before it ends");
+    }
+    if (events_ >= kMostEvents) {
+      builder_.note(
+          "trace_full",
+          fmt::format("onnxruntime: the profile holds {} events, and ONNX Runtime stops at {}: later runs are "
+                      "missing",
+                      events_, kMostEvents),
+          "profile fewer runs");
+    }
+    builder_.trace().gpu_names_ops = true;
+    builder_.trace().process = process_;
+    return std::move(builder_).finish();
+  }
+
+ private:
+  std::uint32_t thread(const JsonFields& event) {
+    const std::int64_t process = event.integer("pid").value_or(0);
+    if (!process_ && process > 0) process_ = process;
+    return builder_.thread(process, event.integer("tid").value_or(0));
+  }
+
+  std::uint32_t node(std::string_view name, std::string_view type) {
+    const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}", name, type), 0);
+    if (is_new) {
+      if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
+      slot->second = builder_.name(name, place_of_onnx_node(name, type));
+    }
+    return slot->second;
+  }
+
+  void describe_kernel(const JsonFields& event, std::string_view name, TraceEvent& made) {
+    const bool is_copy = name.starts_with("Memcpy") || name.starts_with("memcpy");
+    const auto size = [&](const std::array<std::string_view, 3>& members) {
+      return std::array{number_in(event, members[0]), number_in(event, members[1]), number_in(event, members[2])};
+    };
+    made.kind = is_copy ? EventKind::copy : EventKind::kernel;
+    made.name =
+        is_copy ? builder_.kernel_class(KernelKind::copy, copy_direction_in(name))
+                : builder_.kernel_class(KernelKind::kernel, name, size({"args.grid_x", "args.grid_y", "args.grid_z"}),
+                                        size({"args.block_x", "args.block_y", "args.block_z"}));
+    made.track = builder_.queue({.stream = number_in(event, "args.stream")});
+    made.correlation = number_in(event, "args.correlation_id");
+    const std::string_view parent = event.text("args.parent_name");
+    if (!parent.empty()) made.external = node(parent, event.text("args.op_name")) + 1;
+  }
+
+  TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
+  std::unordered_map<std::string, std::uint32_t> nodes_;
+  std::optional<std::int64_t> process_;
+  std::uint64_t events_ = 0;
+  std::uint64_t runs_ = 0;
+  bool are_its_own_ = false;
+};
+
+}  // namespace
+
+Result<Trace> read_onnxruntime_trace_text(std::string_view json) {
+  Reading reading;
+  const formats::JsonObjectsRead read =
+      formats::for_each_json_object(json, [&](const JsonFields& event) { reading.add(event); });
+  return std::move(reading).finish(read);
+}
+
+Result<Trace> read_onnxruntime_trace(const std::string& path) {
+  Result<std::string> text = read_trace_file(path);
+  if (!text) return std::move(text).error();
+  Result<Trace> trace = read_onnxruntime_trace_text(*text);
+  if (!trace) return std::move(trace).error().with_context(path);
+  return trace;
+}
+
+}  // namespace joulemap::ingest

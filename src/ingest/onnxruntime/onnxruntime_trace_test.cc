@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/onnxruntime/onnxruntime_trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/events_of.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::ingest {
+namespace {
+
+std::string event(const std::string& category, const std::string& name, int start_us, int time_us,
+                  const std::string& arguments = "") {
+  return fmt::format(
+      R"({{"cat" : "{}","pid" :12,"tid" :34,"dur" :{},"ts" :{},"ph" : "X","name" :"{}","args" : {{{}}}}})", category,
+      time_us, start_us, name, arguments);
+}
+
+const std::string kNode =
+    event("Node", "/fc/Gemm_kernel_time", 100, 7, R"("op_name" : "Gemm", "list": [{"float":[1]},{"float":[2]}])");
+const std::string kRun = event("Session", "model_run", 90, 30);
+
+Trace trace_of(const std::string& text) {
+  Result<Trace> trace = read_onnxruntime_trace_text(text);
+  EXPECT_TRUE(trace) << trace.error().message;
+  return trace ? *std::move(trace) : Trace();
+}
+
+TEST(OnnxRuntimeTrace, ANodesCostIsAnOperationAtItsPlace) {
+  const Trace trace =
+      trace_of("[\n" + kNode + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) + "," + kRun + "\n]");
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, EventKind::op);
+  EXPECT_EQ(events[0].start_ns, 100'000);
+  EXPECT_EQ(events[0].duration_ns, 7'000);
+  EXPECT_EQ(trace.names.at(events[0].name).text, "/fc/Gemm");
+  EXPECT_EQ(trace.names.at(events[0].name).place, (OpPlace{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(trace.threads.at(events[0].track).thread, 34);
+  EXPECT_EQ(trace.process, 12);
+  EXPECT_EQ(trace.clock, TraceClock::since_start);
+  EXPECT_EQ(trace.events_read, 3u);
+  EXPECT_TRUE(trace.diagnostics.empty());
+}
+
+TEST(OnnxRuntimeTrace, ARunIsAStep) {
+  const Trace trace = trace_of("[" + kRun + "," + kRun + "]");
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].kind, EventKind::annotation);
+  EXPECT_EQ(trace.names.at(events[1].name).text, "ProfilerStep#1");
+}
+
+TEST(OnnxRuntimeTrace, AKernelNamesItsNode) {
+  const std::string kernel =
+      event("Kernel", "sgemm", 101, 3,
+            R"("stream":"13","grid_x":"4","grid_y":"1","grid_z":"1","block_x":"64","block_y":"1","block_z":"1",)"
+            R"("op_name":"Gemm","parent_name":"/fc/Gemm_kernel_time")");
+  const Trace trace = trace_of("[" + kNode + "," + kernel + "," + event("Kernel", "orphan", 1, 1) + "," +
+                               event("Kernel", "MemcpyHostToDevice", 1, 1) + "]");
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_TRUE(trace.gpu_names_ops);
+  EXPECT_EQ(events[1].external, events[0].name + 1);
+  EXPECT_EQ(trace.classes.at(events[1].name).name, "sgemm");
+  EXPECT_EQ(trace.classes.at(events[1].name).block[0], 64u);
+  EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
+  EXPECT_EQ(events[2].external, 0u);
+  EXPECT_EQ(events[3].kind, EventKind::copy);
+  EXPECT_EQ(trace.classes.at(events[3].name).name, "HtoD");
+}
+
+TEST(OnnxRuntimeTrace, AProfileThatIsCutGivesWhatItHolds) {
+  const Trace trace = trace_of("[\n" + kNode + ",\n" + kRun.substr(0, 60));
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
+  EXPECT_EQ(trace.events_dropped, 1u);
+}
+
+TEST(OnnxRuntimeTrace, AnEventThatIsDamagedIsCountedAndTheNextIsRead) {
+  const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
+  const Trace trace = trace_of("[" + kNode + "," + damaged + "," + kNode + "," + kNode + "]");
+  EXPECT_EQ(events_of(trace).size(), 3u);
+  EXPECT_EQ(trace.events_dropped, 1u);
+  EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
+}
+
+TEST(OnnxRuntimeTrace, TimesThatMakeNoSenseAreDropped) {
+  const Trace trace =
+      trace_of("[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
+               R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNode + "]");
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(trace.events_dropped, 3u);
+}
+
+TEST(OnnxRuntimeTrace, AnObjectAroundTheArrayIsFine) {
+  EXPECT_EQ(events_of(trace_of(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNode + "]}")).size(), 1u);
+}
+
+TEST(OnnxRuntimeTrace, AProfileThatIsFullSaysSo) {
+  std::string text = "[";
+  const std::string small = R"({"cat":"Session","ph":"X","name":"x","ts":1,"dur":1},)";
+  for (int i = 0; i < 999'999; ++i) text += small;
+  EXPECT_FALSE(trace_of(text + "]").diagnostics.contains("trace_full"));
+  EXPECT_TRUE(trace_of(text + kNode + "]").diagnostics.contains("trace_full"));
+}
+
+TEST(OnnxRuntimeTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+  for (const char* text : {"", "hello", "{}", "[1, 2]", R"([{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1}])"}) {
+    const Result<Trace> trace = read_onnxruntime_trace_text(text);
+    ASSERT_FALSE(trace) << text;
+    EXPECT_FALSE(trace.error().remedy.empty());
+  }
+  const TemporaryDirectory folder;
+  EXPECT_FALSE(read_onnxruntime_trace(folder.path() + "/none.json"));
+  EXPECT_TRUE(read_onnxruntime_trace(folder.write("p.json", "[" + kNode + "]")));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Logs of nvidia-smi --query-gpu=... --format=csv. Without a header the columns are told by what stands in them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "ingest/power_csv/power_log.h"
+#include "ingest/power_csv/power_rows.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// What a value of the log is. power.draw is the mean of the last second on GPUs since Ampere (but the A100's), the present
+// power before (NVML's documentation of nvmlDeviceGetPowerUsage); which one a log does not say.
+struct Column {
+  std::string_view name;
+  std::string_view channel;
+  Quantity quantity;
+  double unit;  // of the number that stands there
+  double averaged_s;
+};
+constexpr std::array kColumns = {
+    Column{"power.draw.instant", "power-instant", Quantity::power, 1, 0.025},
+    Column{"power.draw.average", "power-average", Quantity::power, 1, 1},
+    Column{"power.draw", "power", Quantity::power, 1, 1},
+    Column{"enforced.power.limit", "power-limit", Quantity::power_limit, 1, 0},
+    Column{"power.limit", "power-limit", Quantity::power_limit, 1, 0},
+    Column{"temperature.gpu", "temperature", Quantity::temperature, 1, 0},
+    Column{"clocks.current.sm", "sm-clock", Quantity::clock, 1, 0},
+    Column{"clocks.sm", "sm-clock", Quantity::clock, 1, 0},
+    Column{"utilization.gpu", "utilization", Quantity::utilization, 1, 0},
+    Column{"memory.used", "memory-used", Quantity::memory, 1 << 20, 0},
+};
+constexpr double kMilli = 1e-3;
+
+std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
+  int value = 0;
+  if (at + count > text.size()) return std::nullopt;
+  const char* const end = text.data() + at + count;
+  const auto [stop, error] = std::from_chars(text.data() + at, end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+// "2026/11/15 11:23:46.123", also with dashes and a T. Unix nanoseconds.
+std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s) {
+  const auto year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
+  const auto hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const bool fits = (text[4] == '/' || text[4] == '-') && text[7] == text[4] && text[13] == ':' && text[16] == ':';
+  if (!fits || *year < 1970 || *year > 2095 || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
+  if (*hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  std::int64_t fraction_ns = 0;
+  if (text.size() > 20 && (text[19] == '.' || text[19] == ',')) {
+    std::int64_t unit_ns = kNanosecondsPerSecond;
+    for (std::size_t i = 20; i < text.size() && text[i] >= '0' && text[i] <= '9' && unit_ns > 1; ++i) {
+      unit_ns /= 10;
+      fraction_ns += (text[i] - '0') * unit_ns;
+    }
+  }
+  std::tm wall{};
+  wall.tm_year = *year - 1900;
+  wall.tm_mon = *month - 1;
+  wall.tm_mday = *day;
+  wall.tm_hour = *hour;
+  wall.tm_min = *minute;
+  wall.tm_sec = *second;
+  wall.tm_isdst = -1;
+  const std::int64_t unix_s = utc_offset_s ? timegm(&wall) - *utc_offset_s : mktime(&wall);
+  return unix_s * kNanosecondsPerSecond + fraction_ns;
+}
+
+// "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!": known to be not known.
+bool is_missing(std::string_view text) {
+  return text.empty() || text.front() == '[' || text == "N/A" || text.starts_with("ERR");
+}
+
+// A number with or without its unit: "71.50 W", "71,50", "45 %", "1024 MiB".
+std::optional<double> parse_value(std::string_view text) {
+  const std::size_t end = text.find_last_of("0123456789");
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view unit = trim(text.substr(end + 1));
+  const std::optional<double> value = parse_amount(text.substr(0, end + 1));
+  return value && unit == "mW" ? std::optional(*value * kMilli) : value;
+}
+
+struct Layout {
+  std::optional<std::size_t> time, index, uuid;
+  std::vector<std::pair<std::size_t, const Column*>> values;
+  bool is_guessed = false;
+};
+
+std::optional<Layout> layout_of_header(const std::vector<std::string>& header) {
+  Layout layout;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    // "power.draw [W]"
+    const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
+    if (name == "timestamp") layout.time = i;
+    if (name == "index") layout.index = i;
+    if (name == "uuid" || name == "gpu_uuid") layout.uuid = i;
+    for (const Column& column : kColumns) {
+      if (column.name == name) layout.values.emplace_back(i, &column);
+    }
+  }
+  return layout.time ? std::optional(std::move(layout)) : std::nullopt;
+}
+
+const Column& column_named(std::string_view name) {
+  return *std::find_if(kColumns.begin(), kColumns.end(), [&](const Column& column) { return column.name == name; });
+}
+
+// Power is what has the unit W; without units the first number with two decimals, as only powers have them.
+std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
+  Layout layout;
+  layout.is_guessed = true;
+  std::optional<std::size_t> power;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::string_view field = row[i];
+    const std::size_t point = field.find_first_of(".,");
+    const bool has_decimals = parse_amount(field) && point != std::string_view::npos && field.size() - point == 3;
+    if (parse_wall_time(field, 0)) {
+      layout.time = i;
+    } else if (field.starts_with("GPU-") || field.starts_with("MIG-")) {
+      layout.uuid = i;
+    } else if (field.ends_with(" W") || (!power && has_decimals)) {
+      if (!power) power = i;
+    } else if (!layout.index && i <= 2 && parse_u64(field) && field.size() <= 3) {
+      layout.index = i;
+    }
+  }
+  if (!layout.time || !power) return std::nullopt;
+  layout.values.emplace_back(*power, &column_named("power.draw"));
+  return layout;
+}
+
+class SmiReader {
+ public:
+  SmiReader(std::string_view name, Layout layout, std::optional<std::int64_t> utc_offset_s)
+      : maker_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
+
+  void add(std::string_view line) {
+    const std::vector<std::string> fields = fields_of(line);
+    // A second run appended to the same file.
+    if (layout_of_header(fields)) return;
+    maker_.count_row();
+    const auto field = [&](std::optional<std::size_t> column) -> std::string_view {
+      return column && *column < fields.size() ? std::string_view(fields[*column]) : std::string_view();
+    };
+    const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time), utc_offset_s_);
+    if (!time_ns) return maker_.drop_row("it has no time");
+    const std::string_view uuid = field(layout_.uuid);
+    const std::optional<std::string> domain = domain_of(field(layout_.index), uuid);
+    if (!domain) return maker_.drop_row("it does not tell which GPU it is of");
+    bool has_value = false;
+    for (const auto& [at, column] : layout_.values) {
+      const std::string_view text = field(at);
+      if (is_missing(text)) continue;
+      const std::optional<double> value = parse_value(text);
+      if (!value) continue;
+      has_value = true;
+      maker_.add(channel_of(*column, *domain, uuid), *time_ns, *value * column->unit);
+    }
+    if (!has_value) maker_.drop_row("none of its values is known");
+  }
+
+  Result<PowerLog> finish() {
+    if (!utc_offset_s_) {
+      maker_.diagnostics().add({"local_time", 1,
+                                fmt::format("{}: its times are taken to be of this machine's time zone", name_),
+                                "--utc-offset +HH:MM says of which they are"});
+    }
+    if (layout_.is_guessed) {
+      maker_.diagnostics().add({"columns_guessed", 1,
+                                fmt::format("{}: no header says what its columns are; power is column {}", name_,
+                                            layout_.values.front().first + 1),
+                                "log with --format=csv, without noheader"});
+    }
+    Result<PowerLog> log = maker_.finish(false);
+    if (log) judge(*log);
+    return log;
+  }
+
+ private:
+  std::optional<std::string> domain_of(std::string_view index, std::string_view uuid) {
+    if (layout_.index) {
+      const std::optional<std::uint64_t> number = parse_u64(index);
+      return number ? std::optional(fmt::format("gpu{}", *number)) : std::nullopt;
+    }
+    if (!layout_.uuid) return "gpu0";
+    if (uuid.empty() || is_missing(uuid)) return std::nullopt;
+    const auto [known, is_new] = numbers_.try_emplace(std::string(uuid), numbers_.size());
+    return fmt::format("gpu{}", known->second);
+  }
+
+  std::uint32_t channel_of(const Column& column, const std::string& domain, std::string_view uuid) {
+    return maker_.channel(fmt::format("{}-{}", domain, column.channel), [&] {
+      Channel made;
+      made.sensor = "nvidia-smi";
+      made.source = column.name;
+      made.domain = domain;
+      made.device = uuid.starts_with("GPU-") ? std::string(uuid) : domain;
+      made.domain_class = DomainClass::gpu;
+      made.kind = ChannelKind::gauge;
+      made.quantity = column.quantity;
+      made.scale = column.quantity == Quantity::memory ? 1 : kMilli;
+      made.averaged_s = column.averaged_s;
+      return made;
+    });
+  }
+
+  // The first gauge of a domain is the one that is believed: the present power before means. kColumns is in that order.
+  void judge(PowerLog& log) {
+    const auto has = [&](std::string_view source) {
+      return std::any_of(log.channels.begin(), log.channels.end(),
+                         [&](const Channel& channel) { return channel.source == source; });
+    };
+    if (!has("power.draw") || has("power.draw.instant")) return;
+    log.diagnostics.add(
+        {"power_is_mean", 1,
+         fmt::format("{}: power.draw is the mean of a second on most GPUs: what is shorter is smeared", name_),
+         "log power.draw.instant, too"});
+  }
+
+  PowerLogMaker maker_;
+  std::string name_;
+  Layout layout_;
+  std::optional<std::int64_t> utc_offset_s_;
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // of UUIDs, in the order in which they come
+};
+
+}  // namespace
+
+Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view name,
+                                      std::optional<std::int64_t> utc_offset_s) {
+  std::optional<SmiReader> reader;
+  int lines = 0;
+  for_each_line(text, [&](std::string_view line) {
+    if (reader) return reader->add(line);
+    if (++lines > 10) return;  // messages of the tool may stand before
+    const std::vector<std::string> fields = fields_of(line);
+    if (std::optional<Layout> layout = layout_of_header(fields)) {
+      std::sort(layout->values.begin(), layout->values.end(),
+                [](const auto& a, const auto& b) { return a.second < b.second; });
+      reader.emplace(name, *std::move(layout), utc_offset_s);
+    } else if (std::optional<Layout> guessed = layout_of_row(fields)) {
+      reader.emplace(name, *std::move(guessed), utc_offset_s);
+      reader->add(line);
+    }
+  });
+  if (reader) return reader->finish();
+  return Error{ErrorCode::malformed, fmt::format("{} is no log of power that is known", name),
+               "CSV with the header time_unix_ns,domain,kind,value, or nvidia-smi "
+               "--query-gpu=timestamp,index,uuid,power.draw,power.draw.instant --format=csv -lms 100"};
+}
+
+}  // namespace joulemap::ingest

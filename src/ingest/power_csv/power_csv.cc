@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// time_unix_ns,domain,kind,value
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "ingest/power_csv/power_log.h"
+#include "ingest/power_csv/power_rows.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::array<std::string_view, 4> kHeader = {"time_unix_ns", "domain", "kind", "value"};
+constexpr double kMicro = 1e-6;
+
+// Where each member of the header stands, in the order of kHeader; nothing when one is missing.
+std::optional<std::array<std::size_t, 4>> columns_of(const std::vector<std::string>& header) {
+  std::array<std::size_t, 4> columns{};
+  for (std::size_t i = 0; i < kHeader.size(); ++i) {
+    const auto found = std::find(header.begin(), header.end(), kHeader[i]);
+    if (found == header.end()) return std::nullopt;
+    columns[i] = static_cast<std::size_t>(found - header.begin());
+  }
+  return columns;
+}
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view name, std::array<std::size_t, 4> columns) : maker_(name), columns_(columns) {}
+
+  void add(std::string_view line) {
+    const std::vector<std::string> fields = fields_of(line);
+    maker_.count_row();
+    if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size()) return maker_.drop_row("it is too short");
+    const std::optional<std::int64_t> time_ns = parse_time_ns(fields[columns_[0]]);
+    const std::optional<double> value = parse_amount(fields[columns_[3]]);
+    const std::string& domain = fields[columns_[1]];
+    const std::string& kind = fields[columns_[2]];
+    if (!time_ns) return maker_.drop_row("its time is no number of nanoseconds");
+    if (domain.empty()) return maker_.drop_row("it names no domain");
+    if (kind != "energy_j" && kind != "power_w") return maker_.drop_row("its kind is neither energy_j nor power_w");
+    if (!value) return maker_.drop_row("its value is no amount");
+    const bool is_counter = kind == "energy_j";
+    const std::uint32_t channel = maker_.channel(to_valid_utf8(domain) + (is_counter ? "-energy" : "-power"), [&] {
+      Channel made;
+      made.sensor = "csv";
+      made.source = std::string(kind);
+      made.domain = to_valid_utf8(domain);
+      made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
+      made.quantity = is_counter ? Quantity::energy : Quantity::power;
+      made.scale = kMicro;
+      describe_domain(made);
+      return made;
+    });
+    maker_.add(channel, *time_ns, *value);
+  }
+
+  Result<PowerLog> finish() { return maker_.finish(true); }
+
+ private:
+  PowerLogMaker maker_;
+  std::array<std::size_t, 4> columns_;
+};
+
+}  // namespace
+
+Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
+                                 std::optional<std::int64_t> utc_offset_s) {
+  std::optional<CsvReader> reader;
+  bool is_first = true;
+  for_each_line(text, [&](std::string_view line) {
+    if (is_first) {
+      if (const auto columns = columns_of(fields_of(line))) reader.emplace(name, *columns);
+    } else if (reader) {
+      reader->add(line);
+    }
+    is_first = false;
+  });
+  return reader ? reader->finish() : parse_nvidia_smi_log(text, name, utc_offset_s);
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/power_csv/power_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::int64_t kUtc_s = 0;
+
+// Values of a channel, as numbers.
+std::vector<double> values(const PowerLog& log, std::string_view channel) {
+  std::vector<double> found;
+  for (const Sample& sample : log.samples) {
+    const Channel& of = log.channels[sample.channel];
+    if (of.name == channel) found.push_back(static_cast<double>(sample.reading.raw) * of.scale);
+  }
+  return found;
+}
+
+const Channel* channel(const PowerLog& log, std::string_view name) {
+  for (const Channel& some : log.channels) {
+    if (some.name == name) return &some;
+  }
+  return nullptr;
+}
+
+TEST(PowerCsv, KindsOfADomainMayInterleave) {
+  const Result<PowerLog> log = parse_power_log(
+      "time_unix_ns,domain,kind,value\n"
+      "1700000000000000000,gpu0,power_w,100.5\n"
+      "1700000000000000000,gpu0,energy_j,5000.25\n"
+      "1700000000100000000,package-0,energy_j,7\n"
+      "1700000000100000000,gpu0,power_w,101\r\n"
+      "1700000000100000000,gpu0,energy_j,5010\n",
+      "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{100.5, 101.0}));
+  EXPECT_EQ(values(*log, "gpu0-energy"), (std::vector{5000.25, 5010.0}));
+  EXPECT_EQ(channel(*log, "gpu0-energy")->kind, ChannelKind::counter);
+  EXPECT_EQ(channel(*log, "gpu0-power")->kind, ChannelKind::gauge);
+  EXPECT_EQ(channel(*log, "gpu0-power")->domain_class, DomainClass::gpu);
+  EXPECT_EQ(channel(*log, "package-0-energy")->domain_class, DomainClass::cpu);
+  EXPECT_EQ(log->samples[0].reading.after_ns, 1'700'000'000'000'000'000);
+  EXPECT_EQ(log->rows, 5U);
+  EXPECT_EQ(log->rows_dropped, 0U);
+}
+
+TEST(PowerCsv, AWrongRowIsDroppedAndCounted) {
+  const Result<PowerLog> log = parse_power_log(
+      "time_unix_ns,domain,kind,value\n"
+      "1,gpu0,power_w,1\nx,gpu0,power_w,1\n2,,power_w,1\n2,gpu0,volts,1\n2,gpu0,power_w,nan\n2,gpu0,power_w,-4\n2,"
+      "gpu0\n"
+      "3,gpu0,power_w,3\n",
+      "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 3.0}));
+  EXPECT_EQ(log->rows_dropped, 6U);
+  EXPECT_TRUE(log->diagnostics.contains("power_rows_dropped"));
+}
+
+TEST(PowerCsv, RepeatedValuesArePollsAndTellHowOftenTheCounterSteps) {
+  std::string text = "time_unix_ns,domain,kind,value\n";
+  for (int i = 0; i < 100; ++i)
+    text += std::to_string(i * 10'000'000LL) + ",gpu0,energy_j," + std::to_string(i / 10) + "\n";
+  const Result<PowerLog> log = parse_power_log(text, "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_NEAR(channel(*log, "gpu0-energy")->refresh_s, 0.1, 1e-9);
+}
+
+TEST(PowerCsv, RowsMayBeInAnyOrder) {
+  const Result<PowerLog> log =
+      parse_power_log("domain,value,kind,time_unix_ns\ngpu0,2,power_w,20\ngpu0,1,power_w,10\n", "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 2.0}));
+}
+
+TEST(PowerCsv, AGapIsTold) {
+  std::string text = "time_unix_ns,domain,kind,value\n";
+  for (const int second : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(second) + "000000000,gpu0,power_w,5\n";
+  const Result<PowerLog> log = parse_power_log(text, "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_TRUE(log->diagnostics.contains("power_gap"));
+}
+
+TEST(PowerCsv, SomethingElseIsRefusedWithTheHeaderThatIsWanted) {
+  const Result<PowerLog> log = parse_power_log("a,b,c\n1,2,3\n", "p.csv");
+  ASSERT_FALSE(log);
+  EXPECT_NE(log.error().remedy.find("time_unix_ns,domain,kind,value"), std::string::npos);
+}
+
+TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
+  const Result<PowerLog> log = parse_power_log(
+      "timestamp, index, uuid, power.draw [W], power.draw.instant [W], temperature.gpu\n"
+      "2026/11/15 11:23:46.123, 0, GPU-aa, 70.00 W, 100.00 W, 40\n"
+      "2026/11/15 11:23:46.124, 1, GPU-bb, 71.00 W, [N/A], 41\n"
+      "2026/11/15 11:23:46.223, 0, GPU-aa, 72.00 W, 200.00 W, 42\n"
+      "2026/11/15 11:23:46.224, 1, GPU-bb, [Unknown Error], [Not Supported], [N/A]\n"
+      "2026/11/15 11:23:46.324, 1, GPU-bb, 73.00 W, [Not Supported], 44\n",
+      "smi.csv", kUtc_s);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power-instant"), (std::vector{100.0, 200.0}));
+  EXPECT_EQ(values(*log, "gpu1-power"), (std::vector{71.0, 73.0}));
+  EXPECT_EQ(values(*log, "gpu1-temperature"), (std::vector{41.0, 44.0}));
+  EXPECT_EQ(log->channels[0].name, "gpu0-power-instant");  // the first of a domain is the one that is believed
+  EXPECT_EQ(channel(*log, "gpu1-power")->device, "GPU-bb");
+  EXPECT_EQ(channel(*log, "gpu1-power")->averaged_s, 1);
+  EXPECT_EQ(log->samples[0].reading.after_ns, 1'794'741'826'123'000'000);
+  EXPECT_EQ(log->rows_dropped, 1U);
+}
+
+TEST(NvidiaSmi, ColumnsWithoutAHeaderAreToldByWhatStandsInThem) {
+  for (const std::string_view power : {"70.25 W", "70.25", "70,25 W", "70,25"}) {
+    const std::string rest = ", 0, GPU-aa, " + std::string(power) + ", 45\n";
+    const std::string text = "2026/11/15 11:23:46.1" + rest + "2026/11/15 11:23:46.2" + rest;
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    ASSERT_TRUE(log) << power;
+    EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.25, 70.25})) << power;
+    EXPECT_TRUE(log->diagnostics.contains("columns_guessed"));
+  }
+}
+
+TEST(NvidiaSmi, TimesAreOfTheZoneThatIsSaid) {
+  const std::string text =
+      "timestamp, power.draw [W]\n2026/11/15 11:00:00.000, 5.00 W\n2026/11/15 11:00:01.000, 5.00 W\n";
+  const Result<PowerLog> there = parse_power_log(text, "smi.csv", 3600);
+  const Result<PowerLog> utc = parse_power_log(text, "smi.csv", kUtc_s);
+  ASSERT_TRUE(there && utc);
+  EXPECT_EQ(utc->samples[0].reading.after_ns - there->samples[0].reading.after_ns, 3'600'000'000'000);
+  EXPECT_FALSE(utc->diagnostics.contains("local_time"));
+  EXPECT_TRUE(parse_power_log(text, "smi.csv")->diagnostics.contains("local_time"));
+}
+
+TEST(NvidiaSmi, ATimeThatGoesBackIsDropped) {
+  const Result<PowerLog> log = parse_power_log(
+      "timestamp, index, power.draw [W]\n2026/10/25 02:59:59.0, 0, 5.00 W\n2026/10/25 02:00:00.0, 0, 6.00 W\n"
+      "2026/10/25 03:00:00.0, 0, 7.00 W\n",
+      "smi.csv", kUtc_s);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{5.0, 7.0}));
+  EXPECT_EQ(log->rows_dropped, 1U);
+}
+
+TEST(PowerLogs, OfAChannelThatTwoTellTheFirstIsTaken) {
+  const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
+  std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
+  const PowerLog all = join_power_logs(std::move(logs));
+  EXPECT_EQ(all.samples.size(), 2U);
+  EXPECT_TRUE(all.diagnostics.contains("power_told_twice"));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

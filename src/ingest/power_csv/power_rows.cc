@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/power_csv/power_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// A pause longer than this many usual ones, and than a second, is a gap.
+constexpr std::int64_t kGap = 10;
+constexpr double kLeastRefresh_s = 0.001;
+constexpr double kLargestRaw = 9e18;
+// The year 2096: later times are damage, and sums with them may overflow.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
+
+std::int64_t median(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string_view separator_of(std::string_view line) {
+  for (const std::string_view separator : {", ", ";", "\t"}) {
+    if (line.find(separator) != std::string_view::npos) return separator;
+  }
+  return ",";
+}
+
+}  // namespace
+
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& visit) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  while (!text.empty()) {
+    const std::size_t end = text.find_first_of("\r\n");
+    const std::string_view line = text.substr(0, end);
+    if (!trim(line).empty()) visit(line);
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string> fields_of(std::string_view line) {
+  const std::string_view separator = separator_of(line);
+  std::vector<std::string> fields;
+  while (true) {
+    // A quoted field may hold the separator.
+    std::string_view rest = line;
+    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    std::size_t from = 0;
+    if (!rest.empty() && rest.front() == '"') {
+      const std::size_t quote = rest.find('"', 1);
+      if (quote != std::string_view::npos) from = quote;
+    } else {
+      rest = line;
+    }
+    const std::size_t end = rest.find(separator, from);
+    std::string_view field = trim(rest.substr(0, end));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = field.substr(1, field.size() - 2);
+    fields.emplace_back(trim(field));
+    if (end == std::string_view::npos) return fields;
+    line = rest.substr(end + separator.size());
+  }
+}
+
+std::optional<double> parse_amount(std::string_view text) {
+  std::string number(trim(text));
+  if (std::count(number.begin(), number.end(), ',') == 1 && number.find('.') == std::string::npos) {
+    number[number.find(',')] = '.';
+  }
+  const std::optional<double> value = parse_double(number);
+  if (!value || !std::isfinite(*value) || std::signbit(*value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> parse_time_ns(std::string_view text) {
+  text = trim(text);
+  const std::size_t point = text.find('.');
+  if (point != std::string_view::npos && text.find_first_not_of('0', point + 1) == std::string_view::npos) {
+    text = text.substr(0, point);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value < 0 || value > kLatest_ns) return std::nullopt;
+  return value;
+}
+
+void describe_domain(Channel& channel) {
+  const std::string_view name = channel.domain;
+  const std::size_t dash = name.find('-');
+  const std::string package = dash == std::string_view::npos ? "package-0" : "package" + std::string(name.substr(dash));
+  if (name.starts_with("gpu")) {
+    channel.domain_class = DomainClass::gpu;
+    if (channel.device.empty()) channel.device = channel.domain;
+  } else if (name.starts_with("package") || name == "cpu") {
+    channel.domain_class = DomainClass::cpu;
+    channel.part_of = "psys";
+  } else if (name.starts_with("dram") || name == "memory") {
+    channel.domain_class = DomainClass::memory;
+    channel.part_of = "psys";
+  } else if (name == "psys" || name == "platform") {
+    channel.domain_class = DomainClass::platform;
+  } else if (name.starts_with("core") || name.starts_with("uncore")) {
+    channel.part_of = package;
+  }
+}
+
+std::uint32_t PowerLogMaker::channel(const std::string& name, const std::function<Channel()>& make) {
+  const auto [slot, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(log_.channels.size()));
+  if (is_new) {
+    log_.channels.push_back(make());
+    log_.channels.back().name = name;
+    values_.emplace_back();
+  }
+  return slot->second;
+}
+
+void PowerLogMaker::add(std::uint32_t channel, std::int64_t time_ns, double value) {
+  const double raw = std::round(value / log_.channels[channel].scale);
+  if (raw > kLargestRaw) return drop_row("the value is too large");
+  values_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
+}
+
+void PowerLogMaker::drop_row(std::string_view why) {
+  ++log_.rows_dropped;
+  ++dropped_.try_emplace(std::string(why)).first->second;
+}
+
+void PowerLogMaker::put_in_order(std::vector<Value>& values, bool sorts) {
+  const auto earlier = [](const Value& a, const Value& b) { return a.time_ns < b.time_ns; };
+  if (std::is_sorted(values.begin(), values.end(), earlier)) return;
+  if (sorts) {
+    std::stable_sort(values.begin(), values.end(), earlier);
+    return;
+  }
+  std::vector<Value> kept;
+  for (const Value& value : values) {
+    if (kept.empty() || value.time_ns >= kept.back().time_ns) {
+      kept.push_back(value);
+    } else {
+      drop_row("its time lies before the one of the row above");
+    }
+  }
+  values = std::move(kept);
+}
+
+// How often a counter steps is what its edges are judged by.
+void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
+  std::vector<std::int64_t> pauses_ns;
+  std::vector<std::int64_t> renewals_ns;
+  std::optional<std::int64_t> changed_ns;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    pauses_ns.push_back(values[i].time_ns - values[i - 1].time_ns);
+    if (values[i].raw == values[i - 1].raw) continue;
+    if (changed_ns) renewals_ns.push_back(values[i].time_ns - *changed_ns);
+    changed_ns = values[i].time_ns;
+  }
+  const std::int64_t usual_ns = median(pauses_ns);
+  // A value that is new whenever it is read may be renewed any time.
+  const std::int64_t renewal_ns = median(renewals_ns);
+  channel.refresh_s =
+      renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
+  if (!tells_energy(channel) || channel.kind == ChannelKind::counter) return;
+  std::uint64_t gaps = 0;
+  std::int64_t missing_ns = 0;
+  for (const std::int64_t pause_ns : pauses_ns) {
+    if (pause_ns / kGap <= usual_ns || pause_ns <= kNanosecondsPerSecond) continue;
+    ++gaps;
+    missing_ns += pause_ns - usual_ns;
+  }
+  if (gaps == 0) return;
+  log_.diagnostics.add({"power_gap",
+                        gaps,
+                        fmt::format("{}: {} is not told for {:.3f} s in all; the power around each gap is taken for it",
+                                    name_, channel.name, seconds(missing_ns)),
+                        {}});
+}
+
+Result<PowerLog> PowerLogMaker::finish(bool sorts) {
+  bool has_energy = false;
+  for (std::uint32_t i = 0; i < values_.size(); ++i) {
+    put_in_order(values_[i], sorts);
+    judge(log_.channels[i], values_[i]);
+    for (const Value& value : values_[i]) {
+      log_.samples.push_back({i, {value.raw, value.time_ns, value.time_ns, ReadCode::ok}});
+    }
+    has_energy = has_energy || (tells_energy(log_.channels[i]) && values_[i].size() > 1);
+    values_[i] = {};
+  }
+  for (const auto& [why, count] : dropped_) {
+    log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were left out: {}", name_, why), {}});
+  }
+  if (!has_energy) {
+    log_.diagnostics.add({"no_power", 1, fmt::format("{} holds no two values of power or energy", name_), {}});
+  }
+  return std::move(log_);
+}
+
+PowerLog join_power_logs(std::vector<PowerLog> logs) {
+  PowerLog all;
+  for (PowerLog& log : logs) {
+    std::vector<std::optional<std::uint32_t>> number;
+    for (Channel& channel : log.channels) {
+      const bool known = std::any_of(all.channels.begin(), all.channels.end(), [&](const Channel& other) {
+        return other.domain == channel.domain && other.name == channel.name;
+      });
+      number.push_back(known ? std::nullopt : std::optional(static_cast<std::uint32_t>(all.channels.size())));
+      if (known) {
+        all.diagnostics.add(
+            {"power_told_twice", 1, fmt::format("{} is told by two files; the first is taken", channel.name), {}});
+      } else {
+        all.channels.push_back(std::move(channel));
+      }
+    }
+    for (Sample sample : log.samples) {
+      if (!number[sample.channel]) continue;
+      sample.channel = *number[sample.channel];
+      all.samples.push_back(sample);
+    }
+    all.rows += log.rows;
+    all.rows_dropped += log.rows_dropped;
+    all.diagnostics.add_all(log.diagnostics);
+  }
+  return all;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/tensorflow/tensorflow_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/text.h"
+#include "ingest/kernel_details.h"
+#include "ingest/tensorflow/step_rows.h"
+#include "ingest/trace_builder.h"
+#include "ingest/trace_file.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// Times below are no Unix time: the year 2001.
+constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
+constexpr std::string_view kForward = "forward";
+constexpr std::string_view kAllStreams = "all";
+
+enum class DeviceKind : std::uint8_t { host, stream, all_streams, copies, unknown };
+
+struct Device {
+  DeviceKind kind = DeviceKind::unknown;
+  std::string gpu;            // ".../device:GPU:0"
+  std::uint32_t ordinal = 0;  // of a GPU
+  std::uint32_t stream = 0;
+};
+
+// ".../device:GPU:0/stream:13", "/gpu:0/memcpy", ".../device:CPU:0"
+Device device_named(std::string_view name) {
+  Device device;
+  const std::size_t stream = name.find("/stream:");
+  const std::size_t copies = name.find("/memcpy");
+  device.gpu = name.substr(0, std::min(stream, copies));
+  for (const std::string_view key : {"device:GPU:", "/gpu:", "GPU:"}) {
+    const std::size_t at = device.gpu.rfind(key);
+    if (at == std::string::npos) continue;
+    device.ordinal = number_at(std::string_view(device.gpu).substr(at + key.size()));
+    break;
+  }
+  if (stream != std::string_view::npos) {
+    const std::string_view which = name.substr(stream + std::string_view("/stream:").size());
+    device.kind = which.starts_with(kAllStreams) ? DeviceKind::all_streams : DeviceKind::stream;
+    device.stream = number_at(which);
+  } else if (copies != std::string_view::npos) {
+    device.kind = DeviceKind::copies;
+  } else {
+    device.kind = DeviceKind::host;
+  }
+  return device;
+}
+
+bool is_operation(std::string_view node, std::string_view op) {
+  return !node.empty() && node != "_SOURCE" && node != "_SINK" &&
+         op.find("StreamSynchronize") == std::string_view::npos &&
+         node.find("StreamSynchronize") == std::string_view::npos;
+}
+
+bool is_copy(std::string_view name) {
+  return name.starts_with("MEMCPY") || name.starts_with("Memcpy") || name.starts_with("memcpy");
+}
+
+bool is_fill(std::string_view name) {
+  return name.starts_with("MEMSET") || name.starts_with("Memset") || name.starts_with("memset");
+}
+
+// Without its sizes: "volta_sgemm_128x64 regs:..." and what stands in front of it, "[CUDA]".
+std::string_view kernel_name(std::string_view text) {
+  text = trim(text);
+  const std::size_t sizes = std::min(text.find(" regs"), text.find(" grid"));
+  return trim(text.substr(0, sizes));
+}
+
+class Making {
+ public:
+  explicit Making(const StepRows& rows) : rows_(rows) {}
+
+  Trace run() {
+    std::vector<StepRow> ordered = rows_.rows;
+    std::stable_sort(ordered.begin(), ordered.end(),
+                     [](const StepRow& a, const StepRow& b) { return a.start_ns < b.start_ns; });
+    for (const StepRow& row : ordered) {
+      const Device& device = device_of(row);
+      if (device.kind == DeviceKind::stream) have_streams_.insert(device.gpu);
+    }
+    for (const StepRow& row : ordered) add(row);
+    builder_.trace().gpu_names_ops = true;
+    if (!ordered.empty() && ordered.front().start_ns < kEarliestUnix_ns) {
+      builder_.trace().clock = TraceClock::since_start;
+    }
+    note_losses();
+    return std::move(builder_).finish();
+  }
+
+ private:
+  // A thread that is as long as its rows do not overlap.
+  struct Lane {
+    std::int64_t end_ns = 0;
+    std::uint32_t track = 0;
+  };
+
+  const Device& device_of(const StepRow& row) {
+    const auto [slot, is_new] = devices_.try_emplace(row.device);
+    if (is_new) slot->second = device_named(rows_.texts[row.device]);
+    return slot->second;
+  }
+
+  void add(const StepRow& row) {
+    const Device& device = device_of(row);
+    if (!is_operation(rows_.texts[row.node], rows_.texts[row.op])) return builder_.skip();
+    if (device.kind == DeviceKind::host) return add_on_host(row);
+    const bool is_told_twice = device.kind != DeviceKind::stream && have_streams_.contains(device.gpu);
+    if (is_told_twice) return builder_.skip();
+    add_on_gpu(row, device);
+  }
+
+  void add_on_host(const StepRow& row) {
+    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .name = node(row)};
+    made.track = lane(row);
+    builder_.add(made);
+  }
+
+  void add_on_gpu(const StepRow& row, const Device& device) {
+    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .external = node(row) + 1};
+    const std::string_view text = rows_.texts[row.kernel];
+    const std::string_view op = rows_.texts[row.op].empty() ? rows_.texts[row.node] : rows_.texts[row.op];
+    const std::string_view name = text.empty() ? op : kernel_name(text);
+    made.track = builder_.queue({.ordinal = device.ordinal, .stream = device.stream});
+    if (device.kind == DeviceKind::copies || is_copy(op) || is_copy(name)) {
+      made.kind = EventKind::copy;
+      made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(is_copy(op) ? op : name));
+      made.detail = builder_.bytes(bytes_in(text));
+    } else if (is_fill(op) || is_fill(name)) {
+      made.kind = EventKind::fill;
+      made.name = builder_.kernel_class(KernelKind::fill, kFillName);
+      made.detail = builder_.bytes(bytes_in(text));
+    } else {
+      made.kind = EventKind::kernel;
+      made.name = builder_.kernel_class(KernelKind::kernel, name, size_in(text, "grid"), size_in(text, "block"));
+    }
+    builder_.add(made);
+  }
+
+  std::uint32_t node(const StepRow& row) {
+    const auto [slot, is_new] = nodes_.try_emplace({row.node, row.op}, 0);
+    if (!is_new) return slot->second;
+    const std::string& name = rows_.texts[row.node];
+    const std::string& op = rows_.texts[row.op];
+    OpPlace place = place_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
+    // Names that begin so are the runtime's own: arguments, results, transfers.
+    if (place.phase.empty() && !name.starts_with('_')) place.phase = kForward;
+    return slot->second = builder_.name(name, place);
+  }
+
+  std::uint32_t lane(const StepRow& row) {
+    std::vector<Lane>& lanes = lanes_[row.device];
+    const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
+    for (Lane& known : lanes) {
+      if (known.end_ns > row.start_ns) continue;
+      known.end_ns = end_ns;
+      return known.track;
+    }
+    const std::uint32_t track = builder_.thread(0, threads_++);
+    builder_.trace().threads[track].name = fmt::format("{} #{}", to_valid_utf8(rows_.texts[row.device]), lanes.size());
+    lanes.push_back({end_ns, track});
+    return track;
+  }
+
+  void note_losses() {
+    builder_.skip(rows_.skipped);
+    if (rows_.damaged > 0) builder_.drop("that are damaged", rows_.damaged);
+    if (rows_.timeless > 0) builder_.drop("without a time", rows_.timeless);
+    if (rows_.homeless > 0) builder_.drop("of a device that the trace does not name", rows_.homeless);
+    if (rows_.is_cut) builder_.note("trace_cut", "tensorflow: the end of the trace is missing");
+  }
+
+  const StepRows& rows_;
+  TraceBuilder builder_{"tensorflow"};
+  std::map<std::uint32_t, Device> devices_;
+  std::set<std::string> have_streams_;  // GPUs whose streams are told one by one
+  std::map<std::uint32_t, std::vector<Lane>> lanes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;
+  std::int64_t threads_ = 0;
+};
+
+}  // namespace
+
+Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
+  StepRows rows = rows_of_run_metadata(bytes);
+  if (!rows.found) rows = rows_of_timeline(bytes);
+  if (!rows.found) {
+    return Error{
+        ErrorCode::malformed, "no timeline and no RunMetadata of TensorFlow",
+        "give what Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString() made; profiles "
+        "of TensorFlow 2 are imported as xplane"};
+  }
+  return Making(rows).run();
+}
+
+Result<Trace> read_tensorflow_trace(const std::string& path) {
+  Result<std::string> bytes = read_trace_file(path);
+  if (!bytes) return std::move(bytes).error();
+  Result<Trace> trace = read_tensorflow_trace_bytes(*bytes);
+  if (!trace) return std::move(trace).error().with_context(path);
+  return trace;
+}
+
+}  // namespace joulemap::ingest

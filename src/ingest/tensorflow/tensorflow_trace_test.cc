@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/tensorflow/tensorflow_trace.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "formats/protobuf.h"
+#include "support/events_of.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufWriter;
+
+constexpr std::int64_t kStart_us = 1'700'000'000'000'000;
+const std::string kCpu = "/job:localhost/replica:0/task:0/device:CPU:0";
+const std::string kGpu = "/job:localhost/replica:0/task:0/device:GPU:0";
+
+std::string device(int process, const std::string& name) {
+  return fmt::format(R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":"{}"}}}},)", process, name);
+}
+
+std::string row(int process, const std::string& node, const std::string& op, int start_us, int time_us) {
+  return fmt::format(
+      R"({{"ph":"X","cat":"Op","name":"{}","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"name":"{}","op":"{}"}}}},)", op,
+      process, kStart_us + start_us, time_us, node, op);
+}
+
+std::string timeline(std::string events) {
+  events.pop_back();  // the last comma
+  return "{\"traceEvents\":[" + events + "]}";
+}
+
+ProtobufWriter node(const std::string& name, const std::string& label, int start_us, int time_us) {
+  return ProtobufWriter().add(1, name).add(2, kStart_us + start_us).add(5, time_us).add(8, label);
+}
+
+Trace trace_of(const std::string& bytes) {
+  Result<Trace> trace = read_tensorflow_trace_bytes(bytes);
+  EXPECT_TRUE(trace) << trace.error().message;
+  return trace ? *std::move(trace) : Trace();
+}
+
+TEST(TensorFlowTrace, NodesOfATimelineAreOperationsAtTheirPlaces) {
+  const Trace trace =
+      trace_of(timeline(device(0, "Allocators") + device(1, kCpu + " Compute") + device(2, kCpu + " Tensors") +
+                        row(1, "_SOURCE", "NoOp", 0, 1) + row(1, "net/dense/MatMul", "MatMul", 2, 10) +
+                        row(1, "gradients/net/dense/MatMul_grad/MatMul", "MatMul", 20, 10) +
+                        row(1, "Adam/update_net/dense/kernel/ResourceApplyAdam", "ResourceApplyAdam", 40, 5) +
+                        R"({"ph":"C","name":"cpu","pid":0,"ts":1,"args":{"cpu":5}},)"));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(trace.names.at(events[0].name).place, (OpPlace{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[1].name).place, (OpPlace{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[2].name).place, (OpPlace{"optimizer", "dense", "ResourceApplyAdam"}));
+  EXPECT_EQ(events[0].start_ns, (kStart_us + 2) * 1000);
+  EXPECT_EQ(events[0].duration_ns, 10'000);
+  EXPECT_EQ(trace.clock, TraceClock::unix_time);
+  EXPECT_EQ(trace.events_dropped, 0u);
+}
+
+TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
+  const Trace trace = trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) +
+                                        row(1, "a/y", "Add", 5, 10) + row(1, "a/z", "Add", 10, 3)));
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_NE(events[0].track, events[1].track);
+  EXPECT_EQ(events[0].track, events[2].track);
+}
+
+TEST(TensorFlowTrace, AKernelIsReadOnce) {
+  const std::string devices = device(1, kGpu + " Compute") + device(3, kGpu + "/stream:all Compute") +
+                              device(5, kGpu + "/stream:13 Compute") + device(7, kGpu + "/memcpy Compute");
+  const std::string both = row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(5, "net/dense/MatMul", "MatMul", 1, 5) +
+                           row(7, "edge_5", "MEMCPYHtoD", 9, 2) + row(5, "edge_5", "MEMCPYHtoD", 9, 2);
+  const Trace trace = trace_of(timeline(devices + both + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
+                                        row(5, "unknown", "cuStreamSynchronize", 20, 50)));
+  std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].kind, EventKind::op);
+  EXPECT_EQ(events[1].kind, EventKind::kernel);
+  EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
+  EXPECT_EQ(events[1].external, events[0].name + 1);
+  EXPECT_EQ(events[2].kind, EventKind::copy);
+  EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
+  EXPECT_TRUE(trace.gpu_names_ops);
+
+  const Trace without =
+      trace_of(timeline(device(3, kGpu + "/stream:all Compute") + device(7, kGpu + "/memcpy Compute") +
+                        row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2)));
+  EXPECT_EQ(events_of(without).size(), 2u);
+}
+
+TEST(TensorFlowTrace, RunMetadataGivesTheSameAndNamesOfKernels) {
+  ProtobufWriter cpu;
+  cpu.add(1, kCpu).add(2, node("_SOURCE", "_SOURCE = NoOp()", 0, 1));
+  cpu.add(2, node("net/dense/MatMul", "net/dense/MatMul = MatMul(x, net/dense/kernel/read)", 2, 10)
+                 .add(13, kStart_us * 1000 + 2'345)
+                 .add(16, 9'876));
+  ProtobufWriter stream;
+  stream.add(1, kGpu + "/stream:13")
+      .add(2, node("net/dense/MatMul:MatMul",
+                   "volta_sgemm regs=122 shm=8192 grid=4,2,1 block=128,1,1@@net/dense/MatMul:MatMul#id=1#", 3, 8));
+  const ProtobufWriter stats = ProtobufWriter().add(1, cpu).add(1, stream);
+  for (const std::string& bytes : {ProtobufWriter().add(1, stats).bytes(), stats.bytes()}) {
+    const Trace trace = trace_of(bytes);
+    const std::vector<TraceEvent> events = events_of(trace);
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(trace.names.at(events[0].name).place, (OpPlace{"forward", "dense", "MatMul"}));
+    EXPECT_EQ(events[0].start_ns, kStart_us * 1000 + 2'345);
+    EXPECT_EQ(events[0].duration_ns, 9'876);
+    EXPECT_EQ(trace.classes.at(events[1].name).name, "volta_sgemm");
+    EXPECT_EQ(trace.classes.at(events[1].name).grid, (std::array<std::uint32_t, 3>{4, 2, 1}));
+    EXPECT_EQ(events[1].external, events[0].name + 1);
+    EXPECT_EQ(events[1].duration_ns, 8'000);
+  }
+}
+
+TEST(TensorFlowTrace, ACutTraceGivesWhatItHolds) {
+  const std::string whole =
+      timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
+  const Trace text = trace_of(whole.substr(0, whole.size() - 20));
+  EXPECT_EQ(events_of(text).size(), 1u);
+  EXPECT_TRUE(text.diagnostics.contains("trace_cut"));
+  ProtobufWriter cpu;
+  cpu.add(1, kCpu).add(2, node("a/x", "a/x = Add()", 0, 1)).add(2, node("a/y", "a/y = Add()", 5, 1));
+  const std::string stats = ProtobufWriter().add(1, cpu).bytes();
+  const Trace bytes = trace_of(stats.substr(0, stats.size() - 3));
+  EXPECT_EQ(events_of(bytes).size(), 1u);
+  EXPECT_EQ(bytes.events_dropped, 1u);
+  EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));
+}
+
+TEST(TensorFlowTrace, RowsThatMakeNoSenseAreCounted) {
+  const Trace trace =
+      trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
+                        row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(trace.events_dropped, 3u);
+}
+
+TEST(TensorFlowTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+  for (const char* text :
+       {"", "hello", "{}", "[]", "\n{", R"({"traceEvents":[{"ph":"X","name":"a","pid":1,"ts":1,"dur":1}]})"}) {
+    const Result<Trace> trace = read_tensorflow_trace_bytes(text);
+    ASSERT_FALSE(trace) << text;
+    EXPECT_FALSE(trace.error().remedy.empty());
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

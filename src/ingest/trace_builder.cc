@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/trace_builder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::size_t kEventsPerBlock = 16'384;
+// A month: nothing runs longer, and sums of such times fit.
+constexpr std::int64_t kLongest_ns = 30 * 86'400 * std::int64_t{1'000'000'000};
+// The year 2116 of Unix time; what lies beyond would make differences overflow.
+constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
+
+bool is_possible(const TraceEvent& event) {
+  return event.duration_ns >= 0 && event.duration_ns <= kLongest_ns && event.start_ns > -kLatest_ns &&
+         event.start_ns < kLatest_ns;
+}
+
+}  // namespace
+
+TraceBuilder::TraceBuilder(std::string_view format, TraceClock clock) {
+  trace_.format = format;
+  trace_.clock = clock;
+  trace_.bytes.push_back(0);
+  bytes_.emplace(0, 0);
+}
+
+std::uint32_t TraceBuilder::name(std::string_view text, const OpPlace& place) {
+  const auto next = static_cast<std::uint32_t>(trace_.names.size());
+  if (place == OpPlace{}) {
+    if (const auto known = plain_names_.find(text); known != plain_names_.end()) return known->second;
+    plain_names_.emplace(text, next);
+    trace_.names.push_back({to_valid_utf8(text), {}});
+    return next;
+  }
+  const auto [slot, is_new] = placed_names_.try_emplace({std::string(text), place}, next);
+  if (is_new) trace_.names.push_back({to_valid_utf8(text), place});
+  return slot->second;
+}
+
+std::uint32_t TraceBuilder::thread(std::int64_t process, std::int64_t thread) {
+  const auto next = static_cast<std::uint32_t>(trace_.threads.size());
+  const auto [slot, is_new] = threads_.try_emplace({process, thread}, next);
+  if (is_new) trace_.threads.push_back({.process = process, .thread = thread, .name = {}});
+  return slot->second;
+}
+
+std::uint32_t TraceBuilder::kernel_class(KernelKind kind, std::string_view name,
+                                         const std::array<std::uint32_t, 3>& grid,
+                                         const std::array<std::uint32_t, 3>& block) {
+  const ClassKey<std::string_view> key{kind, name, grid, block};
+  if (const auto known = classes_.find(key); known != classes_.end()) return known->second;
+  const auto next = static_cast<std::uint32_t>(trace_.classes.size());
+  classes_.emplace(ClassKey<std::string>{kind, std::string(name), grid, block}, next);
+  trace_.classes.push_back({next, kind, to_valid_utf8(name), grid, block});
+  return next;
+}
+
+std::uint32_t TraceBuilder::queue(const KernelQueue& queue) {
+  const auto next = static_cast<std::uint32_t>(trace_.queues.size());
+  const auto [slot, is_new] = queues_.try_emplace({queue.device, queue.ordinal, queue.context, queue.stream}, next);
+  if (is_new) {
+    trace_.queues.push_back(queue);
+    trace_.queues.back().id = next;
+  }
+  return slot->second;
+}
+
+std::uint32_t TraceBuilder::bytes(std::uint64_t count) {
+  const auto [slot, is_new] = bytes_.try_emplace(count, static_cast<std::uint32_t>(trace_.bytes.size()));
+  if (is_new) trace_.bytes.push_back(count);
+  return slot->second;
+}
+
+bool TraceBuilder::add(const TraceEvent& event) {
+  if (!is_possible(event)) {
+    drop("with an impossible time");
+    return false;
+  }
+  ++trace_.events_read;
+  if (trace_.blocks.empty() || trace_.blocks.back().size() == kEventsPerBlock) {
+    trace_.blocks.emplace_back().reserve(kEventsPerBlock);
+  }
+  trace_.blocks.back().push_back(event);
+  return true;
+}
+
+void TraceBuilder::drop(std::string_view why, std::uint64_t count) {
+  trace_.events_read += count;
+  trace_.events_dropped += count;
+  const auto known = dropped_.find(why);
+  if (known == dropped_.end()) {
+    dropped_.emplace(why, count);
+  } else {
+    known->second += count;
+  }
+}
+
+void TraceBuilder::note(std::string_view code, std::string message, std::string remedy) {
+  trace_.diagnostics.add({std::string(code), 1, std::move(message), std::move(remedy)});
+}
+
+void TraceBuilder::shift_times(std::int64_t by_ns) {
+  for (std::vector<TraceEvent>& block : trace_.blocks) {
+    for (TraceEvent& event : block) {
+      if (__builtin_add_overflow(event.start_ns, by_ns, &event.start_ns)) event.start_ns = kLatest_ns;
+    }
+    const std::size_t dropped = std::erase_if(block, [](const TraceEvent& event) { return !is_possible(event); });
+    if (dropped == 0) continue;
+    drop("with an impossible time", dropped);
+    trace_.events_read -= dropped;  // they had been counted
+  }
+}
+
+Trace TraceBuilder::finish() && {
+  for (const auto& [why, count] : dropped_) {
+    trace_.diagnostics.add(
+        {"events_dropped", count, fmt::format("{}: events {} are left out", trace_.format, why), {}});
+  }
+  return std::move(trace_);
+}
+
+}  // namespace joulemap::ingest

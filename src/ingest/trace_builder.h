@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TraceBuilder: what readers of traces fill a Trace with. What repeats is kept once; events go into blocks; what cannot be
+// an event (a length below zero, a time that overflows) is dropped and counted, with the reason. One reader, one thread;
+// times are nanoseconds.
+//
+//   TraceBuilder builder("xplane");
+//   builder.add({.start_ns = ..., .name = builder.name("MatMul"), .track = builder.thread(pid, tid)});
+//   builder.drop("without a name");
+//   return std::move(builder).finish();
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+#include "ingest/trace.h"
+
+namespace joulemap::ingest {
+
+class TraceBuilder {
+ public:
+  explicit TraceBuilder(std::string_view format, TraceClock clock = TraceClock::unix_time);
+
+  // What belongs to the trace as a whole is set here.
+  Trace& trace() { return trace_; }
+  const Trace& trace() const { return trace_; }
+
+  // Indices. The same thing again gives the same one.
+  std::uint32_t name(std::string_view text, const OpPlace& place = {});
+  std::uint32_t thread(std::int64_t process, std::int64_t thread);
+  std::uint32_t kernel_class(KernelKind kind, std::string_view name, const std::array<std::uint32_t, 3>& grid = {},
+                             const std::array<std::uint32_t, 3>& block = {});
+  std::uint32_t queue(const KernelQueue& queue);  // its id is set here
+  std::uint32_t bytes(std::uint64_t count);
+
+  // Counts as read; as dropped where it cannot be. False then.
+  bool add(const TraceEvent& event);
+  // Events that were read and are of no interest: metadata, waiting.
+  void skip(std::uint64_t count = 1) { trace_.events_read += count; }
+  // Events that could not be understood: "without a name". Counts as read, too.
+  void drop(std::string_view why, std::uint64_t count = 1);
+  // Something else that who reads the result should know.
+  void note(std::string_view code, std::string message, std::string remedy = {});
+
+  // Moves every event; for clocks that are known only at the end. Those that would overflow are dropped.
+  void shift_times(std::int64_t by_ns);
+
+  Trace finish() &&;
+
+ private:
+  // Looked up for every event: by a view, without a copy.
+  template <class Text>
+  struct ClassKey {
+    KernelKind kind = KernelKind::kernel;
+    Text name;
+    std::array<std::uint32_t, 3> grid{};
+    std::array<std::uint32_t, 3> block{};
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    template <class Text>
+    std::size_t operator()(const ClassKey<Text>& key) const {
+      std::size_t sum = (*this)(std::string_view(key.name)) + static_cast<std::size_t>(key.kind);
+      for (const auto& size : {key.grid, key.block}) {
+        for (const std::uint32_t count : size) sum = sum * 31 + count;
+      }
+      return sum;
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const ClassKey<A>& a, const ClassKey<B>& b) const {
+      return a.kind == b.kind && a.grid == b.grid && a.block == b.block &&
+             std::string_view(a.name) == std::string_view(b.name);
+    }
+  };
+  using QueueKey = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+  Trace trace_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_names_;
+  std::map<std::pair<std::string, OpPlace>, std::uint32_t> placed_names_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
+  std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
+  std::map<QueueKey, std::uint32_t> queues_;
+  std::unordered_map<std::uint64_t, std::uint32_t> bytes_;
+  std::map<std::string, std::uint64_t, std::less<>> dropped_;  // by reason
+};
+
+}  // namespace joulemap::ingest

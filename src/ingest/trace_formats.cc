@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/trace_formats.h"
+
+#include <vector>
+
+#include "ingest/kineto/kineto_reader.h"
+#include "ingest/nsys/nsys_trace.h"
+#include "ingest/onnxruntime/onnxruntime_trace.h"
+#include "ingest/tensorflow/tensorflow_trace.h"
+#include "ingest/xplane/xplane_trace.h"
+
+namespace joulemap::ingest {
+
+std::span<const TraceFormat> trace_formats() {
+  static const std::vector<TraceFormat> kFormats = {
+      {"kineto", "PyTorch's profiler: trace.json, trace.json.gz",
+       [](const std::string& path) { return read_kineto(path); }},
+      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &read_xplane_trace},
+      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &read_onnxruntime_trace},
+      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &read_tensorflow_trace},
+      {"nsys", "Nsight Systems: nsys export --type sqlite", &read_nsys_trace},
+  };
+  return kFormats;
+}
+
+const TraceFormat* trace_format_named(std::string_view name) {
+  for (const TraceFormat& format : trace_formats()) {
+    if (format.name == name) return &format;
+  }
+  return nullptr;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of formats that `joulemap import` reads. To add one: a reader in a folder of its own, and a line here.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "ingest/trace.h"
+
+namespace joulemap::ingest {
+
+struct TraceFormat {
+  std::string_view name;
+  std::string_view files;  // what people call them
+  Result<Trace> (*read)(const std::string& path);
+};
+
+std::span<const TraceFormat> trace_formats();
+const TraceFormat* trace_format_named(std::string_view name);
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/trace_names.h"
+
+#include <array>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kOptimizer = "Optimizer.step#";
+
+struct Prefix {
+  std::string_view text;
+  NameRole role;
+};
+constexpr std::array kPrefixes = {
+    Prefix{kStep, NameRole::step},
+    Prefix{kEngine, NameRole::engine},
+    Prefix{kOptimizer, NameRole::optimizer},
+    Prefix{"Optimizer.zero_grad#", NameRole::zero_grad},
+    Prefix{"enumerate(DataLoader)", NameRole::dataloader},
+    Prefix{"nccl:", NameRole::communication},
+    Prefix{"rccl:", NameRole::communication},
+    Prefix{"gloo:", NameRole::communication},
+    Prefix{"record_param_comms", NameRole::communication},
+    Prefix{"c10d::", NameRole::communication},
+    Prefix{"DistributedDataParallel.", NameRole::unspoken},
+    Prefix{"torch::autograd::AccumulateGrad", NameRole::gradient},
+};
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function whatever it was called on.
+std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
+
+NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
+  NameMeaning meaning;
+  for (const Prefix& prefix : kPrefixes) {
+    if (!text.starts_with(prefix.text)) continue;
+    meaning.role = prefix.role;
+    break;
+  }
+  // "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._EngineBase ...>"
+  if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
+    meaning.role = NameRole::backward;
+  }
+  if (meaning.role == NameRole::step) {
+    const std::string_view number = text.substr(kStep.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);
+    if (error != std::errc() || end != number.data() + number.size()) meaning.role = NameRole::plain;
+  }
+  if (meaning.role == NameRole::engine) {
+    text.remove_prefix(kEngine.size());
+    if (text.starts_with("torch::autograd::AccumulateGrad")) meaning.role = NameRole::gradient;
+  }
+  if (meaning.role == NameRole::optimizer) {
+    // "Optimizer.step#SGD.step"
+    text = without_prefix(text, kOptimizer);
+    text = text.substr(0, text.find('.'));
+  }
+  const bool has_address = text.starts_with("<built-in ") && text.find(" at 0x") != std::string_view::npos;
+  meaning.text = has_address ? tree.text(without_address(text)) : tree.text(text);
+  return meaning;
+}
+
+}  // namespace
+
+TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tree_(tree) {
+  meanings_.reserve(trace.names.size());
+  bool trains = false;
+  for (const TraceName& name : trace.names) {
+    NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
+    const auto& [phase, module, op] = name.place;
+    meaning.has_place = !phase.empty() || !module.empty();
+    if (!phase.empty()) meaning.phase = tree.text(phase) + 1;
+    if (!module.empty()) meaning.module = tree.text(module) + 1;
+    if (!op.empty()) meaning.text = tree.text(op);
+    trains = trains || phase == "backward" || phase == "optimizer" || phase == "recompute";
+  }
+  mode_ = tree.text(trains ? "train" : "inference");
+}
+
+std::uint32_t TraceNames::place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
+  const NameMeaning& meaning = (*this)[name];
+  std::uint32_t place = phase != 0 ? phase : outside;
+  if (meaning.phase != 0) {
+    place = tree_.child(tree_.child(outside, PlaceKind::mode, mode_), PlaceKind::phase, meaning.phase - 1);
+  }
+  if (meaning.module != 0) place = tree_.child(place, PlaceKind::module, meaning.module - 1);
+  return tree_.child(place, PlaceKind::op, meaning.text);
+}
+
+std::string_view TraceNames::text(std::uint32_t name) const {
+  return name < trace_.names.size() ? std::string_view(trace_.names[name].text) : std::string_view();
+}
+
+}  // namespace joulemap::ingest

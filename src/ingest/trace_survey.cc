@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/trace_survey.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace joulemap::ingest {
+
+TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names) {
+  begin_ns_ = std::numeric_limits<std::int64_t>::max();
+  end_ns_ = std::numeric_limits<std::int64_t>::min();
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const TraceEvent& event : block) {
+      begin_ns_ = std::min(begin_ns_, event.start_ns);
+      end_ns_ = std::max(end_ns_, end_of(event));
+      if (event.kind != EventKind::annotation || names[event.name].role != NameRole::step) continue;
+      const auto thread = event.track < trace.threads.size() ? trace.threads[event.track].thread : 0;
+      steps_.push_back({event.start_ns, end_of(event), names[event.name].number, static_cast<std::uint64_t>(thread)});
+    }
+  }
+  if (begin_ns_ > end_ns_) begin_ns_ = end_ns_ = 0;
+  std::sort(steps_.begin(), steps_.end(),
+            [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });
+  // Where two threads tell the same step, the first is taken.
+  std::vector<TraceStep> apart;
+  for (const TraceStep& step : steps_) {
+    if (apart.empty() || step.begin_ns >= apart.back().end_ns || step.number != apart.back().number) {
+      apart.push_back(step);
+    }
+  }
+  steps_ = std::move(apart);
+  for (std::size_t thread = 0; thread < order.threads(); ++thread) {
+    outermost_ = nullptr;
+    for (const std::uint32_t number : order.thread(thread)) look_at(order.event(number), names);
+  }
+}
+
+void TraceSurvey::look_at(TraceEvent& event, const TraceNames& names) {
+  if (outermost_ != nullptr && event.start_ns >= outermost_end_ns_) outermost_ = nullptr;
+  const NameMeaning& name = names[event.name];
+  if (event.kind == EventKind::module) {
+    has_modules_ = true;
+    event.detail = 0;
+    if (outermost_ != nullptr) return;
+    outermost_ = &event;
+    outermost_end_ns_ = end_of(event);
+    return;
+  }
+  if (event.kind == EventKind::annotation && name.role == NameRole::optimizer) note_training(event.start_ns);
+  if (event.kind != EventKind::op) return;
+  if (event.is_backward || name.role == NameRole::engine) {
+    note_training(event.start_ns);
+  } else if (event.detail > 0) {
+    has_sequence_numbers_ = true;
+    if (outermost_ != nullptr) outermost_->detail = 1;
+  }
+}
+
+TraceStep* TraceSurvey::find(std::int64_t time_ns) {
+  const auto after = std::upper_bound(steps_.begin(), steps_.end(), time_ns,
+                                      [](std::int64_t time, const TraceStep& step) { return time < step.begin_ns; });
+  if (after == steps_.begin() || time_ns >= std::prev(after)->end_ns) return nullptr;
+  return &*std::prev(after);
+}
+
+const TraceStep* TraceSurvey::step_at(std::int64_t time_ns) const {
+  return const_cast<TraceSurvey*>(this)->find(time_ns);
+}
+
+void TraceSurvey::note_training(std::int64_t time_ns) {
+  trains_ = true;
+  if (TraceStep* const step = find(time_ns)) step->trains = true;
+}
+
+bool TraceSurvey::trains_at(std::int64_t time_ns) const {
+  const TraceStep* const step = step_at(time_ns);
+  return step != nullptr ? step->trains : trains_;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IdTable: what the ids of a plane stand for, in the order in which they were met. Ids are small and dense, unless a file is
+// odd, and looked up for every event: a vector for those, a map for the others. One reader, one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace joulemap::ingest {
+
+template <class T>
+class IdTable {
+ public:
+  T& operator[](std::int64_t id) {
+    std::uint32_t& number = id >= 0 && id < kDense ? dense_slot(id) : sparse_[id];
+    if (number == 0) {
+      entries_.emplace_back();
+      number = static_cast<std::uint32_t>(entries_.size());
+    }
+    return entries_[number - 1];
+  }
+  // Its number, or nothing.
+  std::optional<std::uint32_t> find(std::int64_t id) const {
+    std::uint32_t number = 0;
+    if (id >= 0 && id < kDense) {
+      number = static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
+    } else if (const auto known = sparse_.find(id); known != sparse_.end()) {
+      number = known->second;
+    }
+    return number == 0 ? std::nullopt : std::optional(number - 1);
+  }
+  std::vector<T>& entries() { return entries_; }
+  const T& at(std::uint32_t number) const { return entries_[number]; }
+
+ private:
+  static constexpr std::int64_t kDense = 1 << 20;
+
+  std::uint32_t& dense_slot(std::int64_t id) {
+    const auto index = static_cast<std::size_t>(id);
+    if (index >= dense_.size()) dense_.resize(std::max(index + 1, 2 * dense_.size()));
+    return dense_[index];
+  }
+
+  std::vector<std::uint32_t> dense_;  // number + 1
+  std::unordered_map<std::int64_t, std::uint32_t> sparse_;
+  std::vector<T> entries_;
+};
+
+}  // namespace joulemap::ingest

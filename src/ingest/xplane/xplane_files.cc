@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/small_file.h"
+#include "ingest/trace_file.h"
+#include "ingest/xplane/xplane_trace.h"
+
+namespace joulemap::ingest {
+namespace {
+
+std::vector<std::string> profiles_in(const std::string& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  std::vector<std::string> profiles;
+  if (!names) return profiles;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".xplane.pb")) profiles.push_back(folder + "/" + name);
+  }
+  return profiles;
+}
+
+// A run's folder is called after the time at which it was made, so the last is the newest.
+std::vector<std::string> newest_profiles(const std::string& folder) {
+  std::vector<std::string> own = profiles_in(folder);
+  if (!own.empty()) return own;
+  const std::string runs = folder + "/plugins/profile";
+  const Result<std::vector<std::string>> names = list_directory(runs);
+  if (!names) return {};
+  for (auto name = names->rbegin(); name != names->rend(); ++name) {
+    if (std::vector<std::string> profiles = profiles_in(runs + "/" + *name); !profiles.empty()) return profiles;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Trace> read_xplane_trace(const std::string& path) {
+  std::string file = path;
+  std::vector<std::string> profiles;
+  if (std::error_code unknown; std::filesystem::is_directory(path, unknown)) {
+    profiles = newest_profiles(path);
+    if (profiles.empty()) {
+      return Error{ErrorCode::not_found, fmt::format("{}: no plugins/profile/<run>/*.xplane.pb in it", path),
+                   "give the folder that the profiler was given"};
+    }
+    file = profiles.front();
+  }
+  Result<std::string> bytes = read_trace_file(file);
+  if (!bytes) return std::move(bytes).error();
+  Result<Trace> trace = read_xplane_trace_bytes(*bytes);
+  if (!trace) return std::move(trace).error().with_context(file);
+  if (profiles.size() > 1) {
+    trace->diagnostics.add({"profiles_left_out", profiles.size() - 1,
+                            fmt::format("xplane: the run has profiles of {} hosts; read was {}", profiles.size(), file),
+                            "name the files to import them all"});
+  }
+  return trace;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kDataStage = "Iterator::";
+constexpr std::string_view kInput = "dataloader";
+constexpr std::string_view kInputLayer = "tf.data";
+// What takes the place of a module in the key of an operation that is no instruction of a program.
+constexpr std::string_view kNodes = "node", kInputs = "input";
+// A callback of a stream looks like a node, "ThenExecuteCallback:Name", and waits.
+constexpr std::string_view kCallback = "ThenExecuteCallback:";
+// XLA puts kernels into graphs of CUDA; the name of such a graph is no instruction's.
+constexpr std::string_view kCommandBuffer = "command_buffer";
+
+// Stages that only hand on what another thread makes: their time is waiting.
+bool is_waiting(std::string_view stage) { return stage == "Prefetch" || stage == "Root" || stage == "Model"; }
+
+XOperation input_operation(std::string_view op) {
+  return {std::string(op), {std::string(kInput), std::string(kInputLayer), std::string(op)}};
+}
+
+// A kernel is called after its instruction, with '_' for what C cannot say: gemm_fusion_dot_8 of gemm_fusion_dot.8.
+std::string instruction_of_kernel(std::string_view kernel) {
+  std::string name(kernel);
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_') name[digits] = '.';
+  return name;
+}
+
+}  // namespace
+
+std::size_t XPlaneOperations::KeyHash::operator()(const Key& key) const {
+  const std::hash<std::string_view> hash;
+  std::size_t sum = std::hash<std::int64_t>()(key.program);
+  for (const std::string_view part : {key.module, key.name, key.kernel}) sum = sum * 0x9e3779b97f4a7c15 + hash(part);
+  return sum;
+}
+
+template <class Make>
+std::uint32_t XPlaneOperations::known(const Key& key, Make make) {
+  const auto [slot, is_new] = known_.try_emplace(key, static_cast<std::uint32_t>(operations_.size()));
+  if (is_new) operations_.push_back(make());
+  return slot->second;
+}
+
+std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event, bool feeds) {
+  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
+    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}});
+  }
+  if (event.name.starts_with(kDataStage)) {
+    const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
+    if (is_waiting(stage)) return std::nullopt;
+    return known({0, kInputs, stage, {}}, [&] { return input_operation(stage); });
+  }
+  const std::size_t colon = event.name.rfind(':');
+  const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
+                        event.name.substr(colon + 1) == event.display_name;
+  if (!has_type || event.name.starts_with(kCallback)) return std::nullopt;
+  if (feeds) return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
+  return tensorflow_node(event.name.substr(0, colon), event.display_name);
+}
+
+std::optional<std::uint32_t> XPlaneOperations::of_kernel(const XEvent& event) {
+  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
+    const bool is_graph = op.starts_with(kCommandBuffer);
+    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op,
+                        is_graph ? event.name : std::string_view()});
+  }
+  return tensorflow_op(event.text(XStatName::tf_op));
+}
+
+// "model/dense/MatMul:MatMul"
+std::optional<std::uint32_t> XPlaneOperations::tensorflow_op(std::string_view name_and_type) {
+  const std::size_t colon = name_and_type.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  return tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1));
+}
+
+std::uint32_t XPlaneOperations::tensorflow_node(std::string_view name, std::string_view type) {
+  return known({0, kNodes, name, type}, [&] {
+    // A device's trace has names of JAX there, too, without a type.
+    const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
+    return XOperation{std::string(name), is_jax ? place_of_xla_op(name, is_of_gradients(name))
+                                                : place_of_tensorflow_op(name, type, scopes_)};
+  });
+}
+
+std::uint32_t XPlaneOperations::instruction(const Key& key) {
+  return known(key, [&] { return named_by_program(key); });
+}
+
+// TensorFlow's names have gone through XLA as they were; JAX's have functions in them: jit(step).
+XOperation XPlaneOperations::named_by_program(const Key& key) {
+  const HloProgram& program = program_of(key);
+  const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
+  const HloOrigin* const origin = program.origin_of(name);
+  if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.'))}};
+  const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
+  return {name, is_jax ? place_of_xla_op(origin->op_name, program.trains())
+                       : place_of_tensorflow_op(origin->op_name, origin->op_type, scopes_)};
+}
+
+// Programs are read when one of their instructions is met. Some versions do not number them.
+const HloProgram& XPlaneOperations::program_of(const Key& key) {
+  const auto [slot, is_new] = programs_.try_emplace({key.module, key.program});
+  if (!is_new) return slot->second;
+  auto proto = protos_.find(fmt::format("{}({})", key.module, key.program));
+  if (proto == protos_.end()) {
+    proto = std::find_if(protos_.begin(), protos_.end(), [&](const auto& other) {
+      return other.first == key.module ||
+             (other.first.starts_with(key.module) && other.first.substr(key.module.size()).starts_with("("));
+    });
+  }
+  if (proto != protos_.end()) slot->second = HloProgram::read(proto->second);
+  return slot->second;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XPlaneOperations: which events of an XPlane trace are operations, and where each belongs: TensorFlow's nodes, the
+// stages of tf.data, instructions of the programs that XLA compiled, on the CPU and on a GPU. Waiting, scheduling and
+// what lies around operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ingest/op_names.h"
+#include "ingest/xplane/hlo_program.h"
+#include "ingest/xplane/xplane_reader.h"
+
+namespace joulemap::ingest {
+
+struct XOperation {
+  std::string name;  // as the trace has it: "model/dense/MatMul", "fusion.3"
+  OpPlace place;
+};
+
+class XPlaneOperations {
+ public:
+  explicit XPlaneOperations(ScopeTable scopes) : scopes_(std::move(scopes)) {}
+
+  // Of XPlaneVisitor::on_program.
+  void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
+
+  // The number of the operation that an event is; nothing when it is none. `feeds`: on a thread of tf.data.
+  std::optional<std::uint32_t> of_host_event(const XEvent& event, bool feeds);
+  // That an event of a device's stream belongs to.
+  std::optional<std::uint32_t> of_kernel(const XEvent& event);
+
+  const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
+  std::size_t size() const { return operations_.size(); }
+
+  static bool feeds(std::string_view thread_name) { return thread_name.starts_with("tf_data_"); }
+
+ private:
+  struct Key {
+    std::int64_t program = 0;
+    std::string_view module;
+    std::string_view name;
+    std::string_view kernel;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  std::uint32_t instruction(const Key& key);
+  std::uint32_t tensorflow_node(std::string_view name, std::string_view type);
+  std::optional<std::uint32_t> tensorflow_op(std::string_view name_and_type);
+  XOperation named_by_program(const Key& key);
+  const HloProgram& program_of(const Key& key);
+
+  template <class Make>
+  std::uint32_t known(const Key& key, Make make);
+
+  ScopeTable scopes_;
+  std::map<std::string_view, std::string_view> protos_;
+  std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
+  std::unordered_map<Key, std::uint32_t, KeyHash> known_;
+  std::vector<XOperation> operations_;
+};
+
+}  // namespace joulemap::ingest

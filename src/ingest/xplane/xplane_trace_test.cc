@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "formats/protobuf.h"
+#include "support/events_of.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufWriter;
+
+constexpr std::int64_t kProfile_ns = 1'700'000'000'000'000'000;
+
+using Values = std::map<std::string, std::variant<std::int64_t, std::string>>;
+
+// Builds one plane; names get their ids as they are met.
+class Plane {
+ public:
+  explicit Plane(const std::string& name) { plane_.add(2, name); }
+
+  Plane& line(std::int64_t id, const std::string& name, std::int64_t begin_ns = 0) {
+    end_line();
+    line_.add(1, id).add(2, name).add(3, begin_ns);
+    return *this;
+  }
+  Plane& event(const std::string& name, std::int64_t begin_ns, std::int64_t time_ns, const Values& values = {},
+               const std::string& display_name = "") {
+    ProtobufWriter event;
+    event.add(1, id_in(names_, name)).add(2, begin_ns * 1000).add(3, time_ns * 1000);
+    for (const auto& [key, value] : values) event.add(4, stat(key, value));
+    line_.add(4, event);
+    display_names_[name] = display_name;
+    return *this;
+  }
+  Plane& value(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
+    plane_.add(6, stat(key, value));
+    return *this;
+  }
+  Plane& program(const std::string& name, const ProtobufWriter& module) {
+    const std::string proto = ProtobufWriter().add(1, module).bytes();
+    const ProtobufWriter held = ProtobufWriter().add(1, id_in(keys_, "Hlo Proto")).add(6, proto);
+    plane_.add(4, ProtobufWriter().add(1, 900).add(2, ProtobufWriter().add(2, name).add(5, held)));
+    return *this;
+  }
+  std::string bytes() {
+    end_line();
+    ProtobufWriter tables;
+    for (const auto& [name, id] : names_) {
+      tables.add(4, ProtobufWriter().add(1, id).add(2, ProtobufWriter().add(2, name).add(4, display_names_[name])));
+    }
+    for (const auto& [key, id] : keys_) tables.add(5, ProtobufWriter().add(1, id).add(2, ProtobufWriter().add(2, key)));
+    return ProtobufWriter().add(1, plane_.bytes() + tables.bytes()).bytes();
+  }
+
+ private:
+  static std::int64_t id_in(std::map<std::string, std::int64_t>& ids, const std::string& name) {
+    return ids.try_emplace(name, static_cast<std::int64_t>(ids.size()) + 1).first->second;
+  }
+  ProtobufWriter stat(const std::string& key, const std::variant<std::int64_t, std::string>& value) {
+    ProtobufWriter stat;
+    stat.add(1, id_in(keys_, key));
+    if (const auto* const number = std::get_if<std::int64_t>(&value)) return stat.add(4, *number);
+    return stat.add(5, std::get<std::string>(value));
+  }
+  void end_line() {
+    if (!line_.bytes().empty()) plane_.add(3, line_);
+    line_ = ProtobufWriter();
+  }
+
+  ProtobufWriter plane_, line_;
+  std::map<std::string, std::int64_t> names_, keys_;
+  std::map<std::string, std::string> display_names_;
+};
+
+std::string environment() { return Plane("Task Environment").value("profile_start_time", kProfile_ns).bytes(); }
+
+ProtobufWriter instruction(const std::string& name, const std::string& op_name) {
+  return ProtobufWriter().add(1, name).add(7, ProtobufWriter().add(2, op_name));
+}
+
+std::string programs() {
+  ProtobufWriter computation;
+  computation.add(2, instruction("dot.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general"));
+  computation.add(2, instruction("gemm_fusion_dot.8", "jit(step)/jvp(Net)/Dense_1/dot_general")).add(5, 1);
+  return Plane("/host:metadata").program("jit_step(12)", ProtobufWriter().add(3, computation)).bytes();
+}
+
+Values hlo(const std::string& op) { return {{"hlo_op", op}, {"hlo_module", "jit_step"}, {"program_id", 12}}; }
+
+Trace trace_of(const std::string& bytes) {
+  Result<Trace> trace = read_xplane_trace_bytes(bytes);
+  EXPECT_TRUE(trace) << trace.error().message;
+  return trace ? *std::move(trace) : Trace();
+}
+
+TEST(XPlaneTrace, OperationsLieOnTheirThreadsAtTheirPlaces) {
+  Plane host("/host:CPU");
+  host.value("process_id", 77).line(5, "tf_Compute/5", 100);
+  host.event("model/dense/MatMul:MatMul", 10, 60, {}, "MatMul").event("ExecutorState::Process", 0, 99);
+  host.line(6, "worker", 100).event("dot.3", 0, 7, hlo("dot.3"));
+  const Trace trace = trace_of(programs() + host.bytes() + environment());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].start_ns, kProfile_ns + 110);
+  EXPECT_EQ(events[0].duration_ns, 60);
+  EXPECT_EQ(trace.names.at(events[0].name).place, (OpPlace{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[1].name).place, (OpPlace{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.threads.at(events[0].track).name, "tf_Compute/5");
+  EXPECT_EQ(trace.process, 77);
+  EXPECT_EQ(trace.clock, TraceClock::unix_time);
+  EXPECT_EQ(trace.events_read, 3u);
+}
+
+TEST(XPlaneTrace, TimesOfOlderFilesAreUnixTimeAlready) {
+  Plane host("/host:CPU");
+  host.line(5, "t", kProfile_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
+  EXPECT_EQ(events_of(trace_of(host.bytes() + environment())).at(0).start_ns, kProfile_ns + 10);
+  EXPECT_EQ(events_of(trace_of(host.bytes())).at(0).start_ns, kProfile_ns + 10);
+}
+
+TEST(XPlaneTrace, WithoutAMomentTimesAreSinceTheStart) {
+  Plane host("/host:CPU");
+  host.line(5, "t", 3).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
+  const Trace trace = trace_of(host.bytes());
+  EXPECT_EQ(trace.clock, TraceClock::since_start);
+  EXPECT_EQ(events_of(trace).at(0).start_ns, 13);
+}
+
+TEST(XPlaneTrace, CallsStepsAndFunctionsAreTold) {
+  Plane host("/host:CPU");
+  host.line(5, "python");
+  host.event("train", 0, 900, {{"step_num", 4}}).event("$pjit.py:250 cache_miss", 10, 800);
+  host.event("cuLaunchKernel", 20, 5, {{"correlation_id", 31}}).event("ThreadpoolListener::Record", 1, 0);
+  const Trace trace = trace_of(host.bytes());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].kind, EventKind::annotation);
+  EXPECT_EQ(trace.names.at(events[0].name).text, "ProfilerStep#4");
+  EXPECT_EQ(events[1].kind, EventKind::function);
+  EXPECT_EQ(trace.names.at(events[1].name).text, "pjit.py:250 cache_miss");
+  EXPECT_EQ(events[2].kind, EventKind::api);
+  EXPECT_EQ(events[2].correlation, 31u);
+  EXPECT_EQ(trace.events_read, 4u);
+}
+
+TEST(XPlaneTrace, AnOperationIsContinuedWhereItEnds) {
+  Values begin = hlo("dot.3");
+  begin["_p"] = 42;
+  Plane host("/host:CPU");
+  host.line(5, "worker").event("dot.3", 0, 10, begin).line(6, "pool").event("end: dot.3", 90, 10, {{"_c", 42}});
+  const Trace trace = trace_of(programs() + host.bytes());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].name, events[0].name);
+  EXPECT_EQ(events[1].start_ns, 10);
+  EXPECT_EQ(events[1].duration_ns, 90);
+  EXPECT_NE(events[1].track, events[0].track);
+}
+
+TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
+  Values inside = hlo("command_buffer_3");  // a graph of CUDA: the kernel's name tells the instruction
+  Values kernel = hlo("dot.3");
+  kernel["correlation_id"] = 5;
+  kernel["context_id"] = "$$2";
+  kernel["kernel_details"] = "regs:24 static_shared:0 dynamic_shared:0 grid:8,2,1 block:128,1,1 occ_pct:100";
+  Plane gpu("/device:GPU:1");
+  gpu.value("gpu_device_name", "NVIDIA H200");
+  gpu.line(14, "Stream #14(Compute)").event("volta_sgemm", 100, 50, kernel).event("gemm_fusion_dot_8", 150, 20, inside);
+  gpu.event("MemcpyH2D", 180, 4, {{"memcpy_details", "kind_src:pinned kind_dst:device size:4096 dest:0 async:1"}});
+  gpu.event("Memset 3", 190, 4, {{"Memset_details", "kind:device num_bytes:27648 async:1"}});
+  gpu.event("sgemm", 200, 9, {{"tf_op", "gradient_tape/model/dense/MatMul:MatMul"}});
+  gpu.line(99, "XLA Ops").event("dot.3", 100, 50).line(98, "Steps").event("4", 0, 900);
+  const Trace trace = trace_of(programs() + gpu.bytes());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 5u);
+  ASSERT_TRUE(trace.gpu_names_ops);
+  EXPECT_EQ(trace.names.at(events[0].external - 1).place, (OpPlace{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(events[0].correlation, 5u);
+  EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(trace.queues.at(events[0].track).ordinal, 1u);
+  EXPECT_EQ(trace.queues.at(events[0].track).context, 2u);
+  EXPECT_EQ(trace.queues.at(events[0].track).stream, 14u);
+  EXPECT_EQ(trace.names.at(events[1].external - 1).place, (OpPlace{"forward", "Dense_1", "dot_general"}));
+  EXPECT_EQ(events[2].kind, EventKind::copy);
+  EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
+  EXPECT_EQ(trace.bytes.at(events[2].detail), 4096u);
+  EXPECT_EQ(events[3].kind, EventKind::fill);
+  EXPECT_EQ(trace.bytes.at(events[3].detail), 27'648u);
+  EXPECT_EQ(trace.names.at(events[4].external - 1).place, (OpPlace{"backward", "dense", "MatMul"}));
+}
+
+TEST(XPlaneTrace, ALineOfAGpuThatNobodyKnowsIsLeftOutAndTold) {
+  Plane gpu("/device:GPU:0");
+  gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);
+  const Trace trace = trace_of(gpu.bytes());
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_TRUE(trace.diagnostics.contains("line_left_out"));
+}
+
+TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
+  Plane host("/host:CPU");
+  host.line(5, "t").event("a/b/C:C", 0, -5, {}, "C").event("a/b/C:C", 0, 5, {}, "C");
+  const Trace trace = trace_of(host.bytes());
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(trace.events_dropped, 1u);
+}
+
+TEST(XPlaneTrace, OfACutFileTheWholePlanesAreReadAndTheRestIsCounted) {
+  Plane gpu("/device:GPU:0");
+  gpu.line(2, "Stream #2").event("k", 0, 5);
+  Plane host("/host:CPU");
+  host.line(5, "t").event("a/b/C:C", 0, 5, {}, "C").event("a/b/C:C", 9, 5, {}, "C");
+  const std::string bytes = gpu.bytes() + host.bytes();
+  const Trace trace = trace_of(bytes.substr(0, bytes.size() - 4));
+  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(trace.events_dropped, 2u);
+  EXPECT_TRUE(trace.diagnostics.contains("damaged_trace"));
+  const std::string alone = host.bytes();
+  const Result<Trace> nothing = read_xplane_trace_bytes(alone.substr(0, alone.size() - 4));
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().message.find("cut off"), std::string::npos);
+}
+
+TEST(XPlaneTrace, TheNewestRunOfAFolderIsRead) {
+  const TemporaryDirectory folder;
+  Plane old("/device:GPU:0"), fresh("/device:GPU:1");
+  old.line(2, "Stream #2").event("k", 0, 5);
+  fresh.line(2, "Stream #2").event("k", 0, 5);
+  folder.write("log/plugins/profile/2026_01_02_03_04_05/a.xplane.pb", old.bytes());
+  folder.write("log/plugins/profile/2026_11_02_03_04_05/a.xplane.pb", fresh.bytes());
+  folder.write("log/plugins/profile/2026_11_02_03_04_05/b.xplane.pb", old.bytes());
+  folder.write("log/plugins/profile/2026_12_02_03_04_05/a.trace.json.gz", "");
+  const Result<Trace> trace = read_xplane_trace(folder.path() + "/log");
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->queues.at(0).ordinal, 1u);
+  EXPECT_TRUE(trace->diagnostics.contains("profiles_left_out"));
+}
+
+TEST(XPlaneTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+  for (const char* text : {"", "hello", "\n\x03xyz", "{\"traceEvents\": []}"}) {
+    const Result<Trace> trace = read_xplane_trace_bytes(text);
+    ASSERT_FALSE(trace) << text;
+    EXPECT_FALSE(trace.error().remedy.empty());
+  }
+  const TemporaryDirectory folder;
+  EXPECT_FALSE(read_xplane_trace(folder.path()));
+  EXPECT_FALSE(read_xplane_trace(folder.path() + "/none"));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

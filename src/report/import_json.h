@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `joulemap import --json` says: one object, schema joulemap.import/1.
+#pragma once
+
+#include <string>
+
+#include "model/import_result.h"
+
+namespace joulemap::report {
+
+std::string import_json(const ImportResult& result);
+
+}  // namespace joulemap::report

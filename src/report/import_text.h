@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `joulemap import` says for people: a few lines.
+#pragma once
+
+#include <string>
+
+#include "model/import_result.h"
+
+namespace joulemap::report {
+
+std::string import_text(const ImportResult& result);
+
+}  // namespace joulemap::report

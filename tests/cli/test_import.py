@@ -1,0 +1,211 @@
+"""joulemap import: traces and power of other tools become a recording that report reads as it reads its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.kineto_trace import begin_ns, training
+
+LEVELS = ["domain", "phase", "layer", "op", "function", "region", "kernel", "step", "epoch"]
+
+
+@pytest.fixture
+def imported(joulemap, tmp_path: Path):
+    """imported("kineto", file, "--power", csv): report(by), and report.summary of the import itself."""
+
+    def run(*arguments: object):
+        file = tmp_path / "imported.joule"
+        outcome = joulemap("import", *arguments, "-o", file, "--json")
+        assert outcome.code == 0, outcome.err
+
+        def report(by: str = "domain") -> dict:
+            told = joulemap("report", file, "--json", "--by", by)
+            assert told.code == 0, told.err
+            return told.json
+
+        report.summary = outcome.json
+        return report
+
+    return run
+
+
+def rows(report: dict, device: str) -> dict[str, dict]:
+    return {" ".join(row["path"]): row for row in report["rows"] if row["device"] == device}
+
+
+def codes(report: dict) -> set[str]:
+    return {entry["code"] for entry in report["diagnostics"]}
+
+
+def power_csv(path: Path, watts_of: dict, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01) -> Path:
+    """`watts_of`: domain -> a function of the seconds since the trace began."""
+    lines = ["time_unix_ns,domain,kind,value"]
+    for i in range(round((end_s - begin_s) / period_s) + 1):
+        at_s = begin_s + i * period_s
+        for domain, watts in watts_of.items():
+            lines.append(f"{begin_ns() + round(at_s * 1e9)},{domain},power_w,{watts(at_s)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_without_power_times_stand_and_energies_are_null(imported, tmp_path):
+    report = imported("kineto", training().write(tmp_path / "trace.json"))
+    layers = report("layer")
+    assert layers["measured_j"] is None and layers["attributed_j"] is None
+    gpu, cpu = rows(layers, "gpu0"), rows(layers, "cpu")
+    assert gpu["train forward Linear_0"]["time_s"] == pytest.approx(0.2)
+    assert gpu["train backward Linear_0"]["time_s"] == pytest.approx(0.3)
+    assert cpu["train forward Net"]["count"] == 2
+    assert cpu["train optimizer SGD"]["time_s"] == pytest.approx(0.1)
+    assert all(row["energy_j"] is None for row in layers["rows"])
+    assert {row["path"][-1]: row["count"] for row in report("kernel")["rows"]} == {"gemm": 2, "gemm_backward": 2}
+    assert len(report("step")["rows"]) == 2
+
+
+@pytest.mark.parametrize("by", LEVELS)
+def test_at_every_level_energies_add_up_to_what_was_measured(imported, tmp_path, by):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0, "package-0": lambda _: 100.0})
+    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)(by)
+    assert told["measured_j"] == pytest.approx(400.0, rel=1e-3)
+    if told["attributed_j"] is not None:
+        parts = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+        assert parts == pytest.approx(told["measured_j"], rel=1e-3)
+        assert sum(row["energy_j"] or 0 for row in told["rows"]) == pytest.approx(told["attributed_j"], abs=1e-6)
+
+
+def test_a_gpus_energy_goes_to_what_ran_at_that_moment(imported, tmp_path):
+    """Power is 100 W while the first step runs and 300 W in the second."""
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda s: 100.0 if s < 0.5 else 300.0})
+    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
+    gpu = rows(told, "gpu0")
+    assert gpu["train forward Linear_0"]["energy_j"] == pytest.approx(0.1 * 100 + 0.1 * 300, rel=0.03)
+    assert gpu["train backward Linear_0"]["energy_j"] == pytest.approx(0.15 * 100 + 0.15 * 300, rel=0.03)
+    assert told["idle_j"] == pytest.approx(0.25 * 100 + 0.25 * 300, rel=0.03)
+
+
+def test_cpu_time_that_no_trace_tells_is_not_idle(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"package-0": lambda _: 100.0})
+    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
+    assert told["idle_j"] == 0 and told["unattributed_j"] > 10
+    assert "cpu_time_from_trace" in codes(told)
+
+
+def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=0.25, end_s=0.75)
+    report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
+    assert report()["elapsed_s"] == pytest.approx(0.5)
+    assert report()["measured_j"] == pytest.approx(100.0, rel=1e-3)
+
+
+def test_power_of_another_time_is_told_and_gives_no_energy(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=100, end_s=101)
+    report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
+    for by in ("domain", "layer"):
+        assert report(by)["measured_j"] is None
+    assert all(row["energy_j"] is None for row in report("layer")["rows"])
+    assert "power_does_not_overlap" in codes(report())
+
+
+def test_a_trace_can_be_moved(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=99, end_s=103)
+    trace = training().write(tmp_path / "trace.json")
+    assert imported("kineto", trace, "--power", power, "--offset-ms", "100000")()["measured_j"] == pytest.approx(200.0)
+
+
+def test_ranks_are_processes_of_one_recording_each_with_its_gpu(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 100.0, "gpu1": lambda _: 200.0})
+    first = training(pid=1).write(tmp_path / "rank0.json")
+    second = training(pid=2).write(tmp_path / "rank1.json")
+    told = imported("kineto", first, second, "--power", power, "--map", "1:0=gpu1")("kernel")
+    assert rows(told, "gpu0")["gemm"]["energy_j"] == pytest.approx(20, rel=0.03)
+    assert rows(told, "gpu1")["gemm"]["energy_j"] == pytest.approx(40, rel=0.03)
+
+
+def test_a_number_of_a_gpu_is_its_own_whichever_gpus_were_sampled(imported, tmp_path):
+    power = power_csv(tmp_path / "power.csv", {"gpu1": lambda _: 100.0})
+    told = imported("kineto", training(device=0).write(tmp_path / "trace.json"), "--power", power)("kernel")
+    assert told["measured_j"] == pytest.approx(100, rel=1e-3)
+    assert rows(told, "gpu0")["gemm"]["energy_j"] is None
+    assert "gpu_not_measured" in codes(told)
+
+
+def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, tmp_path):
+    lines = ["time_unix_ns,domain,kind,value"]
+    for i in range(-100, 300):
+        at_s = i * 0.01
+        lines.append(f"{begin_ns() + round(at_s * 1e9)},package-0,energy_j,{1000 + 50 * at_s}")
+        lines.append(f"{begin_ns() + round(at_s * 1e9)},gpu0,energy_j,{5000 + 300 * (i // 10) * 0.1}")
+    power = tmp_path / "power.csv"
+    power.write_text("\n".join(lines))
+    report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
+    domains = {domain["name"]: domain for domain in report()["domains"]}
+    assert domains["package-0"]["measured_j"] == pytest.approx(50, rel=0.005)
+    assert domains["gpu0"]["measured_j"] == pytest.approx(300, rel=0.05)
+
+
+def test_a_package_is_counted_once_where_the_platform_was_sampled_too(imported, tmp_path):
+    trace = training().write(tmp_path / "trace.json")
+    alone = power_csv(tmp_path / "alone.csv", {"package-0": lambda _: 50.0, "core-0": lambda _: 20.0})
+    with_platform = power_csv(tmp_path / "all.csv", {"psys": lambda _: 80.0, "package-0": lambda _: 50.0})
+    parts = {domain["name"]: domain["part_of"] for domain in imported("kineto", trace, "--power", alone)()["domains"]}
+    assert parts == {"package-0": None, "core-0": "package-0"}
+    assert imported("kineto", trace, "--power", alone)()["measured_j"] == pytest.approx(50, rel=1e-3)
+    assert imported("kineto", trace, "--power", with_platform)()["measured_j"] == pytest.approx(80, rel=1e-3)
+
+
+def test_a_log_of_nvidia_smi_alone_is_a_recording(imported, tmp_path):
+    log = tmp_path / "smi.csv"
+    rows_of_log = [f"2026/11/15 11:23:{46 + i // 10}.{i % 10}00, {gpu}, GPU-{gpu}, {power} W"
+                   for i in range(100 // 10) for gpu, power in ((0, "100.00"), (1, "[N/A]"))]  # fmt: skip
+    log.write_text("timestamp, index, uuid, power.draw [W]\n" + "\n".join(rows_of_log) + "\n")
+    report = imported("nvidia-smi", log, "--utc-offset", "+01:00")
+    assert report()["measured_j"] == pytest.approx(90.0)
+    assert report.summary["power_rows_dropped"] == 10
+    assert report("layer")["rows"] == []
+
+
+def test_an_older_file_is_kept_and_a_failure_leaves_nothing(joulemap, tmp_path):
+    trace = training().write(tmp_path / "trace.json")
+    file = tmp_path / "run.joule"
+    file.write_text("older")
+    assert joulemap("import", "kineto", tmp_path / "missing.json", "-o", file).code == 1
+    assert file.read_text() == "older"
+    assert joulemap("import", "kineto", trace, "-o", file).code == 0
+    assert (tmp_path / "run.joule.old").read_text() == "older"
+    assert not (tmp_path / "run.joule.d").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nonsense", "x"), ("kineto",), ("kineto", "x", "--map", "a=b"), ("kineto", "x", "--utc-offset", "noon"), ()],
+)
+def test_wrong_usage_is_2(joulemap, tmp_path, arguments):
+    assert joulemap("import", *arguments, "-o", tmp_path / "f.joule").code == 2
+
+
+def test_what_is_no_trace_or_no_power_is_1(joulemap, tmp_path):
+    nonsense = tmp_path / "x"
+    nonsense.write_text("neither")
+    trace = training().write(tmp_path / "trace.json")
+    assert joulemap("import", "kineto", nonsense, "-o", tmp_path / "f.joule").code == 1
+    outcome = joulemap("import", "kineto", trace, "--power", nonsense, "-o", tmp_path / "f.joule")
+    assert outcome.code == 1 and "time_unix_ns,domain,kind,value" in outcome.err
+
+
+def test_a_trace_without_a_clock_begins_where_it_is_said_or_with_the_power(imported, tmp_path):
+    trace = tmp_path / "ort.json"
+    trace.write_text(json.dumps([
+        {"cat": "Session", "pid": 1, "tid": 1, "dur": 500000, "ts": 0, "ph": "X", "name": "model_run", "args": {}},
+        {"cat": "Node", "pid": 1, "tid": 1, "dur": 400000, "ts": 10, "ph": "X", "name": "/fc/Gemm_kernel_time",
+         "args": {"op_name": "Gemm", "provider": "CPUExecutionProvider"}},
+    ]))  # fmt: skip
+    power = power_csv(tmp_path / "power.csv", {"package-0": lambda _: 100.0}, begin_s=-1, end_s=9)
+    assumed = imported("onnxruntime", trace, "--power", power)
+    assert "clock_not_known" in codes(assumed())
+    said = imported("onnxruntime", trace, "--power", power, "--start", begin_ns())
+    assert "clock_not_known" not in codes(said())
+    layers = rows(said("layer"), "cpu")
+    assert layers["inference forward fc"]["time_s"] == pytest.approx(0.4)
+    assert layers["inference forward fc"]["energy_j"] == pytest.approx(40, rel=0.05)

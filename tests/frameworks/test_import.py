@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fresh traces of real frameworks' own profilers, imported, and what the report says of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+NANOSECONDS = 1_000_000_000
+
+
+def run(program: str, *arguments: object) -> str:
+    """Runs one of our programs by itself; the last line it prints."""
+    command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip("\n").split("\n")[-1]
+
+
+class Imported:
+    """A trace that was imported, and its reports by level."""
+
+    def __init__(self, joulemap, file: Path) -> None:
+        self._joulemap = joulemap
+        self._file = file
+
+    def report(self, by: str) -> dict:
+        report = self._joulemap("report", self._file, "--by", by, "--json")
+        assert report.code == 0, report.err
+        return report.json
+
+    def paths(self, by: str = "layer") -> set:
+        return {tuple(row["path"]) for row in self.report(by)["rows"]}
+
+    def time_s(self, *start: str) -> float:
+        return sum(row["time_s"] for row in self.report("layer")["rows"] if tuple(row["path"][: len(start)]) == start)
+
+
+@pytest.fixture
+def imported(joulemap, tmp_path):
+    def bring_in(form: str, path: object) -> Imported:
+        file = tmp_path / f"{form}.joule"
+        outcome = joulemap("import", form, path, "-o", file)
+        if outcome.code == 2 and "import" in outcome.err and not file.exists():
+            pytest.skip("this build has no import command")
+        assert outcome.code == 0, outcome.err
+        return Imported(joulemap, file)
+
+    return bring_in
+
+
+def layers_of(paths: set, *start: str) -> set:
+    return {path[len(start)] for path in paths if path[: len(start)] == start and len(path) > len(start)}
+
+
+def test_a_profile_of_keras_has_its_layers(imported, tmp_path):
+    run("traced_keras.py", tmp_path / "log")
+    trace = imported("xplane", tmp_path / "log")
+    for phase in ("forward", "backward"):
+        # TensorFlow numbers the scopes of layers anew each time it traces.
+        layers = {layer.rstrip("_0123456789") for layer in layers_of(trace.paths(), "train", phase)}
+        assert {"conv2d", "dense"} <= layers, phase
+    assert trace.time_s("train", "forward") > 0 and trace.time_s("train", "backward") > 0
+
+
+@pytest.mark.parametrize("which", ["timeline.json", "metadata.pb"])
+def test_a_trace_of_tensorflow_1_has_its_layers(imported, tmp_path, which):
+    run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
+    paths = imported("tensorflow", tmp_path / which).paths()
+    for phase in ("forward", "backward", "optimizer"):
+        assert {"first", "second"} <= layers_of(paths, "train", phase), phase
+
+
+def test_both_traces_of_tensorflow_1_tell_the_same(imported, tmp_path):
+    run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
+    whole = imported("tensorflow", tmp_path / "timeline.json")
+    paths, time_s = whole.paths("op"), whole.time_s()
+    finer = imported("tensorflow", tmp_path / "metadata.pb")
+    assert finer.paths("op") == paths
+    assert finer.time_s() == pytest.approx(time_s, rel=0.05)
+
+
+def test_a_profile_of_jax_has_its_layers_and_steps(imported, tmp_path):
+    run("traced_jax.py", tmp_path / "log")
+    trace = imported("xplane", tmp_path / "log")
+    paths = trace.paths()
+    assert {"Conv_0", "hidden", "head"} <= layers_of(paths, "train", "forward")
+    assert {"Conv_0", "hidden", "head"} <= layers_of(paths, "train", "backward")
+    assert "sgd" in layers_of(paths, "train", "optimizer")
+    assert len(trace.report("step")["rows"]) == 5
+
+
+def test_a_profile_of_onnx_runtime_has_its_nodes_and_runs(imported, tmp_path):
+    trace = imported("onnxruntime", run("traced_onnx.py", tmp_path))
+    assert layers_of(trace.paths(), "inference", "forward") == {"layers.0.fc", "layers.0.act", "layers.1.fc"}
+    assert len(trace.report("step")["rows"]) == 4
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_a_trace_of_pytorch_has_its_phases_and_steps(imported, tmp_path):
+    run("traced_torch.py", tmp_path / "trace.json")
+    trace = imported("kineto", tmp_path / "trace.json")
+    phases = layers_of(trace.paths("phase"), "train")
+    assert {"forward", "backward", "optimizer"} <= phases
+    assert len(trace.report("step")["rows"]) == 3
+
+
+def test_times_are_when_it_ran(tmp_path, binaries):
+    before = time.time()
+    run("traced_keras.py", tmp_path / "log")
+    summary = subprocess.run([binaries / "trace_summary", "xplane", tmp_path / "log"], capture_output=True, text=True,
+                             timeout=60, check=True)
+    told = json.loads(summary.stdout)
+    assert told["unix_time"] and told["events_dropped"] == 0
+    assert before < told["first_ns"] / NANOSECONDS < time.time()

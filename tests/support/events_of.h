@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The events of a Trace in one list, for tests.
+#pragma once
+
+#include <vector>
+
+#include "ingest/trace.h"
+
+namespace joulemap::ingest {
+
+inline std::vector<TraceEvent> events_of(const Trace& trace) {
+  std::vector<TraceEvent> events;
+  for (const std::vector<TraceEvent>& block : trace.blocks) events.insert(events.end(), block.begin(), block.end());
+  return events;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Traces of small programs, made for tests of placing, and what placing makes of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ingest/placing.h"
+#include "ingest/trace_builder.h"
+
+namespace joulemap::ingest {
+
+using Path = std::string;  // "train/backward/fc/AddmmBackward0"
+
+// Times are in microseconds.
+class Program {
+ public:
+  TraceBuilder builder{"kineto"};
+
+  TraceEvent event(EventKind kind, std::string_view name, std::int64_t start, std::int64_t length,
+                   std::int64_t thread = 1) {
+    return {.start_ns = start * 1000,
+            .duration_ns = length * 1000,
+            .name = builder.name(name),
+            .track = builder.thread(7, thread),
+            .kind = kind};
+  }
+  void add(EventKind kind, std::string_view name, std::int64_t start, std::int64_t length, std::int64_t thread = 1) {
+    builder.add(event(kind, name, start, length, thread));
+  }
+  void op(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence = 0,
+          std::int64_t thread = 1) {
+    TraceEvent made = event(EventKind::op, name, start, length, thread);
+    made.detail = sequence;
+    builder.add(made);
+  }
+  void node(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence,
+            std::int64_t thread = 1) {
+    TraceEvent made =
+        event(EventKind::op, "autograd::engine::evaluate_function: " + std::string(name), start, length, thread);
+    made.detail = sequence;
+    made.is_backward = true;
+    builder.add(made);
+  }
+  void launch(std::int64_t start, std::uint32_t correlation, std::int64_t thread = 1) {
+    TraceEvent made = event(EventKind::api, "cudaLaunchKernel", start, 2, thread);
+    made.correlation = correlation;
+    builder.add(made);
+  }
+  void kernel(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t correlation,
+              std::uint32_t external = 0) {
+    builder.add({.start_ns = start * 1000,
+                 .duration_ns = length * 1000,
+                 .name = builder.kernel_class(KernelKind::kernel, name),
+                 .track = builder.queue({.ordinal = 0, .stream = 7}),
+                 .correlation = correlation,
+                 .external = external,
+                 .kind = EventKind::kernel});
+  }
+};
+
+struct Outcome {
+  PlacedTrace placed;
+  std::map<std::uint32_t, Place> places;
+  std::map<Path, PlaceTally> threads;
+  std::map<Path, std::int64_t> kernel_us;  // by place
+  std::vector<Kernel> kernels;
+  std::vector<StepRecord> steps;
+  std::int64_t tallied_kernel_ns = 0;
+
+  Path path(std::uint32_t place) const {
+    Path path;
+    for (; place != 0; place = places.at(place).parent) path = places.at(place).name + (path.empty() ? "" : "/" + path);
+    return path;
+  }
+  std::uint64_t count(const Path& path) const { return threads.contains(path) ? threads.at(path).count : 0; }
+  std::int64_t time_us(const Path& path) const { return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0; }
+};
+
+inline Outcome place(Program& program, const ModuleNames& modules = {}) {
+  Trace trace = std::move(program.builder).finish();
+  Outcome outcome;
+  std::vector<Activity> activities;
+  outcome.placed = place_trace(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
+  for (const Activity& activity : activities) {
+    EXPECT_LE(activity.begin_ns, activity.end_ns);
+    for (const Place& made : activity.places) outcome.places[made.id] = made;
+  }
+  for (const Activity& activity : activities) {
+    for (const PlaceTally& tally : activity.place_tallies) {
+      PlaceTally& sum = outcome.threads[outcome.path(tally.place)];
+      sum.count += tally.count;
+      sum.wall_ns += tally.wall_ns;
+      EXPECT_EQ(tally.wall_ns, tally.cpu_ns);
+      EXPECT_EQ(tally.count, tally.sampled);
+    }
+    for (const Kernel& kernel : activity.kernels) outcome.kernels.push_back(kernel);
+    for (const KernelTally& tally : activity.kernel_tallies) {
+      outcome.kernel_us[outcome.path(tally.place)] += tally.time_ns / 1000;
+      outcome.tallied_kernel_ns += tally.time_ns;
+    }
+    outcome.steps.insert(outcome.steps.end(), activity.steps.begin(), activity.steps.end());
+  }
+  return outcome;
+}
+
+}  // namespace joulemap::ingest

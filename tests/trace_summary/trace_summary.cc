@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// trace_summary FORMAT PATH: what a reader of traces made of a file, as JSON: counts, times by place, kernels, diagnostics,
+// and the seconds that reading took. For tests with real frameworks, for benchmarks, and for looking.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "base/clock.h"
+#include "formats/json_writer.h"
+#include "ingest/nsys/nsys_trace.h"
+#include "ingest/onnxruntime/onnxruntime_trace.h"
+#include "ingest/tensorflow/tensorflow_trace.h"
+#include "ingest/xplane/xplane_trace.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::ingest;
+
+struct Reader {
+  std::string_view format;
+  Result<Trace> (*read)(const std::string& path);
+};
+constexpr std::array kReaders = {Reader{"xplane", read_xplane_trace}, Reader{"onnxruntime", read_onnxruntime_trace},
+                                 Reader{"tensorflow", read_tensorflow_trace}, Reader{"nsys", read_nsys_trace}};
+constexpr std::array<std::string_view, 9> kKinds = {"op",     "annotation", "module", "function", "api",
+                                                    "kernel", "copy",       "fill",   "graph"};
+
+struct Sum {
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;
+};
+
+void write_sum(formats::JsonWriter& json, const Sum& sum) {
+  json.member("count", sum.count).member("time_ns", sum.time_ns);
+}
+
+class Summary {
+ public:
+  explicit Summary(const Trace& trace) : trace_(trace) {
+    for (const std::vector<TraceEvent>& block : trace.blocks) {
+      for (const TraceEvent& event : block) add(event);
+    }
+  }
+
+  void write(formats::JsonWriter& json) const {
+    json.key("kinds").begin_object();
+    for (const auto& [kind, sum] : kinds_) {
+      json.key(kKinds[static_cast<std::size_t>(kind)]).begin_object();
+      write_sum(json, sum);
+      json.end_object();
+    }
+    json.end_object().key("places").begin_array();
+    for (const auto& [place, sum] : places_) {
+      json.begin_object().member("phase", place.phase).member("module", place.module).member("op", place.op);
+      write_sum(json, sum);
+      json.end_object();
+    }
+    json.end_array().key("names").begin_array();
+    for (const auto& [name, sum] : names_) {
+      json.begin_object().member("kind", kKinds[static_cast<std::size_t>(name.first)]).member("name", name.second);
+      write_sum(json, sum);
+      json.end_object();
+    }
+    json.end_array();
+  }
+
+  std::int64_t first_ns = 0;
+
+ private:
+  void add(const TraceEvent& event) {
+    const auto count = [&](Sum& sum) {
+      ++sum.count;
+      sum.time_ns += event.duration_ns;
+    };
+    if (first_ns == 0 || event.start_ns < first_ns) first_ns = event.start_ns;
+    count(kinds_[event.kind]);
+    const bool is_gpu = is_on_gpu(event.kind);
+    count(names_[{event.kind, is_gpu ? trace_.classes[event.name].name : trace_.names[event.name].text}]);
+    if (event.kind == EventKind::op) count(places_[trace_.names[event.name].place]);
+    if (is_gpu && trace_.gpu_names_ops) {
+      count(places_[event.external == 0 ? OpPlace{} : trace_.names[event.external - 1].place]);
+    }
+  }
+
+  const Trace& trace_;
+  std::map<EventKind, Sum> kinds_;
+  std::map<std::pair<EventKind, std::string>, Sum> names_;
+  std::map<OpPlace, Sum> places_;
+};
+
+std::string text_of(const Trace& trace, double seconds) {
+  const Summary summary(trace);
+  formats::JsonWriter json;
+  json.begin_object().member("format", trace.format).member("read_s", seconds);
+  json.member("unix_time", trace.clock == TraceClock::unix_time).member("first_ns", summary.first_ns);
+  json.member("process", trace.process).member("events_read", trace.events_read);
+  json.member("events_dropped", trace.events_dropped).member("threads", std::uint64_t{trace.threads.size()});
+  json.key("queues").begin_array();
+  for (const KernelQueue& queue : trace.queues) {
+    json.begin_object().member("device", queue.device).member("ordinal", std::uint64_t{queue.ordinal});
+    json.member("stream", std::uint64_t{queue.stream}).end_object();
+  }
+  json.end_array().key("facts").begin_object();
+  for (const EnvironmentFact& fact : trace.facts) json.member(fact.name, fact.value);
+  json.end_object();
+  summary.write(json);
+  json.key("diagnostics").begin_array();
+  for (const Diagnostic& told : trace.diagnostics.list()) {
+    json.begin_object().member("code", told.code).member("count", told.count).member("message", told.message);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return std::move(json).text();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const Reader& reader : kReaders) {
+    if (argc != 3 || reader.format != argv[1]) continue;
+    const std::int64_t begin_ns = monotonic_ns();
+    const Result<Trace> trace = reader.read(argv[2]);
+    const double read_s = seconds(monotonic_ns() - begin_ns);
+    if (!trace) {
+      fmt::print(stderr, "{}\n{}\n", trace.error().message, trace.error().remedy);
+      return 1;
+    }
+    fmt::print("{}\n", text_of(*trace, read_s));
+    return 0;
+  }
+  fmt::print(stderr, "usage: trace_summary xplane|onnxruntime|tensorflow|nsys PATH\n");
+  return 2;
+}
