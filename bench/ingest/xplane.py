@@ -47,8 +47,9 @@ def measure(program: Path, profile: Path, repeats: int) -> bool:
     speed = megabytes / best["read_s"]
     is_met = speed >= LEAST_MB_PER_S or profile.stat().st_size < SMALLEST
     verdict = "met" if is_met else "MISSED"
-    print(f"| {profile.name} | {megabytes:.1f} | {best['events_read']} | {best['read_s']:.3f} | {speed:.0f} | {best['cpu_s']:.3f} | "
-          f"{min(plain_s):.3f} | {best['peak_rss_bytes'] / 1e6:.0f} | {verdict} |")
+    numbers = [f"{megabytes:.1f}", best["events_read"], f"{best['read_s']:.3f}", f"{speed:.0f}", f"{best['cpu_s']:.3f}",
+               f"{min(plain_s):.3f}", f"{best['peak_rss_bytes'] / 1e6:.0f}"]
+    print("| " + " | ".join(map(str, [profile.name, *numbers, verdict])) + " |")
     return is_met
 
 

@@ -52,6 +52,7 @@ enum class XStatName : std::uint8_t {
   kernel_details,
   memcpy_details,
   memset_details,
+  graph_node_id,  // "cuda_graph_node_id"
 };
 
 XStatName xstat_named(std::string_view name);
