@@ -89,7 +89,7 @@ class Reading : public XPlaneVisitor {
     add_on_thread(event);
   }
 
-  Trace finish(Diagnostics damage) && {
+  Trace finish(const Diagnostics& damage) && {
     continue_operations();
     add_graphs();
     Trace& trace = builder_.trace();
@@ -309,7 +309,7 @@ class Reading : public XPlaneVisitor {
 
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
   Reading reading;
-  Diagnostics damage = read_xplane(bytes, reading);
+  const Diagnostics damage = read_xplane(bytes, reading);
   if (reading.planes() == 0 && reading.events_lost() > 0) {
     return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
                  "profile again, and let the program stop the profiler before it ends"};
@@ -318,7 +318,7 @@ Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
     return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
                  "give the file *.xplane.pb, or the folder that the profiler was given"};
   }
-  return std::move(reading).finish(std::move(damage));
+  return std::move(reading).finish(damage);
 }
 
 }  // namespace joulemap::ingest
