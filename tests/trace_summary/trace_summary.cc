@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
 #include "formats/json_writer.h"
 #include "ingest/nsys/nsys_trace.h"
 #include "ingest/onnxruntime/onnxruntime_trace.h"
@@ -94,10 +96,24 @@ class Summary {
   std::map<OpPlace, Sum> places_;
 };
 
-std::string text_of(const Trace& trace, double seconds) {
+// Not that of getrusage, which a program inherits from who started it.
+std::int64_t peak_rss_bytes() {
+  const Result<std::string> status = read_small_file("/proc/self/status");
+  const std::size_t at = status ? status->find("VmHWM:") : std::string::npos;
+  if (at == std::string::npos) return 0;
+  const std::vector<std::string_view> words = split_blanks(std::string_view(*status).substr(at, 64));
+  return static_cast<std::int64_t>(parse_u64(words.at(1)).value_or(0)) * 1024;
+}
+
+std::string text_of(const Trace& trace, double read_s, double cpu_s) {
+  const std::int64_t peak_bytes = peak_rss_bytes();
   const Summary summary(trace);
   formats::JsonWriter json;
-  json.begin_object().member("format", trace.format).member("read_s", seconds);
+  json.begin_object()
+      .member("format", trace.format)
+      .member("read_s", read_s)
+      .member("cpu_s", cpu_s)
+      .member("peak_rss_bytes", peak_bytes);
   json.member("unix_time", trace.clock == TraceClock::unix_time).member("first_ns", summary.first_ns);
   json.member("process", trace.process).member("events_read", trace.events_read);
   json.member("events_dropped", trace.events_dropped).member("threads", std::uint64_t{trace.threads.size()});
@@ -125,13 +141,15 @@ int main(int argc, char** argv) {
   for (const Reader& reader : kReaders) {
     if (argc != 3 || reader.format != argv[1]) continue;
     const std::int64_t begin_ns = monotonic_ns();
+    const std::int64_t begin_cpu_ns = own_cpu_ns();
     const Result<Trace> trace = reader.read(argv[2]);
     const double read_s = seconds(monotonic_ns() - begin_ns);
+    const double cpu_s = seconds(own_cpu_ns() - begin_cpu_ns);
     if (!trace) {
       fmt::print(stderr, "{}\n{}\n", trace.error().message, trace.error().remedy);
       return 1;
     }
-    fmt::print("{}\n", text_of(*trace, read_s));
+    fmt::print("{}\n", text_of(*trace, read_s, cpu_s));
     return 0;
   }
   fmt::print(stderr, "usage: trace_summary xplane|onnxruntime|tensorflow|nsys PATH\n");

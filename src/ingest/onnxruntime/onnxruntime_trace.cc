@@ -145,9 +145,9 @@ Result<Trace> read_onnxruntime_trace_text(std::string_view json) {
 }
 
 Result<Trace> read_onnxruntime_trace(const std::string& path) {
-  Result<std::string> text = read_trace_file(path);
+  Result<TraceBytes> text = read_trace_file(path);
   if (!text) return std::move(text).error();
-  Result<Trace> trace = read_onnxruntime_trace_text(*text);
+  Result<Trace> trace = read_onnxruntime_trace_text(text->view());
   if (!trace) return std::move(trace).error().with_context(path);
   return trace;
 }

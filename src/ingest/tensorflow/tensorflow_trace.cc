@@ -203,9 +203,9 @@ Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
 }
 
 Result<Trace> read_tensorflow_trace(const std::string& path) {
-  Result<std::string> bytes = read_trace_file(path);
+  Result<TraceBytes> bytes = read_trace_file(path);
   if (!bytes) return std::move(bytes).error();
-  Result<Trace> trace = read_tensorflow_trace_bytes(*bytes);
+  Result<Trace> trace = read_tensorflow_trace_bytes(bytes->view());
   if (!trace) return std::move(trace).error().with_context(path);
   return trace;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/xplane/hlo_program.h"
 
+#include <algorithm>
+#include <array>
+
 #include "formats/protobuf.h"
 #include "ingest/op_names.h"
 
@@ -10,10 +13,17 @@ namespace {
 using formats::ProtobufReader;
 
 constexpr std::uint32_t kProtoModule = 1;
-constexpr std::uint32_t kModuleComputations = 3;
+constexpr std::uint32_t kModuleComputations = 3, kModuleSchedule = 7;
+constexpr std::uint32_t kScheduleSequences = 1, kMapValue = 2, kSequenceIds = 1;
 constexpr std::uint32_t kComputationInstructions = 2, kComputationId = 5;
-constexpr std::uint32_t kInstructionName = 1, kInstructionMetadata = 7, kInstructionCalled = 38;
+constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructionMetadata = 7, kInstructionId = 35,
+                        kInstructionCalled = 38;
 constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
+
+// Opcodes that nothing runs for.
+constexpr std::array<std::string_view, 10> kNoWork = {"parameter",         "constant",  "bitcast", "tuple",
+                                                      "get-tuple-element", "while",     "call",    "conditional",
+                                                      "after-all",         "async-done"};
 
 // A name without a path ("reduce_sum") does not tell where it comes from.
 bool tells_a_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
@@ -25,6 +35,10 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     if (fields.field() == kInstructionName) instruction.name = fields.bytes();
+    if (fields.field() == kInstructionId) instruction.id = fields.signed_number();
+    if (fields.field() == kInstructionOpcode) {
+      instruction.is_work = std::find(kNoWork.begin(), kNoWork.end(), fields.bytes()) == kNoWork.end();
+    }
     if (fields.field() == kInstructionCalled) instruction.called = formats::packed_numbers(fields.bytes());
     if (fields.field() != kInstructionMetadata) continue;
     ProtobufReader metadata(fields.bytes());
@@ -45,6 +59,7 @@ void HloProgram::add_computation(std::string_view bytes) {
     if (fields.field() != kComputationInstructions) continue;
     Instruction instruction = read_instruction(fields.bytes());
     const std::string_view op_name = instruction.origin.op_name;
+    if (instruction.is_work && instruction.id != 0) work_.insert_or_assign(instruction.id, instruction.name);
     trains_ = trains_ || is_of_gradients(op_name);
     if (tells_a_path(op_name)) {
       ++names[op_name];
@@ -78,6 +93,19 @@ void HloProgram::name_after_what_they_call() {
   names_in_.clear();
 }
 
+void HloProgram::add_schedule(std::string_view sequence) {
+  std::vector<std::string_view> names;
+  ProtobufReader fields(sequence);
+  while (fields.next()) {
+    if (fields.field() != kSequenceIds) continue;
+    for (const std::uint64_t id : formats::packed_numbers(fields.bytes())) {
+      const auto known = work_.find(static_cast<std::int64_t>(id));
+      if (known != work_.end()) names.push_back(known->second);
+    }
+  }
+  if (!names.empty()) schedules_.push_back(std::move(names));
+}
+
 HloProgram HloProgram::read(std::string_view hlo_proto) {
   HloProgram program;
   ProtobufReader fields(hlo_proto);
@@ -87,8 +115,21 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
     while (module.next()) {
       if (module.field() == kModuleComputations) program.add_computation(module.bytes());
     }
+    ProtobufReader again(fields.bytes());
+    while (again.next()) {
+      if (again.field() != kModuleSchedule) continue;
+      ProtobufReader sequences(again.bytes());
+      while (sequences.next()) {
+        if (sequences.field() != kScheduleSequences) continue;
+        ProtobufReader entry(sequences.bytes());
+        while (entry.next()) {
+          if (entry.field() == kMapValue) program.add_schedule(entry.bytes());
+        }
+      }
+    }
   }
   program.name_after_what_they_call();
+  program.work_.clear();
   return program;
 }
 

@@ -23,6 +23,8 @@ class HloProgram {
 
   // nullptr for an instruction that is not in the program, or whose origin the compiler forgot.
   const HloOrigin* origin_of(std::string_view instruction) const;
+  // The instructions that become work of a device, in the order in which each computation runs them.
+  const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
   // Some of its instructions compute gradients.
   bool trains() const { return trains_; }
 
@@ -31,15 +33,20 @@ class HloProgram {
     std::string_view name;
     HloOrigin origin;
     std::vector<std::uint64_t> called;  // computations
+    std::int64_t id = 0;
+    bool is_work = true;  // else it only names or moves around what others make
   };
 
   void add_computation(std::string_view bytes);
   Instruction read_instruction(std::string_view bytes);
   void name_after_what_they_call();
+  void add_schedule(std::string_view sequence);
 
   std::unordered_map<std::string_view, HloOrigin> origins_;
   std::vector<Instruction> nameless_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>> names_in_;  // by computation
+  std::unordered_map<std::int64_t, std::string_view> work_;                                        // names by id
+  std::vector<std::vector<std::string_view>> schedules_;
   bool trains_ = false;
 };
 

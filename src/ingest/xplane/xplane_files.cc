@@ -48,9 +48,9 @@ Result<Trace> read_xplane_trace(const std::string& path) {
     }
     file = profiles.front();
   }
-  Result<std::string> bytes = read_trace_file(file);
+  Result<TraceBytes> bytes = read_trace_file(file);
   if (!bytes) return std::move(bytes).error();
-  Result<Trace> trace = read_xplane_trace_bytes(*bytes);
+  Result<Trace> trace = read_xplane_trace_bytes(bytes->view());
   if (!trace) return std::move(trace).error().with_context(file);
   if (profiles.size() > 1) {
     trace->diagnostics.add({"profiles_left_out", profiles.size() - 1,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ingest/xplane/graph_kernels.h"
+
 namespace joulemap::ingest {
 namespace {
 
@@ -61,7 +63,9 @@ std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
-  if (!has_type || event.name.starts_with(kCallback)) return std::nullopt;
+  // No node has a blank in its name; "HLO Transforms:jit_step" is the compiler.
+  const bool is_node = has_type && event.name.find(' ') == std::string_view::npos && !event.name.starts_with(kCallback);
+  if (!is_node) return std::nullopt;
   if (feeds) return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
   return tensorflow_node(event.name.substr(0, colon), event.display_name);
 }
@@ -97,7 +101,7 @@ std::uint32_t XPlaneOperations::instruction(const Key& key) {
 
 // TensorFlow's names have gone through XLA as they were; JAX's have functions in them: jit(step).
 XOperation XPlaneOperations::named_by_program(const Key& key) {
-  const HloProgram& program = program_of(key);
+  const HloProgram& program = program_of(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
   const HloOrigin* const origin = program.origin_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.'))}};
@@ -107,18 +111,48 @@ XOperation XPlaneOperations::named_by_program(const Key& key) {
 }
 
 // Programs are read when one of their instructions is met. Some versions do not number them.
-const HloProgram& XPlaneOperations::program_of(const Key& key) {
-  const auto [slot, is_new] = programs_.try_emplace({key.module, key.program});
+const HloProgram& XPlaneOperations::program_of(std::int64_t number, std::string_view module) {
+  const auto [slot, is_new] = programs_.try_emplace({module, number});
   if (!is_new) return slot->second;
-  auto proto = protos_.find(fmt::format("{}({})", key.module, key.program));
+  auto proto = protos_.find(fmt::format("{}({})", module, number));
   if (proto == protos_.end()) {
     proto = std::find_if(protos_.begin(), protos_.end(), [&](const auto& other) {
-      return other.first == key.module ||
-             (other.first.starts_with(key.module) && other.first.substr(key.module.size()).starts_with("("));
+      return other.first == module ||
+             (other.first.starts_with(module) && other.first.substr(module.size()).starts_with("("));
     });
   }
   if (proto != protos_.end()) slot->second = HloProgram::read(proto->second);
   return slot->second;
+}
+
+std::optional<XPlaneOperations::Graph> XPlaneOperations::graph_of(const XEvent& event) {
+  const std::string_view name = event.text(XStatName::hlo_op);
+  if (!name.starts_with(kCommandBuffer) || !event.has(XStatName::graph_node_id)) return std::nullopt;
+  return Graph{event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), name};
+}
+
+std::optional<std::vector<std::uint32_t>> XPlaneOperations::of_graph(const Graph& graph,
+                                                                     std::span<const std::string_view> kernels) {
+  const HloProgram& program = program_of(graph.program, graph.module);
+  std::vector<std::size_t>& after = after_graphs_[{graph.module, graph.program}];
+  after.resize(program.schedules().size());
+  // Small computations fit by chance: the one that explains most names counts.
+  std::optional<GraphMatch> best;
+  std::size_t of = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    std::optional<GraphMatch> match = match_graph(kernels, program.schedules()[i], after[i]);
+    if (!match || (best && best->named >= match->named)) continue;
+    best = std::move(match);
+    of = i;
+  }
+  if (!best) return std::nullopt;
+  after[of] = best->end;
+  std::vector<std::uint32_t> operations;
+  operations.reserve(kernels.size());
+  for (const std::string_view name : best->instructions) {
+    operations.push_back(instruction({graph.program, graph.module, name, {}}));
+  }
+  return operations;
 }
 
 }  // namespace joulemap::ingest

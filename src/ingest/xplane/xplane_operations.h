@@ -5,9 +5,11 @@
 // what lies around operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +38,19 @@ class XPlaneOperations {
   // That an event of a device's stream belongs to.
   std::optional<std::uint32_t> of_kernel(const XEvent& event);
 
+  // A CUDA graph of a program, and where in its schedules graphs of higher numbers begin.
+  struct Graph {
+    std::int64_t program = 0;
+    std::string_view module;
+    std::string_view name;  // "command_buffer_3"
+    friend auto operator<=>(const Graph&, const Graph&) = default;
+  };
+  // Of an event that is a part of one; nothing for others.
+  static std::optional<Graph> graph_of(const XEvent& event);
+  // The operations of its kernels, which are given in the order of the graph. To be asked for the graphs of a program in the
+  // order of their numbers. Nothing when they do not fit the program: then their names are all that is known.
+  std::optional<std::vector<std::uint32_t>> of_graph(const Graph& graph, std::span<const std::string_view> kernels);
+
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
   std::size_t size() const { return operations_.size(); }
 
@@ -57,7 +72,7 @@ class XPlaneOperations {
   std::uint32_t tensorflow_node(std::string_view name, std::string_view type);
   std::optional<std::uint32_t> tensorflow_op(std::string_view name_and_type);
   XOperation named_by_program(const Key& key);
-  const HloProgram& program_of(const Key& key);
+  const HloProgram& program_of(std::int64_t number, std::string_view module);
 
   template <class Make>
   std::uint32_t known(const Key& key, Make make);
@@ -65,6 +80,8 @@ class XPlaneOperations {
   ScopeTable scopes_;
   std::map<std::string_view, std::string_view> protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
+  // By program: where its schedules, one after the other, go on after the graphs that were found.
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> after_graphs_;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
   std::vector<XOperation> operations_;
 };

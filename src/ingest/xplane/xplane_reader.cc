@@ -80,7 +80,7 @@ class PlaneReading {
     read_tables();
     for (const EventName& event : event_names_.entries()) {
       stats_.clear();
-      for (const std::string_view stat : event.stats) add_stat(stat);
+      for (const std::string_view stat : event.stats) add_stat(stat, Which::all);
       for (const XStat& stat : stats_) {
         if (stat.name == kHloProto) visitor_.on_program(event.name, stat.text());
       }
@@ -89,7 +89,7 @@ class PlaneReading {
 
   void run() {
     read_tables();
-    for (const std::string_view stat : plane_stats_) add_stat(stat);
+    for (const std::string_view stat : plane_stats_) add_stat(stat, Which::all);
     plane_.stats = stats_;
     if (!visitor_.on_plane(plane_)) return;
     for (EventName& event : event_names_.entries()) event.wanted = visitor_.on_name(event.name);
@@ -184,20 +184,28 @@ class PlaneReading {
   }
 
   void read_line(std::string_view bytes) {
-    XLine line;
-    events_.clear();
+    const XLine line = line_itself(bytes);
+    if (!visitor_.on_line(line)) return;
     ProtobufReader fields(bytes);
     while (fields.next()) {
-      if (fields.field() == line_field::kEvents) events_.push_back(fields.bytes());
+      if (fields.field() == line_field::kEvents) read_event(fields.bytes(), line.begin_ns);
+    }
+    note_damage(fields, "a line");
+  }
+
+  // Writers put what describes a line before its events, so that these need not be gone through for it.
+  XLine line_itself(std::string_view bytes) const {
+    XLine line;
+    ProtobufReader fields(bytes);
+    while (fields.next()) {
+      if (fields.field() == line_field::kEvents && line.begin_ns != 0 && !line.name.empty()) break;
       if (fields.field() == line_field::kId) line.id = fields.signed_number();
       if (fields.field() == line_field::kName) line.name = fields.bytes();
       if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
     }
-    note_damage(fields, "a line");
     line.derived = plane_.name.starts_with(kGpu) &&
                    std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
-    if (!visitor_.on_line(line)) return;
-    for (const std::string_view event : events_) read_event(event, line.begin_ns);
+    return line;
   }
 
   void read_event(std::string_view bytes, std::int64_t line_begin_ns) {
@@ -222,7 +230,7 @@ class PlaneReading {
           event.duration_ps = fields.signed_number();
           break;
         case event_field::kStats:
-          add_stat(fields.bytes());
+          add_stat(fields.bytes(), Which::known);
           break;
         default:
           break;
@@ -237,7 +245,7 @@ class PlaneReading {
     if (named != nullptr) {
       event.name = named->name;
       event.display_name = named->display_name;
-      for (const std::string_view stat : named->stats) add_stat(stat);
+      for (const std::string_view stat : named->stats) add_stat(stat, Which::known);
     }
     event.stats = stats_;
     event.known_stats = known_stats_;
@@ -249,13 +257,15 @@ class PlaneReading {
     return number ? stat_names_.at(*number) : StatName();
   }
 
-  void add_stat(std::string_view bytes) {
+  enum class Which : std::uint8_t { all, known };
+  void add_stat(std::string_view bytes, Which which) {
     XStat stat;
     ProtobufReader fields(bytes);
     while (fields.next()) {
       switch (fields.field()) {
         case stat_field::kMetadata: {
           const StatName name = stat_name(fields.signed_number());
+          if (which == Which::known && name.known == XStatName::other) return;
           stat.name = name.name;
           stat.known = name.known;
           break;
@@ -292,8 +302,7 @@ class PlaneReading {
   std::vector<std::string_view> plane_stats_;
   IdTable<EventName> event_names_;
   IdTable<StatName> stat_names_;
-  std::vector<std::string_view> events_;  // of the present line
-  std::vector<XStat> stats_;              // of the present event
+  std::vector<XStat> stats_;  // of the present event
   std::uint32_t known_stats_ = 0;
 };
 

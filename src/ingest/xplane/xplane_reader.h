@@ -52,6 +52,7 @@ enum class XStatName : std::uint8_t {
   kernel_details,
   memcpy_details,
   memset_details,
+  graph_node_id,  // "cuda_graph_node_id"
 };
 
 XStatName xstat_named(std::string_view name);
@@ -83,7 +84,7 @@ struct XEvent {
   std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
-  std::span<const XStat> stats;  // of the event, then those that all events of its name share
+  std::span<const XStat> stats;  // known ones: of the event, then those that all events of its name share
 
   // Empty or nothing when there is none, or one of another kind.
   std::string_view text(XStatName stat) const;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ingest/kernel_details.h"
 #include "ingest/trace_builder.h"
+#include "ingest/xplane/graph_launches.h"
 #include "ingest/xplane/xplane_operations.h"
 #include "ingest/xplane/xplane_reader.h"
 
@@ -88,8 +89,9 @@ class Reading : public XPlaneVisitor {
     add_on_thread(event);
   }
 
-  Trace finish(Diagnostics damage) && {
+  Trace finish(const Diagnostics& damage) && {
     continue_operations();
+    add_graphs();
     Trace& trace = builder_.trace();
     if (start_ns_ && are_times_relative()) {
       builder_.shift_times(*start_ns_);
@@ -214,7 +216,6 @@ class Reading : public XPlaneVisitor {
     TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
     made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
     made.track = queue_of(event);
-    if (const auto operation = operations_.of_kernel(event)) made.external = name_of(*operation) + 1;
     const std::string_view copy = event.text(XStatName::memcpy_details);
     const std::string_view fill = event.text(XStatName::memset_details);
     if (!copy.empty() || event.name.starts_with("Memcpy")) {
@@ -228,7 +229,27 @@ class Reading : public XPlaneVisitor {
     } else {
       made.name = class_of(event.name, event.text(XStatName::kernel_details));
     }
-    builder_.add(made);
+    const std::optional<std::uint32_t> operation = operations_.of_kernel(event);
+    if (operation) made.external = name_of(*operation) + 1;
+    if (const auto graph = XPlaneOperations::graph_of(event)) {
+      in_graphs_.push_back({*graph, event.integer(XStatName::graph_node_id).value_or(0), event.name, made, {}});
+    } else {
+      builder_.add(made);
+    }
+  }
+
+  void add_graphs() {
+    const std::uint64_t unknown = find_operations_of_graphs(in_graphs_, operations_);
+    for (GraphKernel& kernel : in_graphs_) {
+      if (kernel.operation) kernel.event.external = name_of(*kernel.operation) + 1;
+      builder_.add(kernel.event);
+    }
+    if (unknown == 0) return;
+    builder_.trace().diagnostics.add({"graph_kernels_by_name", unknown,
+                                      "xplane: kernels of CUDA graphs that do not fit their program are told by their "
+                                      "names alone: layers that share a "
+                                      "kernel cannot be told apart",
+                                      "profile with XLA_FLAGS=--xla_gpu_enable_command_buffer= (no graphs)"});
   }
 
   std::uint32_t class_of(std::string_view name, std::string_view details) {
@@ -281,13 +302,14 @@ class Reading : public XPlaneVisitor {
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   std::unordered_map<std::int64_t, Pending> pending_;  // begun, by what ties them to their end
   std::vector<End> ends_;
+  std::vector<GraphKernel> in_graphs_;
 };
 
 }  // namespace
 
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
   Reading reading;
-  Diagnostics damage = read_xplane(bytes, reading);
+  const Diagnostics damage = read_xplane(bytes, reading);
   if (reading.planes() == 0 && reading.events_lost() > 0) {
     return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
                  "profile again, and let the program stop the profiler before it ends"};
@@ -296,7 +318,7 @@ Result<Trace> read_xplane_trace_bytes(std::string_view bytes) {
     return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
                  "give the file *.xplane.pb, or the folder that the profiler was given"};
   }
-  return std::move(reading).finish(std::move(damage));
+  return std::move(reading).finish(damage);
 }
 
 }  // namespace joulemap::ingest

@@ -196,6 +196,36 @@ TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
   EXPECT_EQ(trace.names.at(events[4].external - 1).place, (OpPlace{"backward", "dense", "MatMul"}));
 }
 
+TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
+  ProtobufWriter computation;
+  computation.add(2, instruction("dot.1", "jit(step)/jvp(Net)/Dense_0/dot_general").add(2, "fusion").add(35, 11));
+  computation.add(2, instruction("bitcast", "jit(step)/jvp(Net)/x").add(2, "bitcast").add(35, 12));
+  computation.add(2, instruction("dot.2", "jit(step)/jvp(Net)/Dense_1/dot_general").add(2, "fusion").add(35, 13))
+      .add(5, 1);
+  const ProtobufWriter sequence = ProtobufWriter().add(1, std::string("\x0b\x0c\x0d"));
+  const ProtobufWriter schedule = ProtobufWriter().add(1, ProtobufWriter().add(1, 1).add(2, sequence));
+  Plane metadata("/host:metadata");
+  metadata.program("jit_step(12)", ProtobufWriter().add(3, computation).add(7, schedule));
+  Plane gpu("/device:GPU:0");
+  gpu.line(14, "Stream #14(Compute)");
+  for (const int launch : {1, 2}) {
+    for (const int node : {8, 7}) {  // the second dot first
+      Values values = hlo("command_buffer_3");
+      values["correlation_id"] = launch;
+      values["cuda_graph_node_id"] = node;
+      gpu.event("dot_1", launch * 100 - node, 1, values);
+    }
+  }
+  const Trace trace = trace_of(metadata.bytes() + gpu.bytes());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 4u);
+  for (const TraceEvent& event : events) {
+    const bool is_first = event.start_ns % 100 == 93;
+    EXPECT_EQ(trace.names.at(event.external - 1).place.module, is_first ? "Dense_0" : "Dense_1");
+  }
+  EXPECT_TRUE(trace.diagnostics.empty());
+}
+
 TEST(XPlaneTrace, ALineOfAGpuThatNobodyKnowsIsLeftOutAndTold) {
   Plane gpu("/device:GPU:0");
   gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);

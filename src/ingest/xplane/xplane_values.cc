@@ -25,6 +25,7 @@ constexpr std::array kKnownStats = {
     KnownStat{"memcpy_details", XStatName::memcpy_details},
     KnownStat{"memset_details", XStatName::memset_details},
     KnownStat{"Memset_details", XStatName::memset_details},
+    KnownStat{"cuda_graph_node_id", XStatName::graph_node_id},
 };
 
 }  // namespace

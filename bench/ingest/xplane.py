@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a profile of TensorFlow or JAX is read.
+
+    bench/ingest/xplane.py [--build build] [--repeats 7] [PROFILE.xplane.pb ...]   # exits 1 when the bar is missed
+
+Without a profile it makes two: one that is mostly kernels, one that is mostly functions of Python and what runtimes say of
+themselves, whose events are ten times smaller. The best of the repeats counts: what else runs on the machine can only add.
+Beside it the time that reading the bytes of the file takes, which no reader can go below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from xplane_maker import write_profile
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LEAST_MB_PER_S = 200.0
+SMALLEST = 20_000_000  # below, no bar stands
+
+
+def read_once(program: Path, profile: Path) -> dict:
+    done = subprocess.run([program, "xplane", profile], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def seconds_of_bytes(profile: Path) -> float:
+    begin = time.perf_counter()
+    profile.read_bytes()
+    return time.perf_counter() - begin
+
+
+def measure(program: Path, profile: Path, repeats: int) -> bool:
+    megabytes = profile.stat().st_size / 1e6
+    told, plain_s = [], []
+    for _ in range(repeats):
+        told.append(read_once(program, profile))
+        plain_s.append(seconds_of_bytes(profile))
+    best = min(told, key=lambda one: one["read_s"])
+    speed = megabytes / best["read_s"]
+    is_met = speed >= LEAST_MB_PER_S or profile.stat().st_size < SMALLEST
+    verdict = "met" if is_met else "MISSED"
+    numbers = [f"{megabytes:.1f}", best["events_read"], f"{best['read_s']:.3f}", f"{speed:.0f}", f"{best['cpu_s']:.3f}",
+               f"{min(plain_s):.3f}", f"{best['peak_rss_bytes'] / 1e6:.0f}"]
+    print("| " + " | ".join(map(str, [profile.name, *numbers, verdict])) + " |")
+    return is_met
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("profiles", type=Path, nargs="*")
+    given = parser.parse_args()
+    print("| profile | MB | events | seconds | MB/s | CPU seconds | its bytes alone, s | peak MB | bar: 200 MB/s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        profiles = list(given.profiles)
+        if not profiles:
+            profiles = [Path(folder) / "kernels.xplane.pb", Path(folder) / "functions.xplane.pb"]
+            write_profile(profiles[0], kernels=300_000, calls=10_000)
+            write_profile(profiles[1], kernels=1_000, calls=150_000)
+        program = given.build / "bin" / "trace_summary"
+        return 0 if all([measure(program, profile, given.repeats) for profile in profiles]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/graph_kernels.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::ingest {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+TEST(GraphKernels, TheSameKernelIsOfOneInstructionAfterTheOther) {
+  const Names schedule = {"wrapped_transpose", "gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"};
+  const auto match = match_graph(Names{"gemm_7", "add_3", "gemm_7", "add_3", "gemm_7", "add_3"}, schedule, 0);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->instructions, (Names{"gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"}));
+  EXPECT_EQ(match->end, 7u);
+}
+
+TEST(GraphKernels, EqualGraphsFollowEachOther) {
+  const Names schedule = {"gemm.1", "add.1", "attention", "gemm.2", "add.2", "attention.1"};
+  const auto first = match_graph(Names{"gemm_1", "add_1"}, schedule, 0);
+  ASSERT_TRUE(first);
+  const auto second = match_graph(Names{"gemm_1", "add_1"}, schedule, first->end);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->instructions, (Names{"gemm.2", "add.2"}));
+}
+
+TEST(GraphKernels, KernelsOfLibrariesAreOfTheInstructionBetweenTheirNeighbours) {
+  const Names schedule = {"fusion", "cudnn-conv.1", "fusion.2"};
+  const auto match = match_graph(Names{"fusion", "void cutlass<float>", "sm80_xmma", "fusion_2"}, schedule, 0);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->instructions, (Names{"fusion", "cudnn-conv.1", "cudnn-conv.1", "fusion.2"}));
+}
+
+TEST(GraphKernels, AStretchThatTheScheduleDoesNotHaveIsNoMatch) {
+  const Names schedule = {"gemm.1", "add.1", "mul.1"};
+  EXPECT_FALSE(match_graph(Names{"add_1", "gemm_1"}, schedule, 0));
+  EXPECT_FALSE(match_graph(Names{"gemm_1", "add_1"}, schedule, 1));
+  EXPECT_FALSE(match_graph(Names{"sm80_xmma", "cutlass"}, schedule, 0)) << "libraries' alone could be anywhere";
+  EXPECT_FALSE(match_graph({}, schedule, 0));
+  EXPECT_FALSE(match_graph(Names{"x"}, {}, 0));
+}
+
+TEST(GraphKernels, StemsOfInstructionsAndKernelsAreEqual) {
+  EXPECT_EQ(kernel_stem("gemm_fusion_dot.8"), kernel_stem("gemm_fusion_dot_8"));
+  EXPECT_EQ(kernel_stem("wrapped_reduce-window"), kernel_stem("wrapped_reduce_window"));
+  EXPECT_EQ(kernel_stem("loop_add_fusion"), kernel_stem("loop_add_fusion_2"));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/graph_launches.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "ingest/kernel_details.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// Graphs of a program by their numbers, as its schedule has them.
+auto order_of(const GraphKernel& kernel) {
+  const std::size_t digits = kernel.graph.name.find_last_not_of("0123456789") + 1;
+  return std::tuple(kernel.graph.program, kernel.graph.module, number_at(kernel.graph.name.substr(digits)),
+                    kernel.graph.name, kernel.event.correlation, kernel.node);
+}
+
+bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
+  return a.graph == b.graph && a.event.correlation == b.event.correlation;
+}
+
+}  // namespace
+
+// Launches of a graph are alike, so each list of kernels is looked for once.
+std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlaneOperations& operations) {
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const GraphKernel& a, const GraphKernel& b) { return order_of(a) < order_of(b); });
+  using Found = std::optional<std::vector<std::uint32_t>>;
+  std::map<std::pair<XPlaneOperations::Graph, std::vector<std::string_view>>, Found> known;
+  std::uint64_t unknown = 0;
+  for (std::size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
+    std::vector<std::string_view> names;
+    for (; end < kernels.size() && is_same_launch(kernels[begin], kernels[end]); ++end) {
+      names.push_back(kernels[end].name);
+    }
+    const auto [slot, is_new] = known.try_emplace({kernels[begin].graph, names});
+    if (is_new) slot->second = operations.of_graph(kernels[begin].graph, names);
+    if (!slot->second) unknown += names.size();
+    for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation = (*slot->second)[i - begin];
+  }
+  return unknown;
+}
+
+}  // namespace joulemap::ingest
