@@ -23,7 +23,7 @@ struct OpPlace {
   std::string module;  // dotted
   std::string op;
 
-  friend auto operator<=>(const OpPlace&, const OpPlace&) = default;
+  friend auto operator<=>(const OpPlace&, const OpPlace&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
 };
 
 // What a scope of a TensorFlow graph stands for, as Keras told when it made it: TensorFlow numbers scopes anew, so that

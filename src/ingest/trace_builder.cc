@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kEventsPerBlock = 16'384;
 // A month: nothing runs longer, and sums of such times fit.
-constexpr std::int64_t kLongest_ns = 30 * 86'400 * std::int64_t{1'000'000'000};
+constexpr std::int64_t kLongest_ns = std::int64_t{30} * 86'400 * 1'000'000'000;
 // The year 2116 of Unix time; what lies beyond would make differences overflow.
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
 

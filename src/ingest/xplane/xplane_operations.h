@@ -5,13 +5,13 @@
 // what lies around operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -43,7 +43,10 @@ class XPlaneOperations {
     std::int64_t program = 0;
     std::string_view module;
     std::string_view name;  // "command_buffer_3"
-    friend auto operator<=>(const Graph&, const Graph&) = default;
+    friend bool operator==(const Graph&, const Graph&) = default;
+    friend bool operator<(const Graph& a, const Graph& b) {
+      return std::tie(a.program, a.module, a.name) < std::tie(b.program, b.module, b.name);
+    }
   };
   // Of an event that is a part of one; nothing for others.
   static std::optional<Graph> graph_of(const XEvent& event);
