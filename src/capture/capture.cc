@@ -275,6 +275,10 @@ void Capture::tell(Diagnostics& told) {
   if (counts.unplaced > 0) {
     told.add({"kernels_unplaced", counts.unplaced, "kernels whose launch was not seen belong to no layer", ""});
   }
+  if (counts.repeated > 0) {
+    told.add({"kernels_placed_by_repetition", counts.repeated,
+              "kernels whose launch was not seen were given the layers of those in the last step that was seen", ""});
+  }
 }
 
 void Capture::someone_profiles(bool running) {

@@ -122,8 +122,13 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
       place = known->second;
   }
   ++counts_.kernels;
-  if (!launch_seen && place == 0) ++counts_.unplaced;
-  Kernel kernel{facts.start_ns, facts.end_ns, class_of(facts), queue_of(facts), place, facts.correlation, facts.bytes};
+  const std::uint32_t class_id = class_of(facts);
+  if (!launch_seen && place == 0) {
+    const std::optional<std::uint32_t> repeated = repeated_.next(class_id);
+    ++(repeated ? counts_.repeated : counts_.unplaced);
+    place = repeated.value_or(0);
+  }
+  Kernel kernel{facts.start_ns, facts.end_ns, class_id, queue_of(facts), place, facts.correlation, facts.bytes};
   const TallyKey key{kernel.class_id, kernel.queue, place};
   KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
   ++tally.count;
@@ -170,6 +175,7 @@ void KernelLog::close(OpenStep& step, Activity& into) {
   bool is_kept_anyway = false;
   if (!step.spilled && !step.kernels.empty()) {
     record.shape = shape_of(step.kernels);
+    if (record.listened) repeated_.remember(step.kernels);
     is_kept_anyway = seen_shapes_.size() < kMostShapes && seen_shapes_[record.shape]++ < kKeptOfAShape;
   }
   if (is_kept_anyway) detail_tokens_ = std::max(detail_tokens_, static_cast<double>(step.kernels.size()));

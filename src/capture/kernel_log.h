@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/repeated_places.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
 
@@ -65,6 +66,7 @@ class KernelLog {
     std::uint64_t launches = 0;
     std::uint64_t kernels = 0;
     std::uint64_t unplaced = 0;  // whose launch was not seen, or too long ago
+    std::uint64_t repeated = 0;  // likewise, but placed as in an earlier step
   };
   Counts counts() const;
   // What the last steps that were listened to were like: whether the program waits for its launches. Medians, because
@@ -125,6 +127,7 @@ class KernelLog {
   std::uint32_t closed_until_ = 0;  // steps up to this one are written
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
+  RepeatedPlaces repeated_;
   Counts counts_;
   struct StepLoad {
     double kernels;

@@ -141,6 +141,30 @@ TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
   EXPECT_NEAR(load.gpu_s, 0.009, 1e-6);
 }
 
+TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
+  KernelLog log;
+  log.begin_step(1, 0, 0, true);
+  const std::uint32_t places[] = {5, 6, 5, 7};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    log.on_launch(i + 1, places[i], 1);
+    log.on_kernel(kernel(i + 1, i * 2000, i == 3 ? "relu" : "gemm"));
+  }
+  log.begin_step(2, 1, kMillisecond_ns, true);
+  Activity seen;
+  seen.end_ns = kMillisecond_ns;
+  log.collect(seen, 2 * kMillisecond_ns, true);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    log.on_kernel(kernel(100 + i, 2 * kMillisecond_ns + i * 2000, i % 4 == 3 ? "relu" : "gemm"));
+  }
+  log.on_kernel(kernel(200, 3 * kMillisecond_ns, "never seen before"));
+  const Activity activity = collect_all(log);
+  ASSERT_EQ(activity.kernels.size(), 9u);
+  for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].place, places[i % 4]) << i;
+  EXPECT_EQ(activity.kernels[8].place, 0u);
+  EXPECT_EQ(log.counts().repeated, 8u);
+  EXPECT_EQ(log.counts().unplaced, 1u);
+}
+
 TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);

@@ -93,7 +93,7 @@ void CuptiSession::subscribe() {
     subscriber_ = nullptr;
     const bool taken = outcome == Outcome::multiple_subscribers;
     note("kernels_without_places",
-         taken ? "another profiler is subscribed to CUPTI: from then on kernels are not tied to layers"
+         taken ? "another profiler is subscribed to CUPTI: from then on launches of kernels are not seen"
                : "CUPTI did not tell of launches, so kernels are not tied to layers: " + api_.text_of(outcome),
          taken ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
     return;
