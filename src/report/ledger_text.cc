@@ -36,16 +36,16 @@ std::string row_line(const ReportRow& row) {
 }
 
 std::string rest_line(const ReportResult& result, std::size_t from) {
-  double energy_j = 0;
+  std::optional<double> energy_j;  // of those whose energy is known
   double time_s = 0;
   for (std::size_t i = from; i < result.rows.size(); ++i) {
-    energy_j += result.rows[i].energy_j.value_or(0);
+    if (const auto& known_j = result.rows[i].energy_j) energy_j = energy_j.value_or(0) + *known_j;
     time_s += result.rows[i].time_s;
   }
-  const std::string share = result.attributed_j && *result.attributed_j > 0
-                                ? fmt::format("{:.1f} %", 100 * energy_j / *result.attributed_j)
+  const std::string share = energy_j && result.attributed_j && *result.attributed_j > 0
+                                ? fmt::format("{:.1f} %", 100 * *energy_j / *result.attributed_j)
                                 : "";
-  return line(number(energy_j), share, time_s, "", "",
+  return line(energy_j ? number(*energy_j) : "?", share, time_s, "", "",
               fmt::format("{} more rows (--json has all)", result.rows.size() - from));
 }
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The same training captured live, and traced by torch.profiler and imported: the same layers, kernels and times?
+
+    make dist
+    python3 bench/h200/import_matches.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md [--network resnet50]
+
+Two processes, because a profiler of PyTorch's takes the kernel records for itself. Both train the same network for the same
+number of steps after the same warm-up. Layers and kernel classes must be the same, with as many kernels a step; times of
+rows above 1 % of all kernel time must agree within 5 %, all of them together within 2 %. Exits 1 when they do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+
+STEPS = 20
+MOST_APART_OF_A_ROW, MOST_APART_TOGETHER, LEAST_SHARE = 0.05, 0.02, 0.01
+
+
+def train(network: str, trace: str | None) -> None:
+    """What the two processes run. Without a trace to write it is recorded live."""
+    import capture_worker
+    import joulemap as jm
+    import torch
+
+    torch.manual_seed(0)
+    model, loss_of, _ = getattr(capture_worker, network)()
+    step = capture_worker.training_step(loss_of, model)
+    for _ in range(10):
+        step()
+    capture_worker.synchronize()
+    if trace is None:
+        for _ in range(STEPS):
+            step()
+        return capture_worker.synchronize()
+    with torch.profiler.profile(with_stack=True, record_shapes=True) as session:
+        for _ in range(STEPS):
+            step()
+            session.step()
+        capture_worker.synchronize()
+    session.export_chrome_trace(trace)
+    jm.save_module_names(model, f"{trace}.modules")
+
+
+def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
+    command = [joulemap, "report", "--json", "--by", by, str(file)]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+    device = "gpu" if any(row["device"].startswith("gpu") for row in told["rows"]) else "cpu"
+    # What does not come back in every step is not of the steps: weights on their way to the GPU, say.
+    return {tuple(row["path"]): row for row in told["rows"] if row["device"].startswith(device) and row["count"] >= STEPS}
+
+
+def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:
+    """Live, the warm-up is in it, too; so counts and times are compared as shares. What lies around steps is left out."""
+    phases = {"forward", "backward", "recompute", "optimizer", "loss"}
+    return {path: row for path, row in rows.items() if phases.intersection(path)}
+
+
+def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict[tuple, dict]) -> None:
+    live_s, imported_s = (sum(row["time_s"] for row in rows.values()) for rows in (live, imported))
+    live_count, imported_count = (sum(row["count"] for row in rows.values()) for rows in (live, imported))
+    missing, extra = set(live) - set(imported), set(imported) - set(live)
+    apart = {
+        path: (imported[path]["time_s"] / imported_s) / (live[path]["time_s"] / live_s) - 1
+        for path in set(live) & set(imported)
+        if live[path]["time_s"] > LEAST_SHARE * live_s
+    }
+    worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
+    together = (imported_s / imported_count) / (live_s / live_count) - 1 if live_count and imported_count else 1.0
+    calls = all(
+        abs(live[path]["count"] / live_count - imported[path]["count"] / imported_count) < 1e-9
+        for path in set(live) & set(imported)
+    )
+    same = not missing and not extra
+    good = same and calls and all(abs(value) <= MOST_APART_OF_A_ROW for value in apart.values())
+    good = good and abs(together) <= MOST_APART_TOGETHER
+    findings.say(
+        f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'yes' if calls else 'no'} | "
+        f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "
+        f"{findings.bar(f'the same by {by}', good)} |"
+    )
+    for path in sorted(missing)[:10]:
+        print("only live:", path, live[path]["count"])
+    for path in sorted(extra)[:10]:
+        print("only imported:", path, imported[path]["count"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--network", default="resnet50")
+    parser.add_argument("--train", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.train is not None:
+        train(options.network, options.train or None)
+        return 0
+    joulemap, findings = str(options.joulemap.resolve()), Findings()
+    environment = {**os.environ, "PYTHONPATH": str(options.joulemap.resolve().parent.parent / "python")}
+    with tempfile.TemporaryDirectory() as folder:
+        live, trace, imported = (Path(folder) / name for name in ("live.joule", "trace.json", "imported.joule"))
+        program = [sys.executable, __file__, "--network", options.network, "--train"]
+        record = [joulemap, "record", "--trace", "full", "-o", str(live), "--", *program, ""]
+        subprocess.run(record, check=True, timeout=200, env=environment)
+        subprocess.run([*program, str(trace)], check=True, timeout=300, env=environment)
+        modules = ["--modules", f"{trace}.modules"]
+        subprocess.run([joulemap, "import", "kineto", str(trace), *modules, "-o", str(imported)], check=True, timeout=100)
+        findings.say(f"## {options.network}: captured live, and imported from torch.profiler\n")
+        findings.say("| by | rows | only live | only imported | same calls | farthest apart | together | the same |")
+        findings.say("|---|---|---|---|---|---|---|---|")
+        for by in ("layer", "phase"):
+            compare(findings, by, *(passes_alone(rows_of(joulemap, file, by)) for file in (live, imported)))
+        compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))
+    findings.say(f"\nMissed: {', '.join(findings.missed) or 'nothing'}")
+    if options.markdown:
+        options.markdown.write_text("\n".join(findings.lines) + "\n")
+    return 1 if findings.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
