@@ -221,7 +221,7 @@ class KernelPass {
 void describe(const TraceSurvey& survey, const ThreadPlaces& places, const ModulePaths& modules, const PlaceTree& tree,
               PlacedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
-    placed.marks.push_back({step.begin_ns, MarkKind::step, step.number, step.thread, {}});
+    placed.marks.push_back({step.begin_ns, MarkKind::step, step.number, step.thread, step.inferred ? "inferred" : ""});
   }
   const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
     if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});

@@ -57,6 +57,26 @@ TEST(Placing, PhasesAndLayersAreThoseOfALiveCapture) {
   EXPECT_TRUE(outcome.placed.diagnostics.empty()) << outcome.placed.diagnostics.list()[0].message;
 }
 
+TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
+  Program program;
+  for (std::int64_t begin = 0; begin < 3000; begin += 1000) {
+    program.op("aten::linear", begin + 10, 30, 1);
+    program.node("AddmmBackward0", begin + 400, 60, 1, 2);
+    program.launch(begin + 410, static_cast<std::uint32_t>(begin + 1), 2);
+    program.kernel("gemm", begin + 1500, 70, static_cast<std::uint32_t>(begin + 1));  // late: its step has ended
+    program.add(kAnnotation, "Optimizer.step#SGD.step", begin + 600, 100);
+    program.add(kAnnotation, "Optimizer.step#Adam.step", begin + 800, 100);  // a second optimizer, of the same step
+  }
+  const Outcome outcome = place(program);
+  ASSERT_EQ(outcome.steps.size(), 3U);
+  EXPECT_EQ(outcome.steps[1].begin_ns, 900'000);
+  EXPECT_EQ(outcome.steps[1].end_ns, 1'900'000);
+  EXPECT_EQ(outcome.steps[1].number, 1);
+  EXPECT_EQ(outcome.steps[1].kernels, 1U);
+  ASSERT_EQ(outcome.placed.marks.size(), 3U);
+  EXPECT_EQ(outcome.placed.marks[0].name, "inferred");
+}
+
 TEST(Placing, BackwardBelongsToTheForwardOperationsLayer) {
   Program program = training_step();
   const Outcome outcome = place(program, {{"Linear", {"first", "second"}}});

@@ -5,6 +5,20 @@
 #include <limits>
 
 namespace joulemap::ingest {
+namespace {
+
+template <class Visit>
+void for_each(const Trace& trace, Visit visit) {
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const TraceEvent& event : block) visit(event);
+  }
+}
+
+std::uint64_t thread_of(const Trace& trace, const TraceEvent& event) {
+  return event.track < trace.threads.size() ? static_cast<std::uint64_t>(trace.threads[event.track].thread) : 0;
+}
+
+}  // namespace
 
 TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names) {
   begin_ns_ = std::numeric_limits<std::int64_t>::max();
@@ -13,25 +27,55 @@ TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames
     for (const TraceEvent& event : block) {
       begin_ns_ = std::min(begin_ns_, event.start_ns);
       end_ns_ = std::max(end_ns_, end_of(event));
-      if (event.kind != EventKind::annotation || names[event.name].role != NameRole::step) continue;
-      const auto thread = event.track < trace.threads.size() ? trace.threads[event.track].thread : 0;
-      steps_.push_back({event.start_ns, end_of(event), names[event.name].number, static_cast<std::uint64_t>(thread)});
     }
   }
   if (begin_ns_ > end_ns_) begin_ns_ = end_ns_ = 0;
-  std::sort(steps_.begin(), steps_.end(),
-            [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });
-  // Where two threads tell the same step, the first is taken.
-  std::vector<TraceStep> apart;
-  for (const TraceStep& step : steps_) {
-    if (apart.empty() || step.begin_ns >= apart.back().end_ns || step.number != apart.back().number) {
-      apart.push_back(step);
-    }
-  }
-  steps_ = std::move(apart);
+  take_told_steps(trace, names);
+  if (steps_.empty()) infer_steps(trace, names);
   for (std::size_t thread = 0; thread < order.threads(); ++thread) {
     outermost_ = nullptr;
     for (const std::uint32_t number : order.thread(thread)) look_at(order.event(number), names);
+  }
+}
+
+void TraceSurvey::take_told_steps(const Trace& trace, const TraceNames& names) {
+  std::vector<TraceStep> told;
+  for_each(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::annotation || names[event.name].role != NameRole::step) return;
+    told.push_back({event.start_ns, end_of(event), names[event.name].number, thread_of(trace, event)});
+  });
+  std::sort(told.begin(), told.end(), [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });
+  // Where two threads tell the same step, the first is taken.
+  for (const TraceStep& step : told) {
+    if (steps_.empty() || step.begin_ns >= steps_.back().end_ns || step.number != steps_.back().number) {
+      steps_.push_back(step);
+    }
+  }
+}
+
+// As a live capture does: a step of a training ends with the update of the parameters. Updates without a backward pass
+// between them are one, of several optimizers.
+void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
+  std::vector<TraceStep> updates;
+  for_each(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::annotation || names[event.name].role != NameRole::optimizer) return;
+    updates.push_back({event.start_ns, end_of(event), 0, thread_of(trace, event)});
+  });
+  std::sort(updates.begin(), updates.end(), [](const TraceStep& a, const TraceStep& b) { return a.end_ns < b.end_ns; });
+  for_each(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::op || !(event.is_backward || names[event.name].role == NameRole::engine)) return;
+    const auto next = std::lower_bound(updates.begin(), updates.end(), event.start_ns,
+                                       [](const TraceStep& update, std::int64_t time) { return update.end_ns < time; });
+    if (next != updates.end()) next->trains = true;
+  });
+  std::int64_t begin_ns = begin_ns_;
+  for (const TraceStep& update : updates) {
+    if (!update.trains && !steps_.empty()) {
+      steps_.back().end_ns = update.end_ns;
+    } else {
+      steps_.push_back({begin_ns, update.end_ns, steps_.size(), update.thread, true, true});
+    }
+    begin_ns = update.end_ns;
   }
 }
 

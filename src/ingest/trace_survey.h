@@ -20,6 +20,7 @@ struct TraceStep {
   std::uint64_t number = 0;
   std::uint64_t thread = 0;  // the system's id
   bool trains = false;
+  bool inferred = false;  // the trace does not tell it
 };
 
 class TraceSurvey {
@@ -39,6 +40,8 @@ class TraceSurvey {
   bool trains_at(std::int64_t time_ns) const;
 
  private:
+  void take_told_steps(const Trace& trace, const TraceNames& names);
+  void infer_steps(const Trace& trace, const TraceNames& names);
   void look_at(TraceEvent& event, const TraceNames& names);
   void note_training(std::int64_t time_ns);
   TraceStep* find(std::int64_t time_ns);
