@@ -22,6 +22,7 @@
 #include "capture/cupti/launch_calls.h"
 #include "capture/cupti/loss_watch.h"
 #include "capture/cupti/nested_graphs.h"
+#include "capture/cupti/patient_mutex.h"
 #include "capture/cupti/record_intake.h"
 #include "capture/cupti/session_report.h"
 #include "model/diagnostics.h"
@@ -99,13 +100,13 @@ class CuptiSession {
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> unplaced_nodes_{0};
 
-  std::timed_mutex control_;  // poll, someone_profiles, finish: held while CUPTI flushes
+  PatientMutex control_;  // poll, someone_profiles, finish: held while CUPTI flushes
   LossWatch losses_;
   std::optional<std::int64_t> profiled_since_ns_;
   bool own_clock_ = false;  // CUPTI was given our clock
   bool can_probe_ = false;  // and asking CUPTI for the time shows whether it still has it
 
-  std::timed_mutex switches_;  // what is enabled; never held while CUPTI flushes, because listen waits for it
+  PatientMutex switches_;  // what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
   LaunchCallbacks callbacks_;
   bool listening_ = false;  // what listen asked for

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PatientMutex: a mutex that can be waited for with a limit, as std::timed_mutex, whose way of waiting ThreadSanitizer (GCC
+// 12) does not know and calls an error. For std::lock_guard and std::unique_lock. Any thread.
+#pragma once
+
+#include <chrono>
+#include <semaphore>
+
+namespace joulemap::capture::cupti {
+
+class PatientMutex {
+ public:
+  void lock() { free_.acquire(); }
+  bool try_lock() { return free_.try_acquire(); }
+  template <class Rep, class Period>
+  bool try_lock_for(std::chrono::duration<Rep, Period> limit) {
+    return free_.try_acquire_for(limit);
+  }
+  void unlock() { free_.release(); }
+
+ private:
+  std::binary_semaphore free_{1};
+};
+
+}  // namespace joulemap::capture::cupti
