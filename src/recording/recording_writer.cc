@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "recording/activity_codec.h"
@@ -89,7 +90,10 @@ void RecordingWriter::add(ChannelCalibration calibration) {
 }
 
 void RecordingWriter::add(Activity activity) {
-  for (Activity& part : split_activity(std::move(activity))) activity_.push_back(std::move(part));
+  const unsigned time_shift = std::min(samples_.time_shift, kKernelTimeShift);
+  for (const Activity& part : split_activity(std::move(activity))) {
+    activity_.push_back(make_chunk(ChunkType::activity, kOnlySource, encode_activity(part, time_shift)));
+  }
 }
 
 std::size_t RecordingWriter::pending() const {
@@ -106,12 +110,18 @@ bool RecordingWriter::definition_is_due() const {
 }
 
 Status RecordingWriter::append(ChunkType type, const std::string& payload) {
-  Status written = file_.append(make_chunk(type, kOnlySource, payload));
-  if (!written) {
-    ++failed_writes_;
-    last_failure_ = written.error().message;
-  }
+  return append(make_chunk(type, kOnlySource, payload));
+}
+
+Status RecordingWriter::append(const std::string& chunk) {
+  Status written = file_.append(chunk);
+  if (!written) note_failure(written.error());
   return written;
+}
+
+void RecordingWriter::note_failure(const Error& error) {
+  ++failed_writes_;
+  last_failure_ = error.message;
 }
 
 Status RecordingWriter::write_definition() {
@@ -171,14 +181,27 @@ Status RecordingWriter::write_facts() {
 }
 
 Status RecordingWriter::write_activity() {
+  const std::vector<std::string> chunks = std::exchange(activity_, {});
+  if (chunks.size() > 1) {
+    std::string together;
+    for (const std::string& chunk : chunks) together += chunk;
+    const std::uint64_t size_before = file_.size();
+    Status written = file_.append(together);
+    if (written) return written;
+    // Where the file could not be cut back some of them are there, and must not come twice.
+    if (file_.size() != size_before) {
+      note_failure(written.error());
+      lost_events_ += chunks.size();
+      return written;
+    }
+  }
+  // There was no room for all: as many as there is room for.
   Status status = Done{};
-  for (const Activity& activity : activity_) {
-    Status written =
-        append(ChunkType::activity, encode_activity(activity, std::min(samples_.time_shift, kKernelTimeShift)));
+  for (const std::string& chunk : chunks) {
+    Status written = append(chunk);
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }
-  activity_.clear();
   return status;
 }
 
@@ -194,7 +217,7 @@ Status RecordingWriter::flush() {
   return status;
 }
 
-Status RecordingWriter::finish(RecordingEnd end) {
+Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
   Status status = flush();
   if (definitions_written_ < kFewestDefinitions) keep_first_error(status, write_definition());
   if (failed_writes_ > 0) {
@@ -205,7 +228,7 @@ Status RecordingWriter::finish(RecordingEnd end) {
                          "make room on that file system and record again"});
   }
   keep_first_error(status, append(ChunkType::end, encode_end(end)));
-  keep_first_error(status, file_.sync());
+  if (durability == Durability::on_disk) keep_first_error(status, file_.sync());
   file_.unlock();
   return status;
 }

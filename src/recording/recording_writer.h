@@ -30,6 +30,11 @@
 
 namespace joulemap::recording {
 
+enum class Durability : std::uint8_t {
+  on_disk,
+  until_joined,  // what is lost with the machine before its join can be made again
+};
+
 class RecordingWriter {
  public:
   // `time_shift`: see sample_codec.h; with 0 times of activity are exact, too. The file must not exist.
@@ -45,7 +50,8 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
-  void add(Activity activity);  // however much: it is split where a chunk is full
+  // Encodes it at once. However much: it is split where a chunk is full.
+  void add(Activity activity);
 
   // How many things wait for a flush.
   std::size_t pending() const;
@@ -53,8 +59,8 @@ class RecordingWriter {
   // Writes all that is pending. The first error comes back; the rest has been tried all the same.
   Status flush();
 
-  // Flushes, says how it ended, and waits until the disk has it. Nothing may be added afterwards.
-  Status finish(RecordingEnd end);
+  // Flushes, says how it ended, and waits until the disk has it, but where a join will. Nothing may be added afterwards.
+  Status finish(RecordingEnd end, Durability durability = Durability::on_disk);
 
   const std::string& path() const { return file_.path(); }
   std::uint64_t bytes_written() const { return file_.size(); }
@@ -71,13 +77,15 @@ class RecordingWriter {
   Status write_facts();
   Status write_activity();
   Status append(ChunkType type, const std::string& payload);
+  Status append(const std::string& chunk);
+  void note_failure(const Error& error);
 
   ChunkFile file_;
   SourceDefinition definition_;
   SampleBatch samples_;
   std::vector<EventBatch> events_;  // each of a size that fits a chunk
   std::vector<FactBatch> facts_;
-  std::vector<Activity> activity_;
+  std::vector<std::string> activity_;  // chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 
