@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ActivityWriter: takes what placing makes of a trace, stretch by stretch, into a part of a recording. Encoding takes half as
-// long as placing: where the machine has another core a thread of its own does it meanwhile. What is written and in which
-// order is the same either way.
+// ActivityWriter: takes what placing makes of a trace, stretch by stretch, into a part of a recording. Encoding takes half
+// as long as placing: where the machine has another core a thread of its own does it meanwhile. What is written and in
+// which order is the same either way.
 //
 //   ActivityWriter out(part, ActivityWriter::threads_here());
 //   place_trace(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "formats/zstd.h"
+
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers of another major version cannot read it
@@ -53,6 +55,8 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes);
 
 // A whole chunk, compressed where that is shorter. The payload is at most kLargestPayload bytes.
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload);
+std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload,
+                       formats::ZstdCompressor& compressor);
 
 // The same chunk as another source's; its payload stays as it was stored.
 std::string with_source(ChunkHeader header, std::uint16_t source, std::string_view stored);

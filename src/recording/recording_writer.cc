@@ -92,7 +92,7 @@ void RecordingWriter::add(ChannelCalibration calibration) {
 void RecordingWriter::add(Activity activity) {
   const unsigned time_shift = std::min(samples_.time_shift, kKernelTimeShift);
   for (const Activity& part : split_activity(std::move(activity))) {
-    activity_.push_back(make_chunk(ChunkType::activity, kOnlySource, encode_activity(part, time_shift)));
+    activity_.push_back(make_chunk(ChunkType::activity, kOnlySource, encode_activity(part, time_shift), compressor_));
   }
 }
 
@@ -110,7 +110,7 @@ bool RecordingWriter::definition_is_due() const {
 }
 
 Status RecordingWriter::append(ChunkType type, const std::string& payload) {
-  return append(make_chunk(type, kOnlySource, payload));
+  return append(make_chunk(type, kOnlySource, payload, compressor_));
 }
 
 Status RecordingWriter::append(const std::string& chunk) {

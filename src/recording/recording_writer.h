@@ -81,6 +81,7 @@ class RecordingWriter {
   void note_failure(const Error& error);
 
   ChunkFile file_;
+  formats::ZstdCompressor compressor_;
   SourceDefinition definition_;
   SampleBatch samples_;
   std::vector<EventBatch> events_;  // each of a size that fits a chunk
