@@ -125,8 +125,8 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   for (const EnvironmentFact& fact : trace.facts) writer->add(fact);
   const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::threads_here();
   ActivityWriter out(*writer, threads);
-  const PlacedTrace placed =
-      place_trace(trace, options_.modules, [&](Activity activity) { out.add(std::move(activity)); });
+  const PlacedTrace placed = place_trace(
+      trace, options_.modules, [&](Activity activity) { out.add(std::move(activity)); }, threads);
   Status status = out.finish();
   for (const Mark& mark : placed.marks) writer->add(mark);
   RecordingEnd end;
