@@ -22,6 +22,7 @@ inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
 inline constexpr std::size_t kLargestPayload = (std::size_t{1} << 24) - 1;  // before and after compression
 inline constexpr std::size_t kMostSources = std::size_t{1} << 16;
+inline constexpr std::uint16_t kOnlySource = 0;  // of a part, which has no other
 
 enum class ChunkType : std::uint8_t {
   source = 1,    // who wrote it, and its channels; required

@@ -19,7 +19,6 @@ constexpr unsigned kFlushesBetweenDefinitions = 256;
 constexpr unsigned kFewestDefinitions = 2;
 
 constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
-constexpr std::uint16_t kOnlySource = 0;
 
 std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
 std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
@@ -46,7 +45,7 @@ void keep_first_error(Status& status, Status next) {
 }  // namespace
 
 RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift)
-    : file_(std::move(file)), definition_{std::move(source), {}} {
+    : file_(std::move(file)), encoder_(activity_time_shift(time_shift)), definition_{std::move(source), {}} {
   JOULEMAP_CHECK(time_shift <= kLargestTimeShift, "times coarser than the format allows");
   samples_.time_shift = time_shift;
 }
@@ -89,12 +88,11 @@ void RecordingWriter::add(ChannelCalibration calibration) {
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
-void RecordingWriter::add(Activity activity) {
-  const unsigned time_shift = std::min(samples_.time_shift, kKernelTimeShift);
-  for (const Activity& part : split_activity(std::move(activity))) {
-    activity_.push_back(make_chunk(ChunkType::activity, kOnlySource, encode_activity(part, time_shift), compressor_));
-  }
+void RecordingWriter::add(EncodedActivity activity) {
+  for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
 }
+
+unsigned RecordingWriter::activity_time_shift(unsigned time_shift) { return std::min(time_shift, kKernelTimeShift); }
 
 std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();

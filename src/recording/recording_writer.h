@@ -23,6 +23,7 @@
 #include "model/activity.h"
 #include "model/recorded.h"
 #include "model/sample.h"
+#include "recording/activity_encoder.h"
 #include "recording/chunk.h"
 #include "recording/chunk_file.h"
 #include "recording/record_codec.h"
@@ -50,8 +51,10 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
-  // Encodes it at once. However much: it is split where a chunk is full.
-  void add(Activity activity);
+  void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
+  // The same, encoded elsewhere by an encoder of this writer's, which any thread may be given.
+  void add(EncodedActivity activity);
+  ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_shift(samples_.time_shift)); }
 
   // How many things wait for a flush.
   std::size_t pending() const;
@@ -70,6 +73,7 @@ class RecordingWriter {
  private:
   RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift);
 
+  static unsigned activity_time_shift(unsigned time_shift);
   bool definition_is_due() const;
   Status write_definition();
   Status write_samples();
@@ -81,6 +85,7 @@ class RecordingWriter {
   void note_failure(const Error& error);
 
   ChunkFile file_;
+  ActivityEncoder encoder_;
   formats::ZstdCompressor compressor_;
   SourceDefinition definition_;
   SampleBatch samples_;
