@@ -80,10 +80,14 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
   for (TrackEnd& track : tracks) {
     std::vector<std::size_t>& runs = track.runs;
     if (runs.size() > kMostRuns) {
-      const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
       const std::span<std::uint32_t> all = std::span(order_).subspan(begin, track.end - begin);
-      std::sort(all.begin(), all.end(), before);
-      runs.resize(1);
+      put_outer_first(all, room);
+      find_runs(begin, track);
+      if (runs.size() > kMostRuns) {
+        const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
+        std::sort(all.begin(), all.end(), before);
+        runs.resize(1);
+      }
     }
     while (runs.size() > 1) {
       std::vector<std::size_t> merged;
@@ -97,6 +101,43 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
     }
     begin = track.end;
   }
+}
+
+void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
+  track.runs = {begin};
+  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMostRuns; ++i) {
+    if (comes_before(event(order_[i]), event(order_[i - 1]))) track.runs.push_back(i);
+  }
+}
+
+// Some profilers write a function down when it ends, behind those that it called, which makes for a run each. What comes
+// before those last seen encloses them, and goes before them: lists of lists, which are written out at the end.
+void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const {
+  struct Enclosed {  // by the first, itself included
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  std::vector<Enclosed> outermost;
+  room.resize(track.size());  // for each, where in the track the next one is
+  for (std::uint32_t i = 0; i < track.size(); ++i) {
+    Enclosed some{i, i};
+    const TraceEvent& latest = event(track[i]);
+    std::size_t from = outermost.size();
+    while (from > 0 && comes_before(latest, event(track[outermost[from - 1].first]))) --from;
+    for (std::size_t inner = from; inner < outermost.size(); ++inner) {
+      room[some.last] = outermost[inner].first;
+      some.last = outermost[inner].last;
+    }
+    outermost.resize(from);
+    outermost.push_back(some);
+  }
+  std::vector<std::uint32_t> ordered;
+  ordered.reserve(track.size());
+  for (const Enclosed& some : outermost) {
+    for (std::uint32_t at = some.first; at != some.last; at = room[at]) ordered.push_back(track[at]);
+    ordered.push_back(track[some.last]);
+  }
+  std::copy(ordered.begin(), ordered.end(), track.begin());
 }
 
 // Two sorted runs, one behind the other. Each event is looked at once.

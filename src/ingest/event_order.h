@@ -70,6 +70,8 @@ class EventOrder {
   void find_blocks(Trace& trace);
   void group(const Trace& trace);
   void sort(std::size_t begin, std::vector<TrackEnd>& tracks);
+  void find_runs(std::size_t begin, TrackEnd& track) const;
+  void put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const;
   void merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const;
 
   std::vector<Block> blocks_;            // and one that holds none
