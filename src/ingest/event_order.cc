@@ -14,11 +14,14 @@ int depth_of(EventKind kind) {
   return kDepths[static_cast<std::size_t>(kind)];
 }
 
-bool comes_before(const TraceEvent& a, const TraceEvent& b) {
-  if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+bool encloses(const TraceEvent& a, const TraceEvent& b) {
   if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
   if (a.kind != b.kind) return depth_of(a.kind) < depth_of(b.kind);
   return a.external < b.external;
+}
+
+bool comes_before(const TraceEvent& a, const TraceEvent& b) {
+  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : encloses(a, b);
 }
 
 }  // namespace
