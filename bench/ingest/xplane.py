@@ -6,7 +6,8 @@
 
 Without a profile it makes two: one that is mostly kernels, one that is mostly functions of Python and what runtimes say of
 themselves, whose events are ten times smaller. The best of the repeats counts: what else runs on the machine can only add.
-Beside it the time that reading the bytes of the file takes, which no reader can go below.
+Beside it the time that reading the bytes of the file takes, which no reader can go below, and `joulemap import`, the whole
+command: it is started, reads, places, writes the recording, waits for the disk and ends. Its bar is its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from whole_command import import_once
 from xplane_maker import write_profile
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,20 +39,23 @@ def seconds_of_bytes(profile: Path) -> float:
     return time.perf_counter() - begin
 
 
-def measure(program: Path, profile: Path, repeats: int) -> bool:
+def measure(programs: Path, profile: Path, repeats: int) -> bool:
     megabytes = profile.stat().st_size / 1e6
-    told, plain_s = [], []
+    told, plain_s, command_s = [], [], []
     for _ in range(repeats):
-        told.append(read_once(program, profile))
+        told.append(read_once(programs / "trace_summary", profile))
         plain_s.append(seconds_of_bytes(profile))
+        command_s.append(import_once(programs / "joulemap", "xplane", profile)["seconds"])
     best = min(told, key=lambda one: one["read_s"])
     speed = megabytes / best["read_s"]
-    is_met = speed >= LEAST_MB_PER_S or profile.stat().st_size < SMALLEST
-    verdict = "met" if is_met else "MISSED"
+    command_speed = megabytes / min(command_s)
+    is_small = profile.stat().st_size < SMALLEST
+    verdicts = ["met" if is_small or some >= LEAST_MB_PER_S else "MISSED" for some in (speed, command_speed)]
     numbers = [f"{megabytes:.1f}", best["events_read"], f"{best['read_s']:.3f}", f"{speed:.0f}", f"{best['cpu_s']:.3f}",
                f"{min(plain_s):.3f}", f"{best['peak_rss_bytes'] / 1e6:.0f}"]
-    print("| " + " | ".join(map(str, [profile.name, *numbers, verdict])) + " |")
-    return is_met
+    command = [f"{min(command_s):.3f}", f"{command_speed:.0f}", verdicts[1]]
+    print("| " + " | ".join(map(str, [profile.name, *numbers, verdicts[0], *command])) + " |")
+    return "MISSED" not in verdicts
 
 
 def main() -> int:
@@ -59,16 +64,16 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("profiles", type=Path, nargs="*")
     given = parser.parse_args()
-    print("| profile | MB | events | seconds | MB/s | CPU seconds | its bytes alone, s | peak MB | bar: 200 MB/s |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| profile | MB | events | seconds | MB/s | CPU seconds | its bytes alone, s | peak MB | bar: 200 MB/s "
+          "| whole import, s | MB/s | bar: 200 MB/s |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         profiles = list(given.profiles)
         if not profiles:
             profiles = [Path(folder) / "kernels.xplane.pb", Path(folder) / "functions.xplane.pb"]
             write_profile(profiles[0], kernels=300_000, calls=10_000)
             write_profile(profiles[1], kernels=1_000, calls=150_000)
-        program = given.build / "bin" / "trace_summary"
-        return 0 if all([measure(program, profile, given.repeats) for profile in profiles]) else 1
+        return 0 if all([measure(given.build / "bin", profile, given.repeats) for profile in profiles]) else 1
 
 
 if __name__ == "__main__":

@@ -7,14 +7,23 @@
 
 namespace joulemap::formats {
 
-std::string zstd_compress(std::string_view plain) {
+void ZstdCompressor::Free::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+
+ZstdCompressor::ZstdCompressor() : context_(ZSTD_createCCtx()) {
+  JOULEMAP_CHECK(context_ != nullptr, "zstd has no memory for its context");
+}
+
+std::string ZstdCompressor::compress(std::string_view plain) {
   constexpr int kLevel = 3;  // zstd's own default: higher ones gain little on pieces of a few kilobytes
   std::string compressed(ZSTD_compressBound(plain.size()), '\0');
-  const std::size_t size = ZSTD_compress(compressed.data(), compressed.size(), plain.data(), plain.size(), kLevel);
+  const std::size_t size =
+      ZSTD_compressCCtx(context_.get(), compressed.data(), compressed.size(), plain.data(), plain.size(), kLevel);
   JOULEMAP_CHECK(ZSTD_isError(size) == 0, "zstd failed although its bound was kept");
   compressed.resize(size);
   return compressed;
 }
+
+std::string zstd_compress(std::string_view plain) { return ZstdCompressor().compress(plain); }
 
 std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t plain_size) {
   std::string plain(plain_size, '\0');

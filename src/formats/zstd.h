@@ -4,13 +4,29 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+struct ZSTD_CCtx_s;
+
 namespace joulemap::formats {
 
 std::string zstd_compress(std::string_view plain);
+
+// The same for many pieces: its memory is made ready once, which takes as long as compressing a kilobyte. One thread.
+class ZstdCompressor {
+ public:
+  ZstdCompressor();
+  std::string compress(std::string_view plain);
+
+ private:
+  struct Free {
+    void operator()(ZSTD_CCtx_s* context) const;
+  };
+  std::unique_ptr<ZSTD_CCtx_s, Free> context_;
+};
 
 // Nothing when the bytes are no zstd frame, or do not become exactly plain_size bytes. Never allocates more than those,
 // so the caller bounds what a hostile file can ask for.

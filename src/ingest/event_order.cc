@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace joulemap::ingest {
 namespace {
-
-// More runs than this, and sorting anew is quicker than merging.
-constexpr std::size_t kMostRuns = 64;
 
 // What encloses the other, where times do not tell.
 int depth_of(EventKind kind) {
@@ -16,88 +14,150 @@ int depth_of(EventKind kind) {
   return kDepths[static_cast<std::size_t>(kind)];
 }
 
-bool comes_before(const TraceEvent& a, const TraceEvent& b) {
-  if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+bool encloses(const TraceEvent& a, const TraceEvent& b) {
   if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
   if (a.kind != b.kind) return depth_of(a.kind) < depth_of(b.kind);
   return a.external < b.external;
 }
 
+bool comes_before(const TraceEvent& a, const TraceEvent& b) {
+  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : encloses(a, b);
+}
+
 }  // namespace
 
-EventOrder::EventOrder(Trace& trace) : blocks_(&trace.blocks) {
-  std::size_t threads = trace.threads.size();
-  std::size_t queues = trace.queues.size();
-  first_.push_back(0);
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
-    first_.push_back(first_.back() + static_cast<std::uint32_t>(block.size()));
-    for (const TraceEvent& event : block) {
-      std::size_t& tracks = is_on_gpu(event.kind) ? queues : threads;
-      tracks = std::max(tracks, event.track + std::size_t{1});
-    }
+EventOrder::EventOrder(Trace& trace) {
+  threads_.resize(trace.threads.size());
+  queues_.resize(trace.queues.size());
+  find_blocks(trace);
+  group(trace);
+}
+
+void EventOrder::find_blocks(Trace& trace) {
+  std::uint32_t events = 0;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    if (block.empty()) continue;
+    blocks_.push_back({block.data(), events});
+    events += static_cast<std::uint32_t>(block.size());
   }
-  thread_ends_.resize(threads);
-  queue_ends_.resize(queues);
-  group();
-  std::size_t begin = 0;
-  for (const std::vector<std::size_t>* const ends : {&thread_ends_, &queue_ends_}) {
-    for (const std::size_t end : *ends) {
-      sort(std::span(order_).subspan(begin, end - begin));
-      begin = end;
-    }
+  blocks_.push_back({nullptr, events});
+  order_.resize(events);
+  block_of_.resize((events >> kShift) + std::size_t{1});
+  for (std::size_t block = 0, at = 0; at < block_of_.size(); ++at) {
+    while (block + 1 < blocks_.size() && blocks_[block + 1].first <= at << kShift) ++block;
+    block_of_[at] = static_cast<std::uint32_t>(block);
   }
 }
 
 // By track, in the order of the file: counts first, then each goes to its place.
-void EventOrder::group() {
-  const std::uint32_t events = first_.back();
-  block_of_.resize((events >> kShift) + std::size_t{1});
-  for (std::size_t block = 0, at = 0; at < block_of_.size(); ++at) {
-    while (block + 2 < first_.size() && first_[block + 1] <= at << kShift) ++block;
-    block_of_[at] = static_cast<std::uint32_t>(block);
-  }
-  for (const std::vector<TraceEvent>& block : *blocks_) {
-    for (const TraceEvent& event : block) ++(is_on_gpu(event.kind) ? queue_ends_ : thread_ends_)[event.track];
-  }
-  std::size_t sum = 0;
-  std::vector<std::size_t> thread_next;
-  std::vector<std::size_t> queue_next;
-  for (auto [ends, next] : {std::pair(&thread_ends_, &thread_next), std::pair(&queue_ends_, &queue_next)}) {
-    for (std::size_t& count : *ends) {
-      next->push_back(sum);
-      sum += count;
-      count = sum;
+void EventOrder::group(const Trace& trace) {
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const TraceEvent& event : block) {
+      std::vector<TrackEnd>& tracks = is_on_gpu(event.kind) ? queues_ : threads_;
+      if (event.track >= tracks.size()) tracks.resize(event.track + std::size_t{1});
+      ++tracks[event.track].end;
     }
   }
-  order_.resize(events);
+  std::size_t sum = 0;
+  for (std::vector<TrackEnd>* const tracks : {&threads_, &queues_}) {
+    for (TrackEnd& track : *tracks) {
+      sum += std::exchange(track.end, sum);
+      track.runs.push_back(track.end);
+    }
+  }
   std::uint32_t number = 0;
-  for (const std::vector<TraceEvent>& block : *blocks_) {
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
     for (const TraceEvent& event : block) {
-      order_[(is_on_gpu(event.kind) ? queue_next : thread_next)[event.track]++] = number++;
+      TrackEnd& track = track_of(event);
+      if (track.last != nullptr && track.runs.size() <= kMostRuns && comes_before(event, *track.last)) {
+        track.runs.push_back(track.end);
+      }
+      track.last = &event;
+      order_[track.end++] = number++;
     }
   }
 }
 
-void EventOrder::sort(std::span<std::uint32_t> track) {
-  const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
-  std::vector<std::size_t> runs = {0};
-  for (std::size_t i = 1; i < track.size() && runs.size() <= kMostRuns; ++i) {
-    if (before(track[i], track[i - 1])) runs.push_back(i);
-  }
-  if (runs.size() > kMostRuns) {
-    std::sort(track.begin(), track.end(), before);
-    return;
-  }
-  const auto at = [&](std::size_t position) { return track.begin() + static_cast<std::ptrdiff_t>(position); };
-  runs.push_back(track.size());
-  while (runs.size() > 2) {
-    std::vector<std::size_t> merged = {0};
-    for (std::size_t i = 0; i + 2 < runs.size(); i += 2) {
-      std::inplace_merge(at(runs[i]), at(runs[i + 1]), at(runs[i + 2]), before);
-      merged.push_back(runs[i + 2]);
+void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
+  std::vector<std::uint32_t> room;
+  for (TrackEnd& track : tracks) {
+    std::vector<std::size_t>& runs = track.runs;
+    if (runs.size() > kMostRuns) {
+      const std::span<std::uint32_t> all = std::span(order_).subspan(begin, track.end - begin);
+      put_outer_first(all, room);
+      find_runs(begin, track);
+      if (runs.size() > kMostRuns) {
+        const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
+        std::sort(all.begin(), all.end(), before);
+        runs.resize(1);
+      }
     }
-    if (merged.back() != track.size()) merged.push_back(track.size());
-    runs = std::move(merged);
+    while (runs.size() > 1) {
+      std::vector<std::size_t> merged;
+      for (std::size_t i = 0; i < runs.size(); i += 2) {
+        merged.push_back(runs[i]);
+        if (i + 1 == runs.size()) break;
+        const std::size_t end = i + 2 < runs.size() ? runs[i + 2] : track.end;
+        merge(std::span(order_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i], room);
+      }
+      runs = std::move(merged);
+    }
+    begin = track.end;
+  }
+}
+
+void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
+  track.runs = {begin};
+  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMostRuns; ++i) {
+    if (comes_before(event(order_[i]), event(order_[i - 1]))) track.runs.push_back(i);
+  }
+}
+
+// Some profilers write a function down when it ends, behind those that it called, which makes for a run each. What comes
+// before those last seen encloses them, and goes before them: lists of lists, which are written out at the end.
+void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const {
+  struct Enclosed {  // by the first, itself included
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  std::vector<Enclosed> outermost;
+  room.resize(track.size());  // for each, where in the track the next one is
+  for (std::uint32_t i = 0; i < track.size(); ++i) {
+    Enclosed some{i, i};
+    const TraceEvent& latest = event(track[i]);
+    std::size_t from = outermost.size();
+    while (from > 0 && comes_before(latest, event(track[outermost[from - 1].first]))) --from;
+    for (std::size_t inner = from; inner < outermost.size(); ++inner) {
+      room[some.last] = outermost[inner].first;
+      some.last = outermost[inner].last;
+    }
+    outermost.resize(from);
+    outermost.push_back(some);
+  }
+  std::vector<std::uint32_t> ordered;
+  ordered.reserve(track.size());
+  for (const Enclosed& some : outermost) {
+    for (std::uint32_t at = some.first; at != some.last; at = room[at]) ordered.push_back(track[at]);
+    ordered.push_back(track[some.last]);
+  }
+  std::copy(ordered.begin(), ordered.end(), track.begin());
+}
+
+// Two sorted runs, one behind the other. Each event is looked at once.
+void EventOrder::merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const {
+  room.assign(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(middle));
+  std::size_t left = 0;
+  std::size_t right = middle;
+  const TraceEvent* first = &event(room[0]);
+  const TraceEvent* second = &event(both[middle]);
+  for (std::size_t to = 0; left < room.size(); ++to) {
+    if (second != nullptr && comes_before(*second, *first)) {
+      both[to] = both[right++];
+      second = right < both.size() ? &event(both[right]) : nullptr;
+    } else {
+      both[to] = room[left++];
+      if (left < room.size()) first = &event(room[left]);
+    }
   }
 }
 
@@ -109,7 +169,7 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-TimeMerge::TimeMerge(EventOrder& order, std::vector<EventOrder::Track> tracks)
+TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks)
     : order_(order), tracks_(std::move(tracks)) {
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
     if (!tracks_[i].empty()) heads_.push_back({order_.event(tracks_[i].front()).start_ns, i});
@@ -117,22 +177,20 @@ TimeMerge::TimeMerge(EventOrder& order, std::vector<EventOrder::Track> tracks)
   std::make_heap(heads_.begin(), heads_.end(), kLater);
 }
 
-TraceEvent* TimeMerge::next() {
-  if (heads_.empty()) return nullptr;
-  const std::uint32_t track = heads_.front().track;
-  EventOrder::Track& left = tracks_[track];
-  TraceEvent& event = order_.event(left.front());
-  left = left.subspan(1);
-  // Mostly the same track goes on.
-  if (heads_.size() == 1 && !left.empty()) return &event;
-  if (!left.empty()) {
-    const std::int64_t start_ns = order_.event(left.front()).start_ns;
-    const std::int64_t rival_ns = std::min(heads_[1].start_ns, heads_[heads_.size() > 2 ? 2 : 1].start_ns);
-    if (start_ns < rival_ns) {
-      heads_.front().start_ns = start_ns;
-      return &event;
-    }
+// Mostly the same track goes on for a while.
+std::span<TraceEvent* const> TimeMerge::next() {
+  if (heads_.empty()) return {};
+  EventOrder::Track& left = tracks_[heads_.front().track];
+  std::int64_t rival_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 1; i < std::min<std::size_t>(heads_.size(), 3); ++i) {
+    rival_ns = std::min(rival_ns, heads_[i].start_ns);
   }
+  std::size_t count = 0;
+  const std::size_t most = std::min(kMostAtOnce, left.size());
+  do {
+    events_[count] = &order_.event(left[count]);
+  } while (++count < most && order_.event(left[count]).start_ns < rival_ns);
+  left = left.subspan(count);
   std::pop_heap(heads_.begin(), heads_.end(), kLater);
   if (left.empty()) {
     heads_.pop_back();
@@ -140,7 +198,7 @@ TraceEvent* TimeMerge::next() {
     heads_.back().start_ns = order_.event(left.front()).start_ns;
     std::push_heap(heads_.begin(), heads_.end(), kLater);
   }
-  return &event;
+  return std::span(events_).first(count);
 }
 
 }  // namespace joulemap::ingest

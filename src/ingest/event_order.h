@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EventOrder: the events of a Trace, track by track in order of time, where they lie. Files hold them nearly so: a few
-// sorted runs of each thread and queue, which are merged. 4 bytes an event. Borrows the trace; one thread.
+// sorted runs of each thread and queue, which are merged. 4 bytes an event, and 4 more while they are merged. Borrows the
+// trace; one thread, but for what is told.
 //
 // Of events that begin together the longer one is the outer one; of equally long ones that which the framework numbered
 // first.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,55 +28,77 @@ inline std::int64_t end_of(const TraceEvent& event) {
 
 class EventOrder {
  public:
+  // Knows the tracks; each kind of them is in order of time once it was sorted.
   explicit EventOrder(Trace& trace);
+  // Two threads may do one each.
+  void sort_threads() { sort(0, threads_); }
+  void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
   using Track = std::span<const std::uint32_t>;  // numbers of events
-  std::size_t threads() const { return thread_ends_.size(); }
-  Track thread(std::size_t number) const { return track(0, thread_ends_, number); }
-  std::size_t queues() const { return queue_ends_.size(); }
-  Track queue(std::size_t number) const {
-    return track(thread_ends_.empty() ? 0 : thread_ends_.back(), queue_ends_, number);
-  }
+  std::size_t threads() const { return threads_.size(); }
+  Track thread(std::size_t number) const { return track(0, threads_, number); }
+  std::size_t queues() const { return queues_.size(); }
+  Track queue(std::size_t number) const { return track(threads_.empty() ? 0 : threads_.back().end, queues_, number); }
 
-  TraceEvent& event(std::uint32_t number) {
-    std::size_t block = block_of_[number >> kShift];
-    while (number >= first_[block + 1]) ++block;
-    return (*blocks_)[block][number - first_[block]];
+  // Numbered as they lie in the blocks.
+  TraceEvent& event(std::uint32_t number) const {
+    const Block* block = &blocks_[block_of_[number >> kShift]];
+    while (number >= block[1].first) ++block;
+    return block->events[number - block->first];
   }
 
  private:
   static constexpr unsigned kShift = 8;
+  // More runs than this, and sorting anew is quicker than merging.
+  static constexpr std::size_t kMostRuns = 64;
 
-  Track track(std::size_t first, const std::vector<std::size_t>& ends, std::size_t number) const {
-    const std::size_t begin = number == 0 ? first : ends[number - 1];
-    return Track(order_).subspan(begin, ends[number] - begin);
+  struct Block {
+    TraceEvent* events;
+    std::uint32_t first;  // number
+  };
+  struct TrackEnd {
+    std::size_t end = 0;               // in order_
+    std::vector<std::size_t> runs;     // where sorted ones begin in order_, kMostRuns + 1 at most
+    const TraceEvent* last = nullptr;  // while they are made
+  };
+
+  Track track(std::size_t first, const std::vector<TrackEnd>& tracks, std::size_t number) const {
+    const std::size_t begin = number == 0 ? first : tracks[number - 1].end;
+    return Track(order_).subspan(begin, tracks[number].end - begin);
   }
-  void group();
-  void sort(std::span<std::uint32_t> track);
+  TrackEnd& track_of(const TraceEvent& event) { return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track]; }
+  void find_blocks(Trace& trace);
+  void group(const Trace& trace);
+  void sort(std::size_t begin, std::vector<TrackEnd>& tracks);
+  void find_runs(std::size_t begin, TrackEnd& track) const;
+  void put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const;
+  void merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const;
 
-  std::vector<std::vector<TraceEvent>>* blocks_;
-  std::vector<std::uint32_t> first_;     // by block: the number of its first event
+  std::vector<Block> blocks_;            // and one that holds none
   std::vector<std::uint32_t> block_of_;  // of every 256th event
   std::vector<std::uint32_t> order_;     // by thread, then by queue
-  std::vector<std::size_t> thread_ends_;
-  std::vector<std::size_t> queue_ends_;
+  std::vector<TrackEnd> threads_;
+  std::vector<TrackEnd> queues_;
 };
 
-// Several tracks in order of time.
+// Several tracks in order of time; of events that begin together that of the first track comes first.
 class TimeMerge {
  public:
-  TimeMerge(EventOrder& order, std::vector<EventOrder::Track> tracks);
-  TraceEvent* next();  // null at the end
+  TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks);
+  // Some of those that come next; none at the end.
+  std::span<TraceEvent* const> next();
 
  private:
+  static constexpr std::size_t kMostAtOnce = 64;
   struct Head {
     std::int64_t start_ns;
     std::uint32_t track;
   };
 
-  EventOrder& order_;
+  const EventOrder& order_;
   std::vector<EventOrder::Track> tracks_;  // what is left of each
   std::vector<Head> heads_;                // a heap, the earliest first
+  std::array<TraceEvent*, kMostAtOnce> events_{};
 };
 
 }  // namespace joulemap::ingest

@@ -7,14 +7,13 @@
 #include <set>
 
 #include "base/clock.h"
+#include "ingest/activity_writer.h"
 #include "ingest/placing.h"
 #include "recording/recording_writer.h"
 
 namespace joulemap::ingest {
 namespace {
 
-// Chunks are written when about so many stretches wait.
-constexpr std::size_t kStretchesPerFlush = 64;
 constexpr std::size_t kSamplesPerFlush = 16'384;
 
 std::set<std::string> domains_of(const PowerLog& power) {
@@ -124,19 +123,17 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(&trace));
   if (!writer) return std::move(writer).error();
   for (const EnvironmentFact& fact : trace.facts) writer->add(fact);
-  Status status = Done{};
-  const PlacedTrace placed = place_trace(trace, options_.modules, [&](Activity activity) {
-    writer->add(std::move(activity));
-    if (writer->pending() < kStretchesPerFlush) return;
-    Status written = writer->flush();
-    if (status && !written) status = std::move(written);
-  });
+  const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::threads_here();
+  ActivityWriter out(*writer, threads);
+  const PlacedTrace placed = place_trace(
+      trace, options_.modules, [&](Activity activity) { out.add(std::move(activity)); }, threads);
+  Status status = out.finish();
   for (const Mark& mark : placed.marks) writer->add(mark);
   RecordingEnd end;
   end.diagnostics = trace.diagnostics;
   end.diagnostics.add_all(placed.diagnostics);
   result_.diagnostics.add_all(end.diagnostics);
-  Status written = writer->finish(std::move(end));
+  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   if (status && !written) status = std::move(written);
   if (placed.end_ns > placed.begin_ns) cover({placed.begin_ns, placed.end_ns});
   result_.events += trace.events_read;
@@ -234,7 +231,7 @@ Status ImportSession::write_recorder() {
   RecordingEnd end;
   end.diagnostics = own_;
   result_.diagnostics.add_all(own_);
-  Status written = writer->finish(std::move(end));
+  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   return status ? std::move(written) : std::move(status);
 }
 

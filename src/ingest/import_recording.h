@@ -37,6 +37,7 @@ struct ImportOptions {
   std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_of;
   std::int64_t offset_ns = 0;            // added to the times of traces
   std::optional<std::int64_t> start_ns;  // when traces without a clock began
+  std::size_t threads = 0;               // 0: as the machine has cores. What is written does not depend on it
 };
 
 class ImportSession {

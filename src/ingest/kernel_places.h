@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPlaces: from the calls that launched work to the work: which place and which step a kernel belongs to. Made after
-// the threads were placed (TraceEvent::detail of their events is their place). 16 bytes a call of the runtime. Pure.
+// KernelPlaces: from the calls that launched work to the work: which place and which step a kernel belongs to. May be made
+// while threads are still placed, and is asked once they were (TraceEvent::detail of their events is then their place). 20
+// bytes a call of the runtime. Borrows the events.
 //
 // - The call of the kernel's correlation: ids repeat, so the last one that began before the kernel did; where clocks
 //   disagree and none did, the first.
@@ -24,20 +25,32 @@ struct Launch {
 
 class KernelPlaces {
  public:
-  explicit KernelPlaces(const Trace& trace);
+  KernelPlaces(const Trace& trace, const EventOrder& order);
   std::optional<Launch> launch_of(const TraceEvent& kernel) const;
 
  private:
   struct Entry {
     std::uint32_t id;
-    std::uint32_t place;
+    std::uint32_t event;  // its number
     std::int64_t start_ns;
   };
-  static void sort(std::vector<Entry>& entries);
-  static const Entry* find(const std::vector<Entry>& entries, std::uint32_t id, std::int64_t start_ns);
+  // Events by id, then by time. Ids grow nearly evenly: the first look is at a bucket of about one.
+  class Index {
+   public:
+    Index() = default;
+    explicit Index(const std::vector<Entry>& entries);
+    const Entry* find(std::uint32_t id, std::int64_t start_ns) const;
 
-  std::vector<Entry> calls_;       // by correlation, then by time
-  std::vector<Entry> operations_;  // by external id, then by time: of kernels that have no call
+   private:
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> begins_;  // of each bucket in entries_, and their end
+    std::uint32_t smallest_id_ = 0;
+    unsigned shift_ = 0;  // from an id beyond the smallest to its bucket
+  };
+
+  const EventOrder& order_;
+  Index calls_;       // by correlation
+  Index operations_;  // by external id: of kernels that have no call
 };
 
 }  // namespace joulemap::ingest

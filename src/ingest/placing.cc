@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <thread>
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/signal_shield.h"
 #include "ingest/event_order.h"
 #include "ingest/kernel_places.h"
 #include "ingest/module_paths.h"
@@ -54,6 +57,28 @@ std::int64_t later(std::int64_t time_ns, std::int64_t by_ns) {
   return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
 }
 
+// Work that is done on another thread until it is waited for, or at once.
+class Meanwhile {
+ public:
+  Meanwhile(bool has_thread, const std::function<void()>& work) {
+    if (has_thread) {
+      const SignalShield signals_are_for_the_program;
+      thread_ = std::thread(work);
+    } else {
+      work();
+    }
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+  ~Meanwhile() { wait(); }
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::thread thread_;
+};
+
 // The time of threads, stretch by stretch.
 class ThreadPass {
  public:
@@ -70,13 +95,15 @@ class ThreadPass {
     for (std::size_t thread = 0; thread < order.threads(); ++thread) tracks.push_back(order.thread(thread));
     TimeMerge merge(order, std::move(tracks));
     std::int64_t stretch_end_ns = later(begin_ns_, length_ns_);
-    while (TraceEvent* const event = merge.next()) {
-      while (event->start_ns >= stretch_end_ns && stretch_end_ns < end_ns) {
-        close(stretch_end_ns);
-        if (!places_.is_anyone_inside()) begin_ns_ = std::max(begin_ns_, event->start_ns);
-        stretch_end_ns = later(begin_ns_, length_ns_);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (TraceEvent* const event : events) {
+        while (event->start_ns >= stretch_end_ns && stretch_end_ns < end_ns) {
+          close(stretch_end_ns);
+          if (!places_.is_anyone_inside()) begin_ns_ = std::max(begin_ns_, event->start_ns);
+          stretch_end_ns = later(begin_ns_, length_ns_);
+        }
+        places_.add(*event);
       }
-      places_.add(*event);
     }
     while (stretch_end_ns < end_ns && places_.is_anyone_inside()) {
       close(stretch_end_ns);
@@ -109,8 +136,8 @@ class ThreadPass {
 class KernelPass {
  public:
   KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, PlaceTree& tree, PlacedTrace& placed,
-             const Sink& sink)
-      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(trace), placed_(placed), sink_(sink) {
+             const KernelPlaces& launches, const Sink& sink)
+      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), placed_(placed), sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
       StepRecord record;
       record.number = static_cast<std::int64_t>(step.number);
@@ -130,13 +157,15 @@ class KernelPass {
     activity_.queues = trace_.queues;
     activity_.begin_ns = survey_.begin_ns();
     std::int64_t stretch_end_ns = later(survey_.begin_ns(), length_ns);
-    while (const TraceEvent* const event = merge.next()) {
-      while (event->start_ns >= stretch_end_ns && stretch_end_ns < survey_.end_ns()) {
-        close(stretch_end_ns);
-        if (running_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
-        stretch_end_ns = later(activity_.begin_ns, length_ns);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (const TraceEvent* const event : events) {
+        while (event->start_ns >= stretch_end_ns && stretch_end_ns < survey_.end_ns()) {
+          close(stretch_end_ns);
+          if (running_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
+          stretch_end_ns = later(activity_.begin_ns, length_ns);
+        }
+        add(*event);
       }
-      add(*event);
     }
     while (stretch_end_ns < survey_.end_ns() && !running_.empty()) {
       close(stretch_end_ns);
@@ -210,7 +239,7 @@ class KernelPass {
   const TraceSurvey& survey_;
   const TraceNames& names_;
   PlaceTree& tree_;
-  KernelPlaces launches_;
+  const KernelPlaces& launches_;
   PlacedTrace& placed_;
   const Sink& sink_;
   Activity activity_;
@@ -240,12 +269,18 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
 
 }  // namespace
 
-PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink) {
+PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink, std::size_t threads) {
   PlacedTrace placed;
   leave_out_impossible_times(trace, placed.diagnostics);
   PlaceTree tree;
   const TraceNames names(trace, tree);
   EventOrder order(trace);
+  std::optional<KernelPlaces> launches;
+  Meanwhile kernels_prepared(threads > 1, [&] {
+    order.sort_queues();
+    launches.emplace(trace, order);
+  });
+  order.sort_threads();
   const TraceSurvey survey(trace, order, names);
   ModulePaths modules(module_names, names, tree);
   PlaceSums sums;
@@ -253,7 +288,8 @@ PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sin
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
   ThreadPass(survey, places, sums, tree, sink).run(order, survey.end_ns());
-  KernelPass(trace, survey, names, tree, placed, sink).run(order);
+  kernels_prepared.wait();
+  KernelPass(trace, survey, names, tree, placed, *launches, sink).run(order);
   placed.placed_thread_ns = sums.placed_ns();
   const bool is_of_torch = trace.format == "kineto";
   if (is_of_torch && !survey.has_modules()) {

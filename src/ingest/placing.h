@@ -38,6 +38,9 @@ struct PlacedTrace {
 
 // `sink` gets stretches of hundredths of a second: those of threads in order of time, then those of GPUs. The trace's events
 // are used up: what placing finds out is kept in them.
-PlacedTrace place_trace(Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink);
+// With more than one thread another prepares the kernels meanwhile; what comes out is the same, and `sink` is called by the
+// caller's alone.
+PlacedTrace place_trace(Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink,
+                        std::size_t threads = 1);
 
 }  // namespace joulemap::ingest

@@ -30,8 +30,15 @@ bool ThreadPlaces::is_anyone_inside() const {
 }
 
 std::uint32_t ThreadPlaces::phase_in(std::uint32_t outside, bool trains, std::uint32_t phase_text) {
+  // Mostly the same is asked again; but a place that was refused is counted each time.
+  if (last_phase_.place != 0 && last_phase_.outside == outside && last_phase_.trains == trains &&
+      last_phase_.text == phase_text) {
+    return last_phase_.place;
+  }
   const std::uint32_t mode = tree_.child(outside, PlaceKind::mode, trains ? texts_.train : texts_.inference);
-  return tree_.child(mode, PlaceKind::phase, phase_text);
+  const std::uint32_t phase = tree_.child(mode, PlaceKind::phase, phase_text);
+  if (tree_.refused() == 0) last_phase_ = {outside, phase_text, phase, trains};
+  return phase;
 }
 
 // The loss ends where a backward pass, on whichever thread, begins.
@@ -114,7 +121,7 @@ void ThreadPlaces::add(TraceEvent& event) {
   enter(thread, event, frame);
 }
 
-void ThreadPlaces::enter(Thread& thread, TraceEvent& event, Frame frame) {
+void ThreadPlaces::enter(Thread& thread, TraceEvent& event, Frame& frame) {
   switch (event.kind) {
     case EventKind::annotation:
       if (!enter_annotation(event, frame)) return;

@@ -80,7 +80,7 @@ class ThreadPlaces {
   void spend(Thread& thread, std::int64_t until_ns);
   void leave_until(Thread& thread, std::int64_t time_ns);
   bool make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
-  void enter(Thread& thread, TraceEvent& event, Frame frame);
+  void enter(Thread& thread, TraceEvent& event, Frame& frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
   void enter_function(const TraceEvent& event, Frame& frame);
@@ -108,6 +108,12 @@ class ThreadPlaces {
   std::uint64_t backwards_ = 0;  // backward passes so far
   std::uint64_t cut_ = 0;
   std::uint64_t backward_without_forward_ = 0;
+  struct KnownPhase {
+    std::uint32_t outside = 0;
+    std::uint32_t text = 0;
+    std::uint32_t place = 0;
+    bool trains = false;
+  } last_phase_;
   struct Texts {
     std::uint32_t train, inference, forward, backward, recompute, loss, optimizer, zero_grad, dataloader, input,
         gradients, comm;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "recording/column.h"
 #include "recording/record_codec.h"
@@ -138,9 +139,13 @@ void put_place_tallies(WireWriter& out, const std::vector<PlaceTally>& tallies, 
   put_ids(out, tallies, &PlaceTally::place);
   put_ids(out, tallies, &PlaceTally::count);
   put_ids(out, tallies, &PlaceTally::sampled);
-  for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
-    put_times(out, tallies, member, shift);
-  }
+  WireWriter walls;
+  put_times(walls, tallies, &PlaceTally::wall_ns, shift);
+  out.raw(walls.bytes());
+  // A trace tells one of the two, and it stands for both.
+  const bool is_same = std::ranges::equal(tallies, tallies, {}, &PlaceTally::wall_ns, &PlaceTally::cpu_ns);
+  is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &PlaceTally::cpu_ns, shift);
+  put_times(out, tallies, &PlaceTally::helpers_ns, shift);
 }
 
 void take_place_tallies(WireReader& in, std::vector<PlaceTally>& tallies, unsigned shift) {
@@ -233,6 +238,8 @@ void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64
   put_ids(out, kernels, &Kernel::bytes);
   std::vector<std::uint64_t> gaps;
   std::vector<std::uint64_t> changes;
+  gaps.reserve(kernels.size());
+  changes.reserve(kernels.size());
   LastDurations last;
   std::uint64_t end = bits(base_ns >> shift);
   for (const Kernel& kernel : kernels) {
@@ -240,8 +247,7 @@ void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64
     const std::uint64_t duration = bits((kernel.end_ns - kernel.start_ns) >> shift);
     gaps.push_back(start - end);
     end = start + duration;
-    changes.push_back(duration - last.of(kernel));
-    last.of(kernel) = duration;
+    changes.push_back(duration - std::exchange(last.of(kernel), duration));
   }
   put_column(out, gaps);
   put_column(out, changes);

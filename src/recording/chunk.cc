@@ -61,8 +61,14 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
 }
 
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload) {
+  formats::ZstdCompressor compressor;
+  return make_chunk(type, source, payload, compressor);
+}
+
+std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload,
+                       formats::ZstdCompressor& compressor) {
   JOULEMAP_CHECK(payload.size() <= kLargestPayload, "a chunk larger than its size field can say");
-  const std::string compressed = formats::zstd_compress(payload);
+  const std::string compressed = compressor.compress(payload);
   ChunkHeader header;
   header.type = static_cast<std::uint8_t>(type);
   header.required = type == ChunkType::source || type == ChunkType::samples;

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "formats/zstd.h"
+
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers of another major version cannot read it
@@ -20,6 +22,7 @@ inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
 inline constexpr std::size_t kLargestPayload = (std::size_t{1} << 24) - 1;  // before and after compression
 inline constexpr std::size_t kMostSources = std::size_t{1} << 16;
+inline constexpr std::uint16_t kOnlySource = 0;  // of a part, which has no other
 
 enum class ChunkType : std::uint8_t {
   source = 1,    // who wrote it, and its channels; required
@@ -53,6 +56,8 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes);
 
 // A whole chunk, compressed where that is shorter. The payload is at most kLargestPayload bytes.
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload);
+std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload,
+                       formats::ZstdCompressor& compressor);
 
 // The same chunk as another source's; its payload stays as it was stored.
 std::string with_source(ChunkHeader header, std::uint16_t source, std::string_view stored);

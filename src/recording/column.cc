@@ -91,36 +91,45 @@ Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
   return {false, signed_median(std::move(heights)), slope};
 }
 
-std::vector<Guess> guesses_for(std::span<const std::uint64_t> values) {
-  if (values.size() == 1) return {{false, values.front(), 0}};
+// Close to what Rice codes will take, and much quicker to find out.
+std::uint64_t significant_bits(const Guess& guess, std::span<const std::uint64_t> values) {
+  std::uint64_t bits = 0;
+  std::uint64_t expected = guess.base;
+  for (const std::uint64_t value : values) {
+    bits += static_cast<std::uint64_t>(std::bit_width(zigzag(value - expected)));
+    expected = (guess.steps ? value : expected) + guess.slope;
+  }
+  return bits;
+}
+
+Guess best_guess_for(std::span<const std::uint64_t> values) {
+  if (values.size() == 1) return {false, values.front(), 0};
+  Guess best;
+  std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
+  const auto consider = [&](const Guess& guess) {
+    const std::uint64_t bits = significant_bits(guess, values);
+    if (bits >= fewest_bits) return;
+    best = guess;
+    fewest_bits = bits;
+  };
+  consider(line_with(0, values));
+  if (fewest_bits == 0) return best;  // nothing is better, and columns of zeros are common
   std::vector<std::uint64_t> steps;
+  steps.reserve(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
   const std::uint64_t usual_step = signed_median(std::move(steps));
   const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
   const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
-  return {line_with(0, values), line_with(usual_step, values), line_with(mean_step, values),
-          Guess{true, values.front(), 0}, Guess{true, values.front(), usual_step}};
-}
-
-// Close to what Rice codes will take, and much quicker to find out.
-std::uint64_t significant_bits(std::span<const std::uint64_t> codes) {
-  std::uint64_t bits = 0;
-  for (const std::uint64_t code : codes) bits += static_cast<std::uint64_t>(std::bit_width(code));
-  return bits;
+  if (usual_step != 0) consider(line_with(usual_step, values));
+  if (mean_step != 0 && mean_step != usual_step) consider(line_with(mean_step, values));
+  consider({true, values.front(), 0});
+  if (usual_step != 0) consider({true, values.front(), usual_step});
+  return best;
 }
 
 void put_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<Grid>& grid) {
-  Guess best;
-  std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
-  std::vector<std::uint64_t> best_codes;
-  for (const Guess& guess : guesses_for(points)) {
-    std::vector<std::uint64_t> codes = residuals(guess, points);
-    const std::uint64_t bits = significant_bits(codes);
-    if (bits >= fewest_bits) continue;
-    best = guess;
-    fewest_bits = bits;
-    best_codes = std::move(codes);
-  }
+  const Guess best = best_guess_for(points);
+  const std::vector<std::uint64_t> best_codes = residuals(best, points);
   const unsigned k = choose_rice_k(best_codes);
   out.u8(static_cast<std::uint8_t>(k | (best.steps ? kSteps : 0) | (grid ? kGrid : 0)));
   if (grid) {

@@ -147,6 +147,26 @@ TEST_F(RecordingFullDisk, ThatIsFullToTheEndSaysSoAndKeepsWhatWasWritten) {
   EXPECT_EQ(recorded.samples.size(), 3u * 2 * kTicksPerFlush);
 }
 
+TEST_F(RecordingFullDisk, TakesAsManyChunksOfOneFlushAsThereIsRoomFor) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
+  Activity activity;
+  activity.end_ns = 1'000'000;
+  activity.places = {{1, 0, PlaceKind::op, "mm"}};
+  const std::uint64_t before = writer_.bytes_written();
+  writer_.add(activity);
+  ASSERT_TRUE(writer_.flush());
+  const std::uint64_t whole = writer_.bytes_written();
+  const std::uint64_t one = whole - before;
+  {
+    const FileSizeLimit full(whole + 2 * one + one / 2);
+    for (int i = 0; i < 3; ++i) writer_.add(activity);
+    EXPECT_FALSE(writer_.flush());
+  }
+  EXPECT_EQ(file_bytes(path_).size(), whole + 2 * one);
+  EXPECT_EQ(writer_.lost_events(), 1u);
+  EXPECT_EQ(writer_.pending(), 0u);
+}
+
 TEST_F(RecordingFullDisk, FromTheBeginningStillDefinesItselfOnceThereIsRoom) {
   {
     const FileSizeLimit full(0);

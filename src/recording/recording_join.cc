@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/small_file.h"
@@ -24,6 +25,7 @@ namespace {
 // A second of samples is written at a time, so that a crash costs no more; packed again by the handful they are
 // smaller. The price: a damaged byte of the joined file costs this much of one process.
 constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
+constexpr std::size_t kComfortableWrite = std::size_t{1} << 20;
 
 class Joiner {
  public:
@@ -39,8 +41,10 @@ class Joiner {
   Result<std::uint16_t> new_number();
   Status add_samples(std::uint16_t source, const SampleBatch& batch);
   Status write_samples();
+  Status put(const std::string& chunk);
 
   ChunkFile* out_;
+  std::string unwritten_;  // chunks: one large write is cheaper than many
   DamageLog damage_;
   std::set<SourceIdentity> earlier_;
   std::set<SourceIdentity> here_;
@@ -94,7 +98,7 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
     const Status written = write_samples();
     if (!written) return written;
   }
-  if (!chunk.header.is(ChunkType::samples)) return out_->append(with_source(chunk.header, **place, chunk.stored));
+  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **place, chunk.stored));
   const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
   if (batch) {
@@ -125,7 +129,7 @@ Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position)
   if (!*place) return Done{};
   here_.insert(identity);
   started_ns_[**place] = decoded->source.started_ns;
-  return out_->append(with_source(chunk.header, **place, chunk.stored));
+  return put(with_source(chunk.header, **place, chunk.stored));
 }
 
 Result<std::optional<std::uint16_t>> Joiner::place_of(std::uint16_t number) {
@@ -168,16 +172,23 @@ Status Joiner::write_samples() {
   const std::string payload = encode_samples(pending_);
   pending_.samples.clear();
   pending_.clocks.clear();
-  return out_->append(make_chunk(ChunkType::samples, pending_source_, payload));
+  return put(make_chunk(ChunkType::samples, pending_source_, payload));
+}
+
+Status Joiner::put(const std::string& chunk) {
+  unwritten_ += chunk;
+  if (unwritten_.size() < kComfortableWrite) return Done{};
+  return out_->append(std::exchange(unwritten_, {}));
 }
 
 Status Joiner::finish(Diagnostics& diagnostics) {
   diagnostics.add_all(damage_.diagnostics());
   if (!diagnostics.empty()) {
-    const Status noted = out_->append(make_chunk(ChunkType::notes, 0, encode_notes(diagnostics)));
+    const Status noted = put(make_chunk(ChunkType::notes, 0, encode_notes(diagnostics)));
     if (!noted) return noted;
   }
-  return out_->sync();
+  const Status written = out_->append(unwritten_);
+  return written ? out_->sync() : written;
 }
 
 struct JoinInputs {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "recording/activity_codec.h"
@@ -18,7 +19,6 @@ constexpr unsigned kFlushesBetweenDefinitions = 256;
 constexpr unsigned kFewestDefinitions = 2;
 
 constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
-constexpr std::uint16_t kOnlySource = 0;
 
 std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
 std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
@@ -45,7 +45,7 @@ void keep_first_error(Status& status, Status next) {
 }  // namespace
 
 RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift)
-    : file_(std::move(file)), definition_{std::move(source), {}} {
+    : file_(std::move(file)), encoder_(activity_time_shift(time_shift)), definition_{std::move(source), {}} {
   JOULEMAP_CHECK(time_shift <= kLargestTimeShift, "times coarser than the format allows");
   samples_.time_shift = time_shift;
 }
@@ -88,9 +88,11 @@ void RecordingWriter::add(ChannelCalibration calibration) {
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
-void RecordingWriter::add(Activity activity) {
-  for (Activity& part : split_activity(std::move(activity))) activity_.push_back(std::move(part));
+void RecordingWriter::add(EncodedActivity activity) {
+  for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
 }
+
+unsigned RecordingWriter::activity_time_shift(unsigned time_shift) { return std::min(time_shift, kKernelTimeShift); }
 
 std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();
@@ -106,12 +108,18 @@ bool RecordingWriter::definition_is_due() const {
 }
 
 Status RecordingWriter::append(ChunkType type, const std::string& payload) {
-  Status written = file_.append(make_chunk(type, kOnlySource, payload));
-  if (!written) {
-    ++failed_writes_;
-    last_failure_ = written.error().message;
-  }
+  return append(make_chunk(type, kOnlySource, payload, compressor_));
+}
+
+Status RecordingWriter::append(const std::string& chunk) {
+  Status written = file_.append(chunk);
+  if (!written) note_failure(written.error());
   return written;
+}
+
+void RecordingWriter::note_failure(const Error& error) {
+  ++failed_writes_;
+  last_failure_ = error.message;
 }
 
 Status RecordingWriter::write_definition() {
@@ -171,14 +179,27 @@ Status RecordingWriter::write_facts() {
 }
 
 Status RecordingWriter::write_activity() {
+  const std::vector<std::string> chunks = std::exchange(activity_, {});
+  if (chunks.size() > 1) {
+    std::string together;
+    for (const std::string& chunk : chunks) together += chunk;
+    const std::uint64_t size_before = file_.size();
+    Status written = file_.append(together);
+    if (written) return written;
+    // Where the file could not be cut back some of them are there, and must not come twice.
+    if (file_.size() != size_before) {
+      note_failure(written.error());
+      lost_events_ += chunks.size();
+      return written;
+    }
+  }
+  // There was no room for all: as many as there is room for.
   Status status = Done{};
-  for (const Activity& activity : activity_) {
-    Status written =
-        append(ChunkType::activity, encode_activity(activity, std::min(samples_.time_shift, kKernelTimeShift)));
+  for (const std::string& chunk : chunks) {
+    Status written = append(chunk);
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }
-  activity_.clear();
   return status;
 }
 
@@ -194,7 +215,7 @@ Status RecordingWriter::flush() {
   return status;
 }
 
-Status RecordingWriter::finish(RecordingEnd end) {
+Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
   Status status = flush();
   if (definitions_written_ < kFewestDefinitions) keep_first_error(status, write_definition());
   if (failed_writes_ > 0) {
@@ -205,7 +226,7 @@ Status RecordingWriter::finish(RecordingEnd end) {
                          "make room on that file system and record again"});
   }
   keep_first_error(status, append(ChunkType::end, encode_end(end)));
-  keep_first_error(status, file_.sync());
+  if (durability == Durability::on_disk) keep_first_error(status, file_.sync());
   file_.unlock();
   return status;
 }

@@ -23,12 +23,18 @@
 #include "model/activity.h"
 #include "model/recorded.h"
 #include "model/sample.h"
+#include "recording/activity_encoder.h"
 #include "recording/chunk.h"
 #include "recording/chunk_file.h"
 #include "recording/record_codec.h"
 #include "recording/sample_codec.h"
 
 namespace joulemap::recording {
+
+enum class Durability : std::uint8_t {
+  on_disk,
+  until_joined,  // what is lost with the machine before its join can be made again
+};
 
 class RecordingWriter {
  public:
@@ -45,7 +51,10 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
-  void add(Activity activity);  // however much: it is split where a chunk is full
+  void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
+  // The same, encoded elsewhere by an encoder of this writer's, which any thread may be given.
+  void add(EncodedActivity activity);
+  ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_shift(samples_.time_shift)); }
 
   // How many things wait for a flush.
   std::size_t pending() const;
@@ -53,8 +62,8 @@ class RecordingWriter {
   // Writes all that is pending. The first error comes back; the rest has been tried all the same.
   Status flush();
 
-  // Flushes, says how it ended, and waits until the disk has it. Nothing may be added afterwards.
-  Status finish(RecordingEnd end);
+  // Flushes, says how it ended, and waits until the disk has it, but where a join will. Nothing may be added afterwards.
+  Status finish(RecordingEnd end, Durability durability = Durability::on_disk);
 
   const std::string& path() const { return file_.path(); }
   std::uint64_t bytes_written() const { return file_.size(); }
@@ -64,6 +73,7 @@ class RecordingWriter {
  private:
   RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift);
 
+  static unsigned activity_time_shift(unsigned time_shift);
   bool definition_is_due() const;
   Status write_definition();
   Status write_samples();
@@ -71,13 +81,17 @@ class RecordingWriter {
   Status write_facts();
   Status write_activity();
   Status append(ChunkType type, const std::string& payload);
+  Status append(const std::string& chunk);
+  void note_failure(const Error& error);
 
   ChunkFile file_;
+  ActivityEncoder encoder_;
+  formats::ZstdCompressor compressor_;
   SourceDefinition definition_;
   SampleBatch samples_;
   std::vector<EventBatch> events_;  // each of a size that fits a chunk
   std::vector<FactBatch> facts_;
-  std::vector<Activity> activity_;
+  std::vector<std::string> activity_;  // chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 

@@ -2,6 +2,7 @@
 #include "recording/rice.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace joulemap::recording {
@@ -25,29 +26,34 @@ std::uint64_t cost(std::span<const std::uint64_t> values, unsigned k) {
 class BitWriter {
  public:
   void put(std::uint64_t value, unsigned width) {
-    for (; width > 0; value >>= 8) {
-      const unsigned now = std::min(width, 8u);
-      put_up_to_8(static_cast<unsigned>(value & 0xFF), now);
-      width -= now;
+    if (width > kHalf) {
+      put_up_to_half(value, kHalf);
+      value >>= kHalf;
+      width -= kHalf;
     }
+    put_up_to_half(value, width);
   }
   std::string take() && {
-    if (filled_ > 0) bytes_.push_back(static_cast<char>(pending_));
+    for (; filled_ > 0; filled_ -= std::min(filled_, 8u), pending_ >>= 8) bytes_.push_back(static_cast<char>(pending_));
     return std::move(bytes_);
   }
 
  private:
-  void put_up_to_8(unsigned value, unsigned width) {
-    pending_ |= (value & ((1u << width) - 1)) << filled_;
+  static constexpr unsigned kHalf = 32;
+
+  void put_up_to_half(std::uint64_t value, unsigned width) {
+    pending_ |= (value & ((std::uint64_t{1} << width) - 1)) << filled_;
     filled_ += width;
-    if (filled_ < 8) return;
-    bytes_.push_back(static_cast<char>(pending_ & 0xFF));
-    pending_ >>= 8;
-    filled_ -= 8;
+    if (filled_ < kHalf) return;
+    const std::array<char, 4> four = {static_cast<char>(pending_), static_cast<char>(pending_ >> 8),
+                                      static_cast<char>(pending_ >> 16), static_cast<char>(pending_ >> 24)};
+    bytes_.append(four.data(), four.size());
+    pending_ >>= kHalf;
+    filled_ -= kHalf;
   }
   std::string bytes_;
-  unsigned pending_ = 0;
-  unsigned filled_ = 0;
+  std::uint64_t pending_ = 0;
+  unsigned filled_ = 0;  // below 32
 };
 
 class BitReader {

@@ -5,7 +5,7 @@
 
 namespace joulemap::recording {
 
-void WireWriter::varint(std::uint64_t value) {
+void WireWriter::long_varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) u8(static_cast<std::uint8_t>(value | 0x80));
   u8(static_cast<std::uint8_t>(value));
 }

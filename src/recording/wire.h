@@ -22,7 +22,10 @@ constexpr std::uint64_t unzigzag(std::uint64_t code) { return (code >> 1) ^ (std
 class WireWriter {
  public:
   void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
-  void varint(std::uint64_t value);
+  void varint(std::uint64_t value) {
+    if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
+    long_varint(value);
+  }
   void svarint(std::int64_t value) { varint(zigzag(static_cast<std::uint64_t>(value))); }
   void f64(double value);
   void text(std::string_view value);
@@ -35,6 +38,8 @@ class WireWriter {
   std::string take() && { return std::move(bytes_); }
 
  private:
+  void long_varint(std::uint64_t value);
+
   std::string bytes_;
 };
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/import_recording.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "recording/byte_source.h"
+#include "recording/chunk_scanner.h"
+#include "support/temporary_directory.h"
+#include "support/traced_program.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// Seconds of it, so that there is more than a flush holds; correlations repeat and are not in order.
+Trace wild_trace(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+  Program program;
+  for (std::uint32_t i = 0; i < 4'000; ++i) {
+    const std::int64_t start = i * std::int64_t{1'000} + below(3'000);
+    program.op("op" + std::to_string(below(40)), start, below(2'000), below(200), 1 + below(3));
+    if (below(50) == 0) program.node("Backward" + std::to_string(below(9)), start, below(2'000), below(200), 4);
+    if (below(400) == 0) program.add(EventKind::annotation, "ProfilerStep#" + std::to_string(i), start, 300'000);
+    program.launch(start, 1 + below(2'000), 1 + below(3));
+    program.kernel("kernel" + std::to_string(below(30)), start + 10, below(900), 1 + below(2'000), below(5));
+  }
+  return std::move(program.builder).finish();
+}
+
+// All but who wrote them: the id of a recording is another each time.
+std::vector<std::string> chunks_of(const std::string& path) {
+  std::vector<std::string> chunks;
+  Result<recording::FileSource> file = recording::FileSource::open(path);
+  recording::ChunkScanner scanner(*file);
+  while (true) {
+    const Result<std::optional<recording::ScannedChunk>> chunk = scanner.next();
+    if (!chunk || !*chunk) return chunks;
+    EXPECT_FALSE(scanner.damage());
+    const bool tells_who = (*chunk)->header.is(recording::ChunkType::source);
+    chunks.push_back(std::to_string((*chunk)->header.type) + (tells_who ? "" : std::string((*chunk)->stored)));
+  }
+}
+
+std::vector<std::string> imported(Trace trace, std::size_t threads) {
+  const TemporaryDirectory directory;
+  ImportOptions options;
+  options.file = directory.path() + "/run.joule";
+  options.threads = threads;
+  Result<ImportSession> session = ImportSession::begin(options, {});
+  EXPECT_TRUE(session->add(std::move(trace), "made"));
+  const Result<ImportResult> result = session->finish();
+  EXPECT_TRUE(result);
+  EXPECT_EQ(result->kernels, 4'000U);
+  return chunks_of(options.file);
+}
+
+TEST(ImportSession, WritesTheSameBytesWhateverTheNumberOfThreads) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::vector<std::string> alone = imported(wild_trace(seed), 1);
+    EXPECT_GT(alone.size(), 500U);
+    for (const std::size_t threads : {2, 2, 4}) EXPECT_TRUE(imported(wild_trace(seed), threads) == alone);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::ingest
