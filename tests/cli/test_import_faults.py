@@ -92,6 +92,19 @@ def test_threads_that_are_nowhere_cost_nothing(imported, reported, tmp_path):
     assert reported("op")["rows"][0]["count"] == 100_000
 
 
+def test_an_operation_has_its_own_time_and_not_that_of_the_optimizer_around_it(imported, reported, tmp_path):
+    trace = KinetoTrace()
+    trace.add("user_annotation", "Optimizer.step#SGD.step", 0, 1000)
+    for start in (100, 200):
+        trace.add("cpu_op", "aten::mul_", start, 10)
+    imported("kineto", trace.write(tmp_path / "t.json"))
+    times = {" ".join(row["path"]): (row["count"], row["time_s"]) for row in reported("op")["rows"]}
+    assert times == {
+        "train optimizer SGD": (1, pytest.approx(980e-6)),
+        "train optimizer SGD aten::mul_": (2, pytest.approx(20e-6)),
+    }
+
+
 def test_an_empty_trace_is_told(imported, tmp_path):
     assert told(imported("kineto", KinetoTrace().write(tmp_path / "t.json")))["no_events"] == 1
 
