@@ -42,7 +42,8 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level
     boot_of_.push_back(sources[i].source.boot_id);
     const std::optional<TimeSpan> span = sources[i].span();
     if (sources[i].source.role != "recorder" || !span) continue;
-    hosts_.try_emplace(i, sources[i].source.boot_id, *span);
+    Host& host = hosts_.try_emplace(i, sources[i].source.boot_id, *span).first->second;
+    host.energy.samples_calls = !is_imported(sources[i].source);
   }
 }
 

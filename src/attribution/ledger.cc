@@ -25,6 +25,7 @@ constexpr std::array<std::pair<std::string_view, Level>, 9> kLevels = {{{"domain
                                                                         {"epoch", Level::epoch}}};
 
 constexpr std::string_view kCpu = "cpu";
+constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
 // Where a program is in no phase, module or region; of use only to tell what functions it is in there.
 constexpr std::string_view kOutside = "outside";
 constexpr std::string_view kByCpuTime = "cpu-time";
@@ -207,8 +208,27 @@ void Ledger::share_out_places() {
   for (const auto& [coarse, parts] : function_shares_) share_out_place(coarse, parts);
 }
 
+// Every call was told: an operation has its own time, and what the layer did besides stays the layer's.
+void Ledger::split_off_parts() {
+  std::map<Key, Entry> told;
+  for (auto& [key, entry] : entries_) {
+    Entry rest = std::move(entry);
+    for (const auto& [part, amount] : rest.parts) {
+      Key fine = key;
+      fine.first.push_back(part);
+      told[fine] = {amount, rest.basis, rest.has_energy, {}, true};
+      rest.sum.time_s -= amount.time_s;
+      rest.sum.energy_j -= amount.energy_j;
+      if (key.second != kCpu) rest.sum.count -= amount.count;  // of kernels: each is of one operation
+    }
+    if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) told.emplace(key, std::move(rest));
+  }
+  entries_ = std::move(told);
+}
+
 // A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones.
 void Ledger::share_out_parts() {
+  if (!energy_.samples_calls) return split_off_parts();
   std::map<Key, Entry> told;
   for (auto& [key, entry] : entries_) {
     double sampled_s = 0;

@@ -7,7 +7,7 @@
 //   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
 // - A GPU: its energy at each moment belongs to what runs then; kernels that run together share it. Basis "time-share".
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
-//   is that of a place that a framework's own profiler divided (PlaceShare).
+//   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
 #pragma once
 
@@ -39,6 +39,7 @@ struct MachineEnergy {
   std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
   std::optional<TimeCurve> machine_cpu_s;  // what all processes used
   std::optional<double> command_cpu_s;     // what the command's used
+  bool samples_calls = true;               // operations were told in some steps only; else in all
   bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
 };
 
@@ -83,6 +84,7 @@ class Ledger {
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
   void share_out_parts();
+  void split_off_parts();
   void gather_functions();
   void add_background();
   double idle_of_gpus() const;

@@ -105,6 +105,20 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
 }
 
+TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000), .samples_calls = false}, activity);
+  const std::vector<std::string> layer = {"train", "forward", "net.conv"};
+  const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
+  ASSERT_NE(conv, nullptr);
+  EXPECT_EQ(conv->count, 3u);
+  EXPECT_NEAR(conv->energy_j.value_or(0), 75, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 25, 1e-6);
+  EXPECT_NEAR(outcome.energy(layer), 900, 1e-6);
+  EXPECT_EQ(outcome.row(layer)->count, 20u);
+}
+
 TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   Activity activity = names();
   activity.places.push_back({10, 7, PlaceKind::op, "torch.relu"});

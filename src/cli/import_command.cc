@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "ingest/import_recording.h"
+#include "ingest/trace_file.h"
 #include "ingest/trace_formats.h"
 #include "report/import_json.h"
 #include "report/import_text.h"
@@ -22,8 +23,8 @@ namespace {
 // A log of power alone: no trace.
 constexpr std::string_view kNvidiaSmi = "nvidia-smi";
 constexpr std::string_view kPowerCsv = "csv";
-constexpr std::size_t kLargestLog = std::size_t{4} << 30;
 constexpr std::size_t kLargestModules = std::size_t{64} << 20;
+constexpr double kLongestOffset_ms = 4e12;  // times end in the year 2096
 
 struct ImportFlags {
   std::string format;
@@ -44,7 +45,8 @@ Error usage(std::string message, std::string remedy) {
 
 // "0=gpu1", or "2:0=gpu1" for the third input only.
 Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
-  const Error wrong = usage(fmt::format("--map {} makes no sense", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
+  const Error wrong =
+      usage(fmt::format("--map {} makes no sense", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals + 1 == text.size()) return wrong;
   std::string_view ordinal = text.substr(0, equals);
@@ -93,10 +95,11 @@ Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
   if (is_power_alone(flags)) files.insert(files.begin(), flags.inputs.begin(), flags.inputs.end());
   std::vector<ingest::PowerLog> logs;
   for (const std::string& file : files) {
-    const Result<std::string> text = read_file_start(file, kLargestLog);
+    const Result<ingest::TraceBytes> text = ingest::read_trace_file(file);
     if (!text) return text.error();
-    Result<ingest::PowerLog> log = ingest::parse_power_log(*text, file, utc_offset_s);
+    Result<ingest::PowerLog> log = ingest::parse_power_log(text->view(), file, utc_offset_s);
     if (!log) return std::move(log).error();
+    text->tell_damage(log->diagnostics);
     logs.push_back(std::move(*log));
   }
   return ingest::join_power_logs(std::move(logs));
@@ -107,6 +110,7 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   options.file = flags.output;
   options.command = {"joulemap", "import", flags.format};
   options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
+  if (!(std::abs(flags.offset_ms) <= kLongestOffset_ms)) return usage("--offset-ms is no time", "--offset-ms 1500");
   options.offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.start_ns = flags.start_ns;
   for (const std::string& mapping : flags.map) {

@@ -89,7 +89,7 @@ void ImportSession::set_clock(Trace& trace, const std::string& name) {
   shift_times(trace, offset_ns);
 }
 
-void ImportSession::name_gpus(Trace& trace) const {
+void ImportSession::name_gpus(Trace& trace) {
   const auto device_of = [&](const std::string& domain) {
     for (const Channel& channel : power_.channels) {
       if (channel.domain == domain && !channel.device.empty()) return channel.device;
@@ -104,6 +104,7 @@ void ImportSession::name_gpus(Trace& trace) const {
     auto told = options_.gpu_of.find({traces_, queue.ordinal});
     if (told == options_.gpu_of.end()) told = options_.gpu_of.find({std::nullopt, queue.ordinal});
     if (told != options_.gpu_of.end()) {
+      used_mappings_.insert(told->first);
       queue.device = device_of(told->second);
     } else if (queue.device.empty() || !is_measured(queue.device)) {
       queue.device = device_of(fmt::format("gpu{}", queue.ordinal));
@@ -118,6 +119,9 @@ void ImportSession::cover(Span span) {
 }
 
 Status ImportSession::add(Trace trace, const std::string& name) {
+  if (trace.events_read == 0) {
+    own_.add({"no_events", 1, fmt::format("{} holds no events", name), "see that the profiler ran, and wrote its end"});
+  }
   set_clock(trace, name);
   name_gpus(trace);
   Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(&trace));
@@ -188,6 +192,10 @@ ImportSession::Span ImportSession::overlap() {
       continue;
     }
     elsewhere.push_back(domain);
+    if (span->begin_ns == span->end_ns) {
+      own_.add({"power_told_once", 1, fmt::format("{} was read only once: its energy is not known", domain), {}});
+      continue;
+    }
     const double apart_s = seconds(common.begin_ns - common.end_ns);
     own_.add({"power_does_not_overlap", 1,
               fmt::format("{} was sampled at another time than the rest, {:.3f} s apart: its energy is "
@@ -199,7 +207,17 @@ ImportSession::Span ImportSession::overlap() {
   return all.value_or(Span{0, 0});
 }
 
+void ImportSession::tell_unused_mappings() {
+  for (const auto& [key, gpu] : options_.gpu_of) {
+    if (used_mappings_.contains(key)) continue;
+    const std::string input = key.first ? fmt::format("{}:", *key.first) : "";
+    own_.add({"map_not_used", 1, fmt::format("--map {}{}={}: no trace has that GPU", input, key.second, gpu),
+              "inputs and GPUs are counted from 0"});
+  }
+}
+
 Status ImportSession::write_recorder() {
+  tell_unused_mappings();
   const Span span = overlap();
   result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
   const bool cpus_have_power = std::any_of(power_.samples.begin(), power_.samples.end(), [&](const Sample& sample) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,7 +60,8 @@ class ImportSession {
 
   RecordingSource source_of(const Trace* trace) const;
   void set_clock(Trace& trace, const std::string& name);
-  void name_gpus(Trace& trace) const;
+  void name_gpus(Trace& trace);
+  void tell_unused_mappings();
   void cover(Span span);
   Span overlap();
   std::optional<Span> span_of_domain(const std::string& domain) const;
@@ -69,6 +71,7 @@ class ImportSession {
   ImportOptions options_;
   PowerLog power_;
   recording::PartFolder folder_;
+  std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_of
   std::size_t traces_ = 0;
   std::optional<Span> covered_;           // by the traces
   std::optional<std::int64_t> power_ns_;  // when it begins

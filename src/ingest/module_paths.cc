@@ -13,6 +13,9 @@ constexpr std::string_view kModule = "nn.Module: ";
 constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
                                                        "FullyShardedDataParallel", "CheckpointWrapper"};
 
+// Python's own limit on recursion ends calls of modules before.
+constexpr std::uint32_t kDeepest = 256;
+
 }  // namespace
 
 const ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
@@ -58,16 +61,21 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
 ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
   // A numbered name is that of one module, wherever it is called from.
   const std::uint64_t caller = kind_of(name).is_numbered ? 0 : parent;
-  const auto [slot, is_new] = known_.try_emplace(caller << 32 | name);
-  if (!is_new) return slot->second;
+  const auto known = known_.find(caller << 32 | name);
+  if (known != known_.end()) return known->second;
+  if (layers_[parent].depth >= kDeepest) {
+    ++too_deep_;
+    return parent;
+  }
   const bool is_root = parent == 0;
   Layer layer;
   layer.parent = parent;
+  layer.depth = layers_[parent].depth + 1;
   layer.is_root = is_root;
   layer.path = path_of(layers_[parent], is_root, name);
   layer.text = tree_.text(layer.path);
   layers_.push_back(std::move(layer));
-  return slot->second = static_cast<Node>(layers_.size() - 1);
+  return known_[caller << 32 | name] = static_cast<Node>(layers_.size() - 1);
 }
 
 std::uint32_t ModulePaths::place(Node node, std::uint32_t phase) {

@@ -36,10 +36,13 @@ class ModulePaths {
   std::uint32_t place(Node node, std::uint32_t phase);
   bool knows_paths() const { return !names_.empty(); }
   std::uint64_t calls_without_path() const { return without_path_; }
+  // Calls within so many modules that they are counted with those around them.
+  std::uint64_t calls_too_deep() const { return too_deep_; }
 
  private:
   struct Layer {
     Node parent = 0;
+    std::uint32_t depth = 0;
     std::uint32_t text = 0;
     std::string path;
     bool is_root = false;
@@ -62,6 +65,7 @@ class ModulePaths {
   std::unordered_map<std::uint64_t, Node> known_;  // by name, and parent where names are no module's own
   std::unordered_map<std::uint32_t, Kind> kinds_;  // by name
   std::uint64_t without_path_ = 0;
+  std::uint64_t too_deep_ = 0;
 };
 
 }  // namespace joulemap::ingest

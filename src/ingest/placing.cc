@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <thread>
@@ -30,15 +31,42 @@ constexpr std::int64_t kMostStretches = 20'000;
 // Beyond these a time is damage: the year 2096, and eleven days for one event. Sums of what is left do not overflow.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
+// Nobody traces for months: what lies farther from the middle of all events is damage, and would stretch the trace.
+constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
+constexpr std::size_t kLookedAt = 4096;  // events, to find the middle
 
 using Sink = std::function<void(Activity)>;
 
+bool can_be(const TraceEvent& event) {
+  const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
+  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
+}
+
+// When about half of the events have begun.
+std::int64_t middle_ns(const Trace& trace) {
+  std::size_t events = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
+  const std::size_t stride = events / kLookedAt + 1;
+  std::vector<std::int64_t> starts_ns;
+  std::size_t next = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (; next < block.size(); next += stride) {
+      if (can_be(block[next])) starts_ns.push_back(block[next].start_ns);
+    }
+    next -= block.size();
+  }
+  if (starts_ns.empty()) return 0;
+  const auto middle = starts_ns.begin() + static_cast<std::ptrdiff_t>(starts_ns.size() / 2);
+  std::nth_element(starts_ns.begin(), middle, starts_ns.end());
+  return *middle;
+}
+
 void leave_out_impossible_times(Trace& trace, Diagnostics& diagnostics) {
   std::uint64_t left_out = 0;
+  const std::int64_t usual_ns = middle_ns(trace);
   for (std::vector<TraceEvent>& block : trace.blocks) {
-    left_out += std::erase_if(block, [](const TraceEvent& event) {
-      const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
-      return !is_there || event.duration_ns < 0 || event.duration_ns > kLongest_ns;
+    left_out += std::erase_if(block, [&](const TraceEvent& event) {
+      return !can_be(event) || std::abs(event.start_ns - usual_ns) > kFarthest_ns;
     });
   }
   if (left_out == 0) return;
@@ -264,6 +292,8 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
                        static_cast<double>(std::max<std::int64_t>(placed.kernel_ns, 1))));
   note("modules_without_path", modules.calls_without_path(),
        "modules that the file of --modules does not name are called by class and number");
+  note("nested_too_deep", places.too_deep() + modules.calls_too_deep(),
+       "regions within 64 others and modules within 256 are counted with those around them");
   note("too_many_places", tree.refused(), "places beyond a million are counted with those around them");
 }
 

@@ -10,6 +10,8 @@ namespace {
 
 // Times of old traces are rounded to microseconds: what sticks out by less is within.
 constexpr std::int64_t kRounding_ns = kNanosecondsPerMicrosecond;
+// Deeper than people annotate: every row of a report tells all regions around it.
+constexpr std::uint32_t kDeepestRegion = 64;
 
 }  // namespace
 
@@ -26,7 +28,8 @@ ThreadPlaces::ThreadPlaces(const TraceSurvey& survey, const TraceNames& names, M
              tree.text("dataloader"), tree.text("input"),     tree.text("gradients"), tree.text("comm")} {}
 
 bool ThreadPlaces::is_anyone_inside() const {
-  return std::any_of(threads_.begin(), threads_.end(), [](const Thread& thread) { return !thread.stack.empty(); });
+  return std::any_of(inside_.begin(), inside_.end(),
+                     [&](std::uint32_t thread) { return !threads_[thread].stack.empty(); });
 }
 
 std::uint32_t ThreadPlaces::phase_in(std::uint32_t outside, bool trains, std::uint32_t phase_text) {
@@ -82,7 +85,12 @@ void ThreadPlaces::leave_until(Thread& thread, std::int64_t time_ns) {
 }
 
 void ThreadPlaces::pass_time(std::int64_t until_ns) {
-  for (Thread& thread : threads_) leave_until(thread, until_ns);
+  std::erase_if(inside_, [&](std::uint32_t number) {
+    Thread& thread = threads_[number];
+    leave_until(thread, until_ns);
+    thread.is_listed = !thread.stack.empty();
+    return !thread.is_listed;
+  });
 }
 
 // What is open must enclose what begins. True when it was cut. An annotation is begun and ended by functions that overlap
@@ -137,6 +145,8 @@ void ThreadPlaces::enter(Thread& thread, TraceEvent& event, Frame& frame) {
       break;
   }
   thread.stack.push_back(frame);
+  if (!thread.is_listed) inside_.push_back(event.track);
+  thread.is_listed = true;
   event.detail = place_of_time(thread);
 }
 
@@ -185,6 +195,11 @@ bool ThreadPlaces::enter_annotation(const TraceEvent& event, Frame& frame) {
       break;
   }
   if (context.in_op) return false;
+  if (context.regions >= kDeepestRegion) {
+    ++too_deep_;
+    return false;
+  }
+  ++context.regions;
   context.place = context.container = tree_.child(context.container, PlaceKind::region, name.text);
   if (context.phase == 0) context.outside = context.place;
   context.function = 0;

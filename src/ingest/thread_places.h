@@ -36,6 +36,8 @@ class ThreadPlaces {
   bool is_anyone_inside() const;
 
   std::uint64_t cut() const { return cut_; }
+  // Annotations within so many regions that they are counted with those around them.
+  std::uint64_t too_deep() const { return too_deep_; }
   std::uint64_t backward_without_forward() const { return backward_without_forward_; }
 
  private:
@@ -48,7 +50,8 @@ class ThreadPlaces {
     std::uint32_t phase = 0;      // its place, or 0
     std::uint32_t function = 0;   // of the innermost function, where no phase is known: its text + 1
     ModulePaths::Node node = 0;
-    std::uint32_t call = 0;  // of modules, counted
+    std::uint32_t call = 0;     // of modules, counted
+    std::uint32_t regions = 0;  // around
     bool in_op = false;
     bool in_backward = false;
     bool in_communication = false;
@@ -71,6 +74,7 @@ class ThreadPlaces {
     std::uint64_t run_pass = 0;          // since when
     ModulePaths::Node last_node = 0;     // of backward
     std::uint32_t last_call = 0;
+    bool is_listed = false;  // in inside_
   };
   struct Forward {
     ModulePaths::Node node = 0;
@@ -102,11 +106,13 @@ class ThreadPlaces {
   PlaceTree& tree_;
   PlaceSums& sums_;
   std::vector<Thread> threads_;
+  std::vector<std::uint32_t> inside_;  // threads that are, or lately were, at a place: a few of what may be a million
   std::unordered_map<std::uint32_t, Forward> forward_;  // by sequence number + 1
   std::uint32_t calls_ = 0;
   std::uint64_t passes_ = 1;     // grows with whatever ends a backward pass
   std::uint64_t backwards_ = 0;  // backward passes so far
   std::uint64_t cut_ = 0;
+  std::uint64_t too_deep_ = 0;
   std::uint64_t backward_without_forward_ = 0;
   struct KnownPhase {
     std::uint32_t outside = 0;

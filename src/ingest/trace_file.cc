@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/trace_file.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <span>
 
-#include "base/small_file.h"
+#include "formats/gzip.h"
 
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kGzip = "\x1f\x8b";
 constexpr std::size_t kBlock = std::size_t{1} << 20;
+
+std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const std::string& path) {
+  if (file.end() == formats::StreamEnd::cut) {
+    return Diagnostic{
+        "file_cut", 1, fmt::format("{}: the compressed file ends too soon: what it holds was read", path), {}};
+  }
+  if (file.end() == formats::StreamEnd::damaged) {
+    return Diagnostic{"file_damaged",
+                      1,
+                      fmt::format("{}: the compressed file is damaged: what could be unpacked was read", path),
+                      {}};
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
 // The size is a hint: a pipe has none, and a file that is being written grows.
 Result<TraceBytes> read_trace_file(const std::string& path) {
-  Result<FileDescriptor> fd = open_for_reading(path);
-  if (!fd) return std::move(fd).error();
+  Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
+  if (!file) return std::move(file).error();
   struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) return system_error("stat", path, errno);
-  std::size_t capacity = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)) + 1;
+  const bool has_size = ::stat(path.c_str(), &status) == 0;
+  std::size_t capacity = static_cast<std::size_t>(has_size ? std::max<off_t>(status.st_size, 0) : 0) + 1;
   std::size_t size = 0;
   std::unique_ptr<char[]> bytes(new char[capacity]);
   for (;;) {
@@ -34,16 +47,12 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
       std::memcpy(larger.get(), bytes.get(), size);
       bytes = std::move(larger);
     }
-    const ssize_t got = ::read(fd->get(), bytes.get() + size, capacity - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", path, errno);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+    const Result<std::size_t> got = file->read(std::span(bytes.get() + size, capacity - size));
+    if (!got) return got.error();
+    if (*got == 0) break;
+    size += *got;
   }
-  if (std::string_view(bytes.get(), size).starts_with(kGzip)) {
-    return Error{ErrorCode::unsupported, path + " is compressed", "unpack it first: gzip -dk " + path};
-  }
-  return TraceBytes(std::move(bytes), size);
+  return TraceBytes(std::move(bytes), size, damage_of(*file, path));
 }
 
 }  // namespace joulemap::ingest

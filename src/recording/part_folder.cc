@@ -66,6 +66,10 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
   if (fs::is_directory(file, error)) {
     return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};
   }
+  // The recording takes the place of what is there: of a device, for root, /dev/null's.
+  if (file.empty() || (fs::exists(file, error) && !fs::is_regular_file(file, error))) {
+    return Error{ErrorCode::usage, fmt::format("{} is no file", joulemap::quoted(file)), "name a file: -o run.joule"};
+  }
   if (fs::exists(folder.path_, error)) {
     if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved)
       return std::move(moved).error();
@@ -74,7 +78,6 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
     return Error{error == std::errc::permission_denied ? ErrorCode::permission : ErrorCode::io,
                  fmt::format("create {}: {}", folder.path_, error.message()), "choose another place with -o"};
   }
-  // Only what is a file of its own: -o may name a device.
   if (fs::is_regular_file(file, error)) {
     if (Status moved = move_aside(file, file + ".old"); !moved) {
       folder.remove();

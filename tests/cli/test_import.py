@@ -179,7 +179,8 @@ def test_an_older_file_is_kept_and_a_failure_leaves_nothing(joulemap, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nonsense", "x"), ("kineto",), ("kineto", "x", "--map", "a=b"), ("kineto", "x", "--utc-offset", "noon"), ()],
+    [("nonsense", "x"), ("kineto",), ("kineto", "x", "--map", "a=b"), ("kineto", "x", "--utc-offset", "noon"), (),
+     ("kineto", "x", "--offset-ms", "nan"), ("kineto", "x", "--offset-ms", "1e300")],
 )
 def test_wrong_usage_is_2(joulemap, tmp_path, arguments):
     assert joulemap("import", *arguments, "-o", tmp_path / "f.joule").code == 2

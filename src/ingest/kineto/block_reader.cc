@@ -68,7 +68,7 @@ class BlockReading {
   // The event at this place with the kinder rule, or the next one that can be read.
   void recover() {
     const JsonStep kinder = read_at(at_, QuoteRule::likely_ends, raw_);
-    if (!kinder.failed && raw_.phase != '\0') {
+    if (!kinder.failed && raw_.phase != '\0' && !swallows_another(kinder)) {
       ++block_.notes.repaired;
       note_place();
       return take(raw_, kinder);
@@ -83,6 +83,12 @@ class BlockReading {
       spend(tried);
     }
     finish(BlockEnd::clean, text_.size());
+  }
+
+  // A backslash that is not escaped hides the quote behind it: the text goes on into the next event.
+  bool swallows_another(const JsonStep& step) const {
+    const std::string_view read = text_.substr(0, static_cast<std::size_t>(step.at - text_.data()));
+    return find_event_behind_another(read, at_ + 1) != std::string_view::npos;
   }
 
   // Some writers end the list with one, to have no comma too many.

@@ -119,6 +119,13 @@ TEST(BrokenKinetoTrace, TimesThatCannotBeAreDropped) {
   EXPECT_EQ(trace.events_read, 10u);
 }
 
+TEST(BrokenKinetoTrace, ANameThatEndsWithABackslashDoesNotSwallowTheNextEvent) {
+  const Trace trace = read_kineto_text(file_of(op("a") + "," + op("C:\\") + "," + op("b") + "," + op("c")));
+  EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"}));
+  EXPECT_EQ(trace.events_dropped, 1u);
+  EXPECT_EQ(trace.events_read, 4u);
+}
+
 TEST(BrokenKinetoTrace, UnknownCategoriesAreToldAndNoDamage) {
   const Trace trace = read_kineto_text(
       file_of(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));

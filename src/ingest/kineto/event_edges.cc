@@ -47,6 +47,12 @@ std::size_t find_event(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
+std::size_t find_event_behind_another(std::string_view text, std::size_t from) {
+  std::size_t at = find_event(text, from);
+  while (at != std::string_view::npos && !follows_object(text, at)) at = find_event(text, at + 1);
+  return at;
+}
+
 std::size_t find_last_event(std::string_view text) {
   for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0; at = text.rfind('{', at - 1)) {
     if (looks_like_event(text, at) && follows_object(text, at)) return at;

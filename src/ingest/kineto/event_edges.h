@@ -12,6 +12,9 @@ namespace joulemap::ingest::kineto {
 // The first "{" at or after `from` that looks like an event's; npos when there is none.
 std::size_t find_event(std::string_view text, std::size_t from);
 
+// The same that stands behind the end of an object and a comma, as one event behind another does.
+std::size_t find_event_behind_another(std::string_view text, std::size_t from);
+
 // The last one that another event ends before; npos when there is none.
 std::size_t find_last_event(std::string_view text);
 

@@ -41,6 +41,10 @@ EventTables::EventTables() {
 bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes) {
   ++notes.seen;
   if (raw.phase == 'M' && raw.name == "thread_name") thread_names[thread_of(raw)] = plain(raw.label);
+  if (raw.phase == 'B' || raw.phase == 'E') {  // halves of an event: no version of the profiler writes them
+    ++notes.dropped;
+    return false;
+  }
   if (raw.phase != 'X' || raw.category == Category::without_time) return true;
   if (raw.category == Category::none || raw.category == Category::unknown) {
     const auto known = notes.unknown_categories.find(raw.category_text);
@@ -48,6 +52,8 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
       ++known->second;
     } else if (notes.unknown_categories.size() < kMostCategories) {
       notes.unknown_categories.emplace(raw.category_text.substr(0, 64), 1);
+    } else {
+      ++notes.unknown_categories["and others"];
     }
     return true;
   }

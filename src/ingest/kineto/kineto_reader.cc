@@ -110,19 +110,21 @@ void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace
     trace.diagnostics.add({"import.no-base-time", 1, "the trace's base of times is no moment of this age", ""});
     return;
   }
-  std::optional<std::int64_t> first_ns;
+  // One damaged time must not decide: most events do.
+  std::uint64_t likely = 0;
+  std::uint64_t unlikely = 0;
   for (std::vector<TraceEvent>& block : trace.blocks) {
     for (TraceEvent& event : block) {
       event.start_ns += base_ns;
-      if (!first_ns || event.start_ns < *first_ns) first_ns = event.start_ns;
+      ++(event.start_ns >= kFirstLikelyUnix_ns ? likely : unlikely);
     }
   }
-  if (!first_ns || *first_ns >= kFirstLikelyUnix_ns) return;
+  if (likely >= unlikely) return;
   trace.clock = TraceClock::since_start;
   const std::string_view why = events.cut ? "its end, which may tell it, is missing" : "no event can be that old";
   trace.diagnostics.add({"import.no-base-time", 1,
                          "the trace does not tell at which moment its times begin: " + std::string(why),
-                         "power samples cannot be laid beside it"});
+                         "--start UNIX_NS says when; else it is taken to begin with the power"});
 }
 
 void settle_process(Trace& trace) {

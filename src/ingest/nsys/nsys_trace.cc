@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "formats/gzip.h"
 #include "formats/sqlite.h"
 #include "ingest/nsys/nsys_session.h"
 
@@ -39,6 +40,8 @@ Result<Trace> read_nsys_trace(const std::string& path) {
   if (!database) {
     Error error = std::move(database).error();
     if (error.code == ErrorCode::malformed) error.remedy = kRemedy;
+    const Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
+    if (file && file->is_compressed()) error = {ErrorCode::malformed, path + " is compressed", "gzip -dk " + path};
     return error;
   }
   Result<Trace> trace = read(*database);

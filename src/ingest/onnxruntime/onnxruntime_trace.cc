@@ -149,6 +149,7 @@ Result<Trace> read_onnxruntime_trace(const std::string& path) {
   if (!text) return std::move(text).error();
   Result<Trace> trace = read_onnxruntime_trace_text(text->view());
   if (!trace) return std::move(trace).error().with_context(path);
+  text->tell_damage(trace->diagnostics);
   return trace;
 }
 

@@ -90,20 +90,36 @@ std::optional<double> parse_value(std::string_view text) {
   return value && unit == "mW" ? std::optional(*value * kMilli) : value;
 }
 
+// "00000000:3B:00.0"
+bool is_bus_id(std::string_view text) {
+  const bool is_hex = text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+  return is_hex && text.size() >= 10 && std::count(text.begin(), text.end(), ':') == 2 && text[text.size() - 2] == '.';
+}
+
 struct Layout {
-  std::optional<std::size_t> time, index, uuid;
+  std::optional<std::size_t> time, index;
+  std::optional<std::size_t> identity;  // of GPUs: UUID, bus, serial number
   std::vector<std::pair<std::size_t, const Column*>> values;
   bool is_guessed = false;
 };
 
+// The first that is there is taken.
+constexpr std::array<std::string_view, 6> kIdentities = {"uuid",       "gpu_uuid", "pci.bus_id",
+                                                         "gpu_bus_id", "serial",   "gpu_serial"};
+
 std::optional<Layout> layout_of_header(const std::vector<std::string>& header) {
   Layout layout;
+  std::size_t best_identity = kIdentities.size();
   for (std::size_t i = 0; i < header.size(); ++i) {
     // "power.draw [W]"
     const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
     if (name == "timestamp") layout.time = i;
     if (name == "index") layout.index = i;
-    if (name == "uuid" || name == "gpu_uuid") layout.uuid = i;
+    for (std::size_t rank = 0; rank < kIdentities.size(); ++rank) {
+      if (kIdentities[rank] != name || rank > best_identity) continue;
+      layout.identity = i;
+      best_identity = rank;
+    }
     for (const Column& column : kColumns) {
       if (column.name == name) layout.values.emplace_back(i, &column);
     }
@@ -126,8 +142,8 @@ std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
     const bool has_decimals = parse_amount(field) && point != std::string_view::npos && field.size() - point == 3;
     if (parse_wall_time(field, 0)) {
       layout.time = i;
-    } else if (field.starts_with("GPU-") || field.starts_with("MIG-")) {
-      layout.uuid = i;
+    } else if (field.starts_with("GPU-") || field.starts_with("MIG-") || (is_bus_id(field) && !layout.identity)) {
+      layout.identity = i;
     } else if (field.ends_with(" W") || (!power && has_decimals)) {
       if (!power) power = i;
     } else if (!layout.index && i <= 2 && parse_u64(field) && field.size() <= 3) {
@@ -154,9 +170,10 @@ class SmiReader {
     };
     const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time), utc_offset_s_);
     if (!time_ns) return maker_.drop_row("it has no time");
-    const std::string_view uuid = field(layout_.uuid);
-    const std::optional<std::string> domain = domain_of(field(layout_.index), uuid);
+    const std::string_view identity = field(layout_.identity);
+    const std::optional<std::string> domain = domain_of(field(layout_.index), identity);
     if (!domain) return maker_.drop_row("it does not tell which GPU it is of");
+    if (!layout_.index && !layout_.identity) times_ns_.push_back(*time_ns);
     bool has_value = false;
     for (const auto& [at, column] : layout_.values) {
       const std::string_view text = field(at);
@@ -164,7 +181,7 @@ class SmiReader {
       const std::optional<double> value = parse_value(text);
       if (!value) continue;
       has_value = true;
-      maker_.add(channel_of(*column, *domain, uuid), *time_ns, *value * column->unit);
+      maker_.add(channel_of(*column, *domain, identity), *time_ns, *value * column->unit);
     }
     if (!has_value) maker_.drop_row("none of its values is known");
   }
@@ -177,34 +194,61 @@ class SmiReader {
     }
     if (layout_.is_guessed) {
       maker_.diagnostics().add({"columns_guessed", 1,
-                                fmt::format("{}: no header says what its columns are; power is column {}", name_,
-                                            layout_.values.front().first + 1),
+                                fmt::format("{}: no header says what its columns are; power is column {}{}", name_,
+                                            layout_.values.front().first + 1, column_of_gpu()),
                                 "log with --format=csv, without noheader"});
     }
+    tell_how_gpus_are_known();
     Result<PowerLog> log = maker_.finish(false);
     if (log) judge(*log);
     return log;
   }
 
  private:
-  std::optional<std::string> domain_of(std::string_view index, std::string_view uuid) {
+  std::string column_of_gpu() const {
+    if (layout_.index) return fmt::format(", the GPU's number column {}", *layout_.index + 1);
+    return layout_.identity ? fmt::format(", the GPU column {}", *layout_.identity + 1) : "";
+  }
+
+  void tell_how_gpus_are_known() {
+    constexpr std::string_view kRemedy = "log with --query-gpu=timestamp,index,...";
+    if (numbers_.size() > 1) {
+      maker_.diagnostics().add({"gpus_numbered", 1,
+                                fmt::format("{}: GPUs are numbered in the order in which they come", name_),
+                                std::string(kRemedy)});
+    }
+    if (times_ns_.size() < 4) return;
+    // Rows of one query stand close together: a third of all pauses, where there are two GPUs, is far below their mean.
+    const std::int64_t mean_ns =
+        (times_ns_.back() - times_ns_.front()) / static_cast<std::int64_t>(times_ns_.size() - 1);
+    std::size_t short_pauses = 0;
+    for (std::size_t i = 1; i < times_ns_.size(); ++i) short_pauses += times_ns_[i] - times_ns_[i - 1] < mean_ns / 4;
+    if (short_pauses * 3 < times_ns_.size()) return;
+    maker_.diagnostics().add({"gpus_not_told_apart", 1,
+                              fmt::format("{}: its rows seem to be of several GPUs, but do not say of which; all are "
+                                          "taken for gpu0's",
+                                          name_),
+                              std::string(kRemedy)});
+  }
+
+  std::optional<std::string> domain_of(std::string_view index, std::string_view identity) {
     if (layout_.index) {
       const std::optional<std::uint64_t> number = parse_u64(index);
       return number ? std::optional(fmt::format("gpu{}", *number)) : std::nullopt;
     }
-    if (!layout_.uuid) return "gpu0";
-    if (uuid.empty() || is_missing(uuid)) return std::nullopt;
-    const auto [known, is_new] = numbers_.try_emplace(std::string(uuid), numbers_.size());
+    if (!layout_.identity) return "gpu0";
+    if (is_missing(identity)) return std::nullopt;
+    const auto [known, is_new] = numbers_.try_emplace(std::string(identity), numbers_.size());
     return fmt::format("gpu{}", known->second);
   }
 
-  std::uint32_t channel_of(const Column& column, const std::string& domain, std::string_view uuid) {
+  std::uint32_t channel_of(const Column& column, const std::string& domain, std::string_view identity) {
     return maker_.channel(fmt::format("{}-{}", domain, column.channel), [&] {
       Channel made;
       made.sensor = "nvidia-smi";
       made.source = column.name;
       made.domain = domain;
-      made.device = uuid.starts_with("GPU-") ? std::string(uuid) : domain;
+      made.device = identity.starts_with("GPU-") ? std::string(identity) : domain;
       made.domain_class = DomainClass::gpu;
       made.kind = ChannelKind::gauge;
       made.quantity = column.quantity;
@@ -231,8 +275,15 @@ class SmiReader {
   std::string name_;
   Layout layout_;
   std::optional<std::int64_t> utc_offset_s_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // of UUIDs, in the order in which they come
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // of identities, in the order in which they come
+  std::vector<std::int64_t> times_ns_;                       // of rows that do not tell their GPU
 };
+
+bool tells_power(const std::vector<std::string>& fields) {
+  return std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
+    return field.starts_with("power.draw") || (field.ends_with(" W") && parse_value(field));
+  });
+}
 
 }  // namespace
 
@@ -240,6 +291,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
                                       std::optional<std::int64_t> utc_offset_s) {
   std::optional<SmiReader> reader;
   int lines = 0;
+  bool has_power = false;
   for_each_line(text, [&](std::string_view line) {
     if (reader) return reader->add(line);
     if (++lines > 10) return;  // messages of the tool may stand before
@@ -251,9 +303,15 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
     } else if (std::optional<Layout> guessed = layout_of_row(fields)) {
       reader.emplace(name, *std::move(guessed), utc_offset_s);
       reader->add(line);
+    } else {
+      has_power = has_power || tells_power(fields);
     }
   });
   if (reader) return reader->finish();
+  if (has_power) {
+    return Error{ErrorCode::malformed, fmt::format("{} tells powers, but not when they were read", name),
+                 "log the time, too: nvidia-smi --query-gpu=timestamp,index,uuid,power.draw --format=csv -lms 100"};
+  }
   return Error{ErrorCode::malformed, fmt::format("{} is no log of power that is known", name),
                "CSV with the header time_unix_ns,domain,kind,value, or nvidia-smi "
                "--query-gpu=timestamp,index,uuid,power.draw,power.draw.instant --format=csv -lms 100"};

@@ -78,6 +78,14 @@ TEST(PowerCsv, RowsMayBeInAnyOrder) {
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 2.0}));
 }
 
+TEST(PowerCsv, AFractionOfANanosecondIsLeftOut) {
+  const Result<PowerLog> log =
+      parse_power_log("time_unix_ns,domain,kind,value\n10.0,gpu0,power_w,1\n20.75,gpu0,power_w,2\n", "p.csv");
+  ASSERT_TRUE(log);
+  EXPECT_EQ(log->samples.back().reading.after_ns, 20);
+  EXPECT_EQ(log->rows_dropped, 0U);
+}
+
 TEST(PowerCsv, AGapIsTold) {
   std::string text = "time_unix_ns,domain,kind,value\n";
   for (const int second : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(second) + "000000000,gpu0,power_w,5\n";
@@ -120,6 +128,43 @@ TEST(NvidiaSmi, ColumnsWithoutAHeaderAreToldByWhatStandsInThem) {
     ASSERT_TRUE(log) << power;
     EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.25, 70.25})) << power;
     EXPECT_TRUE(log->diagnostics.contains("columns_guessed"));
+  }
+}
+
+TEST(NvidiaSmi, GpusAreToldApartByTheirBusWhereNothingElseTellsThem) {
+  for (const std::string_view header : {"timestamp, name, pci.bus_id, power.draw [W]\n", ""}) {
+    std::string text(header);
+    for (int i = 0; i < 3; ++i) {
+      const std::string time = "2026/11/15 11:23:4" + std::to_string(i) + ".10";
+      text += time + "0, NVIDIA A100-SXM4-40GB, 00000000:07:00.0, 70.00 W\n";
+      text += time + "1, NVIDIA A100-SXM4-40GB, 00000000:0F:00.0, 90.00 W\n";
+    }
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    ASSERT_TRUE(log) << header;
+    EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.0, 70.0, 70.0})) << header;
+    EXPECT_EQ(values(*log, "gpu1-power"), (std::vector{90.0, 90.0, 90.0})) << header;
+    EXPECT_TRUE(log->diagnostics.contains("gpus_numbered"));
+  }
+}
+
+TEST(NvidiaSmi, RowsOfSeveralGpusThatDoNotSayOfWhichAreNotTakenInSilence) {
+  for (const int gpus : {1, 2, 4}) {
+    std::string text = "timestamp, name, power.draw [W]\n";
+    for (int i = 0; i < 10 * gpus; ++i) {
+      text += "2026/11/15 11:23:4" + std::to_string(i / gpus) + ".10" + std::to_string(i % gpus) + ", A100, 70.00 W\n";
+    }
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    ASSERT_TRUE(log) << gpus;
+    EXPECT_EQ(log->diagnostics.contains("gpus_not_told_apart"), gpus > 1) << gpus;
+  }
+}
+
+TEST(NvidiaSmi, PowersWithoutTimesAreRefusedWithTheOptionThatIsMissing) {
+  for (const std::string_view text : {"36.24 W\n36.04 W\n", "index, power.draw [W]\n0, 36.24 W\n"}) {
+    const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+    ASSERT_FALSE(log) << text;
+    EXPECT_NE(log.error().message.find("not when"), std::string::npos) << text;
+    EXPECT_NE(log.error().remedy.find("timestamp"), std::string::npos) << text;
   }
 }
 

@@ -84,7 +84,7 @@ std::optional<double> parse_amount(std::string_view text) {
 std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   text = trim(text);
   const std::size_t point = text.find('.');
-  if (point != std::string_view::npos && text.find_first_not_of('0', point + 1) == std::string_view::npos) {
+  if (point != std::string_view::npos && text.find_first_not_of("0123456789", point + 1) == std::string_view::npos) {
     text = text.substr(0, point);
   }
   std::int64_t value = 0;

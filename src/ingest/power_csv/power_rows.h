@@ -26,7 +26,7 @@ std::vector<std::string> fields_of(std::string_view line);
 // "12.5", "12,5", "1e3". Nothing for anything else, and for what is negative or not finite.
 std::optional<double> parse_amount(std::string_view text);
 
-// A whole number; a fraction of zeros is left out.
+// A whole number; a fraction is left out.
 std::optional<std::int64_t> parse_time_ns(std::string_view text);
 
 // What a domain of that name covers, and what it is part of: as our own sensors have it.

@@ -207,6 +207,7 @@ Result<Trace> read_tensorflow_trace(const std::string& path) {
   if (!bytes) return std::move(bytes).error();
   Result<Trace> trace = read_tensorflow_trace_bytes(bytes->view());
   if (!trace) return std::move(trace).error().with_context(path);
+  bytes->tell_damage(trace->diagnostics);
   return trace;
 }
 

@@ -1,0 +1,157 @@
+"""joulemap import of what is broken, odd or huge: nothing crashes, nothing is guessed without a word."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from support.kineto_trace import BASE_NS, KinetoTrace, training
+
+
+@pytest.fixture
+def imported(joulemap, tmp_path: Path):
+    """imported("kineto", file, ...): what import says of it; reported(by): the recording's report."""
+
+    def run(*arguments: object) -> dict:
+        outcome = joulemap("import", *arguments, "-o", tmp_path / "imported.joule", "--json")
+        assert outcome.code == 0, outcome.err
+        return outcome.json
+
+    return run
+
+
+@pytest.fixture
+def reported(joulemap, tmp_path: Path):
+    return lambda by: joulemap("report", tmp_path / "imported.joule", "--json", "--by", by).json
+
+
+def told(report: dict) -> dict[str, int]:
+    """How often each code is told."""
+    counts: dict[str, int] = {}
+    for entry in report["diagnostics"]:
+        counts[entry["code"]] = counts.get(entry["code"], 0) + entry["count"]
+    return counts
+
+
+def test_a_device_is_not_replaced_by_a_recording(joulemap, tmp_path):
+    trace = training().write(tmp_path / "trace.json")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    outcome = joulemap("import", "kineto", trace, "-o", pipe)
+    assert outcome.code == 2 and "no file" in outcome.err
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert joulemap("import", "kineto", trace, "-o", "").code == 2
+
+
+def write(path: Path, trace: KinetoTrace, **members: object) -> Path:
+    path.write_text(json.dumps({"schemaVersion": 1, **members, "traceEvents": trace.events}))
+    return path
+
+
+@pytest.mark.parametrize("base_ns", [None, BASE_NS])
+def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, reported, tmp_path, base_ns):
+    """Without a base times are Unix microseconds: one of 1970 tells nothing of the others."""
+    trace = training()
+    if base_ns is None:
+        for event in trace.events:
+            event["ts"] += BASE_NS // 1000
+    for wrong_us in (0, 3 * 10**15):
+        trace.events.append({**trace.events[-1], "ts": wrong_us - (0 if base_ns is None else 10**15)})
+    summary = imported("kineto", write(tmp_path / "t.json", trace, **({"baseTimeNanoseconds": base_ns} if base_ns else {})))
+    assert summary["events_dropped"] == 2
+    assert summary["kernels"] == 4 and summary["elapsed_s"] == pytest.approx(1.0)
+    assert "import.no-base-time" not in told(summary)
+    assert len(reported("step")["rows"]) == 2
+
+
+@pytest.mark.parametrize("category, prefix, by", [("user_annotation", "region ", "region"),
+                                                  ("python_function", "nn.Module: M_", "layer")])  # fmt: skip
+def test_what_nests_without_end_is_counted_with_what_is_around_it(imported, reported, tmp_path, category, prefix, by):
+    trace = KinetoTrace()
+    deep = 20_000
+    for i in range(deep):
+        trace.add(category, f"{prefix}{i}", i, 2 * (deep - i))
+    summary = imported("kineto", trace.write(tmp_path / "t.json"))
+    limit = 64 if by == "region" else 256
+    assert told(summary)["nested_too_deep"] == deep - limit
+    rows = reported(by)["rows"]
+    assert len(rows) == limit
+    assert sum(row["time_s"] for row in rows) == pytest.approx(2 * deep * 1e-6)
+
+
+def test_threads_that_are_nowhere_cost_nothing(imported, reported, tmp_path):
+    """Two hundred seconds of 100,000 short threads, one after the other."""
+    trace = KinetoTrace()
+    for i in range(100_000):
+        trace.add("cpu_op", "aten::mm", i * 2000, 1000, tid=i)
+    assert imported("kineto", trace.write(tmp_path / "t.json"))["thread_s"] == pytest.approx(100)
+    assert reported("op")["rows"][0]["count"] == 100_000
+
+
+def test_an_operation_has_its_own_time_and_not_that_of_the_optimizer_around_it(imported, reported, tmp_path):
+    trace = KinetoTrace()
+    trace.add("user_annotation", "Optimizer.step#SGD.step", 0, 1000)
+    for start in (100, 200):
+        trace.add("cpu_op", "aten::mul_", start, 10)
+    imported("kineto", trace.write(tmp_path / "t.json"))
+    times = {" ".join(row["path"]): (row["count"], row["time_s"]) for row in reported("op")["rows"]}
+    assert times == {
+        "train optimizer SGD": (1, pytest.approx(980e-6)),
+        "train optimizer SGD aten::mul_": (2, pytest.approx(20e-6)),
+    }
+
+
+def test_an_empty_trace_is_told(imported, tmp_path):
+    assert told(imported("kineto", KinetoTrace().write(tmp_path / "t.json")))["no_events"] == 1
+
+
+def test_halves_of_events_are_counted_as_dropped(imported, tmp_path):
+    trace = training()
+    trace.events += [{**trace.events[0], "ph": "B"}, {**trace.events[0], "ph": "E"}]
+    assert imported("kineto", trace.write(tmp_path / "t.json"))["events_dropped"] == 2
+
+
+def test_a_mapping_that_no_trace_asks_for_is_told(imported, tmp_path):
+    trace = training().write(tmp_path / "t.json")
+    assert "map_not_used" not in told(imported("kineto", trace, "--map", "0=gpu1"))
+    assert told(imported("kineto", trace, "--map", "5=gpu1", "--map", "3:0=gpu1", "--map", "0=gpu1"))["map_not_used"] == 2
+
+
+def test_power_that_was_read_once_is_told_as_that(imported, tmp_path):
+    power = tmp_path / "power.csv"
+    power.write_text(f"time_unix_ns,domain,kind,value\n{BASE_NS + 5_500_000_000},gpu0,power_w,100\n")
+    codes = told(imported("kineto", training().write(tmp_path / "t.json"), "--power", power))
+    assert "power_told_once" in codes and "power_does_not_overlap" not in codes
+
+
+ORT = [
+    {"cat": "Session", "pid": 1, "tid": 1, "dur": 500000, "ts": 0, "ph": "X", "name": "model_run", "args": {}},
+    {"cat": "Node", "pid": 1, "tid": 1, "dur": 400000, "ts": 10, "ph": "X", "name": "/fc/Gemm_kernel_time",
+     "args": {"op_name": "Gemm", "provider": "CPUExecutionProvider"}},
+]  # fmt: skip
+
+
+def test_every_format_that_is_text_may_be_compressed(imported, tmp_path):
+    trace = tmp_path / "ort.json.gz"
+    trace.write_bytes(gzip.compress(json.dumps(ORT).encode()))
+    power = tmp_path / "power.csv.gz"
+    rows = "".join(f"{BASE_NS + i * 100_000_000},package-0,power_w,{100 + i % 7}\n" for i in range(1000))
+    packed = gzip.compress(("time_unix_ns,domain,kind,value\n" + rows).encode())
+    power.write_bytes(packed)
+    summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
+    assert summary["samples"] == 1000 and summary["thread_s"] == pytest.approx(0.5, rel=0.2)
+    assert "file_cut" not in told(summary)
+    power.write_bytes(packed[: len(packed) // 2])
+    summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
+    assert 0 < summary["samples"] < 1000 and told(summary)["file_cut"] == 1
+
+
+def test_a_compressed_database_is_refused_with_what_unpacks_it(joulemap, tmp_path):
+    file = tmp_path / "report.sqlite.gz"
+    file.write_bytes(gzip.compress(b"SQLite format 3\0"))
+    outcome = joulemap("import", "nsys", file, "-o", tmp_path / "f.joule")
+    assert outcome.code == 1 and "gzip -dk" in outcome.err
