@@ -166,13 +166,18 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   return result;
 }
 
-// What a slow counter shows is the energy until its last step, not until it was read.
+// What a slow counter shows is the energy until its last step, not until it was read. A read so close before a step that
+// might as well have come after it shows that step if the one before was seen already.
 void RecordedEnergy::place_points(Meter& meter) const {
   if (!meter.steps.is_locked()) return;
+  const auto period_ns = static_cast<std::int64_t>(meter.steps.period_ns());
+  std::optional<std::int64_t> last_ns;
   for (EnergyPoint& point : meter.points) {
-    // A reading that shows the counter moved comes after the step, however well its moment is known.
-    const StepInterval step = meter.steps.last_step_before(point.time_ns + 2 * meter.steps.half_width_ns());
-    point.time_ns = std::min(point.time_ns, step.middle_ns());
+    const std::int64_t read_ns = point.time_ns;
+    const std::int64_t step_ns = meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns();
+    const bool seen_before = last_ns && *last_ns > step_ns - 3 * period_ns / 2;
+    point.time_ns = step_ns <= read_ns ? step_ns : seen_before ? read_ns : step_ns - period_ns;
+    last_ns = point.time_ns;
   }
 }
 
