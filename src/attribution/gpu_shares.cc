@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/gpu_shares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace joulemap::attribution {
 namespace {
 
 constexpr double kInterval = 0.9;
+constexpr double kWorthTelling = 0.1;
 
 double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
   return fit.replicates[column][replicate] / fit.classes[column].watts;
@@ -82,6 +85,27 @@ std::vector<double> GpuShares::replicates_of(const Device& device, const ClassJo
     if (after_j > 0) drawn[r] *= before_j / after_j * fit.gains[r];
   }
   return drawn;
+}
+
+void GpuShares::diagnose(Diagnostics& diagnostics) const {
+  for (const auto& [domain, joules] : noted_) {
+    const Device* const device = of_domain(domain);
+    if (device == nullptr) continue;
+    const PowerFit& fit = device->gpu->powers->fit;
+    double by_time_j = 0;
+    double all_j = 0;
+    for (const auto& [column, column_j] : joules.by_column()) {
+      all_j += column_j;
+      if (!fit.classes[column].regressed) by_time_j += column_j;
+    }
+    if (by_time_j <= kWorthTelling * all_j) continue;
+    diagnostics.add(
+        {"kernels_by_time", 1,
+         fmt::format("{}: {} intervals of its counter do not tell what each kind of kernel draws: {:.0f} % of "
+                     "the kernels' energy is shared out by time",
+                     domain, fit.rows, 100 * by_time_j / all_j),
+         "record for longer, or with --period 100; equal steps can never tell"});
+  }
 }
 
 void GpuShares::describe(ReportRow& row, const ClassJoules& joules) const {

@@ -51,6 +51,8 @@ class GpuShares {
   // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().
   void note(const std::string& domain, const ClassJoules& joules) { noted_[domain].add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules) const;
+  // Which energy is shared by time for want of better.
+  void diagnose(Diagnostics& diagnostics) const;
 
  private:
   struct Device {

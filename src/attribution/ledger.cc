@@ -315,6 +315,7 @@ LedgerResult Ledger::finish() {
     result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
                             "joulemap doctor tells why"});
   }
+  gpu_shares_.diagnose(result.diagnostics);
   balance(result);
   return result;
 }

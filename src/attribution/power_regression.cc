@@ -241,6 +241,21 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
   return {values[std::min(low, high)], values[std::max(low, high)]};
 }
 
+PowerFit alike_powers(std::size_t classes) {
+  PowerFit fit;
+  Random random(kSeed);
+  for (std::size_t k = 0; k < classes + 1; ++k) {
+    std::vector<double>& drawn = fit.replicates.emplace_back();
+    for (std::size_t r = 0; r < kReplicates; ++r)
+      drawn.push_back(std::max(1 + kTimeShareSpread * random.normal(), 0.0));
+    const auto [low, high] = middle_of(drawn, 0.9);
+    fit.classes.push_back({1, low, high, 0, false});
+  }
+  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + kGainSpread * random.normal());
+  fit.groups = 1;
+  return fit;
+}
+
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
   const std::vector<EnergyPoint> used = useful_points(timeline, points);
   if (timeline.empty() || used.size() < kFewestRows + 1) return std::nullopt;

@@ -53,6 +53,9 @@ struct PowerFit {
 // Nothing where too few steps were seen to know their noise. Points in order of time; the timeline is finished.
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points);
 
+// Nothing known but that powers of classes spread: all are 1, and replicates differ from it.
+PowerFit alike_powers(std::size_t classes);
+
 // Between which two of the values the middle `share` of them lies. Of at least one value.
 std::pair<double, double> middle_of(std::vector<double> values, double share);
 

@@ -166,8 +166,8 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   return result;
 }
 
-// What a slow counter shows is the energy until its last step, not until it was read. A read so close before a step that
-// might as well have come after it shows that step if the one before was seen already.
+// What a slow counter shows is the energy until its last step, not until it was read. A read that came too
+// close before a step to be told from one after it shows that step only if the one before was seen already.
 void RecordedEnergy::place_points(Meter& meter) const {
   if (!meter.steps.is_locked()) return;
   const auto period_ns = static_cast<std::int64_t>(meter.steps.period_ns());
