@@ -99,12 +99,12 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
       if (!fit.classes[column].regressed) by_time_j += column_j;
     }
     if (by_time_j <= kWorthTelling * all_j) continue;
-    diagnostics.add(
-        {"kernels_by_time", 1,
-         fmt::format("{}: {} intervals of its counter do not tell what each kind of kernel draws: {:.0f} % of "
-                     "the kernels' energy is shared out by time",
-                     domain, fit.rows, 100 * by_time_j / all_j),
-         "record for longer, or with --period 100; equal steps can never tell"});
+    const std::string seen = fit.rows > 0 ? fmt::format("{} intervals", fit.rows) : "too few intervals";
+    diagnostics.add({"kernels_by_time", 1,
+                     fmt::format("{}: {} of its counter do not tell what each kind of kernel draws; {:.0f} % of the "
+                                 "kernels' energy is shared out by time",
+                                 domain, seen, 100 * by_time_j / all_j),
+                     "record for longer, or with --period 100; equal steps can never tell"});
   }
 }
 
