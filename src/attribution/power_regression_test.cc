@@ -118,6 +118,19 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
   }
 }
 
+// The counter's clock drifts: its steps must be placed while they are near.
+TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
+  SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
+  const SimulatedRun run = gpu.mixture(1500);
+  const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), steps_of(run));
+  ASSERT_TRUE(fit);
+  EXPECT_TRUE(fit->lag_known);
+  EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
+  for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
+    EXPECT_NEAR(fit->classes[kind].watts / truth_of(run, kind), 1, 0.03) << kind;
+  }
+}
+
 TEST(PowerRegression, SameInputSameBits) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.mixture(20);

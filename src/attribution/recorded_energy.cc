@@ -19,6 +19,10 @@ constexpr double kGoodPeriod = 0.002;
 // How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
 constexpr double kDeclaredPeriod = 0.001;
 
+// The moments of steps are known best a while later: then the clock has seen what came before and after. Much later it has
+// drifted away.
+constexpr std::int64_t kPlacedAfter_ns = 20 * kNanosecondsPerSecond;
+
 }  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
@@ -106,6 +110,7 @@ void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
     steps.suggest_period(power.period_ns(), power.period_uncertainty_ns() + kSamePeriod * power.period_ns());
   }
   steps.observe(reading.before_ns, reading.after_ns, reading.raw);
+  place_points(*follower.meter, reading.before_ns - kPlacedAfter_ns);
 }
 
 void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading) const {
@@ -168,21 +173,20 @@ RecordedEnergy::Result RecordedEnergy::finish() {
 
 // What a slow counter shows is the energy until its last step, not until it was read. A read that came too
 // close before a step to be told from one after it shows that step only if the one before was seen already.
-void RecordedEnergy::place_points(Meter& meter) const {
+void RecordedEnergy::place_points(Meter& meter, std::int64_t until_ns) {
   if (!meter.steps.is_locked()) return;
   const auto period_ns = static_cast<std::int64_t>(meter.steps.period_ns());
-  std::optional<std::int64_t> last_ns;
-  for (EnergyPoint& point : meter.points) {
+  for (; meter.placed < meter.points.size() && meter.points[meter.placed].time_ns <= until_ns; ++meter.placed) {
+    EnergyPoint& point = meter.points[meter.placed];
     const std::int64_t read_ns = point.time_ns;
     const std::int64_t step_ns = meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns();
-    const bool seen_before = last_ns && *last_ns > step_ns - 3 * period_ns / 2;
+    const bool seen_before = meter.placed > 0 && meter.points[meter.placed - 1].time_ns > step_ns - 3 * period_ns / 2;
     point.time_ns = step_ns <= read_ns ? step_ns : seen_before ? read_ns : step_ns - period_ns;
-    last_ns = point.time_ns;
   }
 }
 
 void RecordedEnergy::draw_slow_counter(Meter& meter) const {
-  place_points(meter);
+  place_points(meter, INT64_MAX);
   const std::vector<EnergyPoint>& points = meter.points;
   for (std::size_t i = 1; i < points.size(); ++i) {
     meter.energy_j.add(points[i - 1].time_ns, points[i].time_ns, points[i].joules - points[i - 1].joules);

@@ -66,6 +66,7 @@ class RecordedEnergy {
     TimeCurve energy_j;
     // Of a slow counter: when it was seen to have moved, and its joules then; once its steps are known, when it moved.
     std::vector<EnergyPoint> points;
+    std::size_t placed = 0;  // so many of them are
   };
   // CPU time: how much was used when.
   struct CpuTime {
@@ -89,7 +90,7 @@ class RecordedEnergy {
   void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
-  void place_points(Meter& meter) const;
+  static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
 
   TimeSpan span_;
