@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::size_t kFewestRows = 8;  // to know how large the noise is
 
-// Where a lag is looked for. On an H200 the energy counter lags by 10 ms, its power by 25 (100 ms refresh).
-constexpr std::int64_t kLeastLag_ns = -20 * kNanosecondsPerMillisecond;
+// Where a lag is looked for: no counter knows the future, but its steps are known to milliseconds only. On an H200 the
+// energy counter lags by 10 ms, its power by 25 (100 ms refresh).
+constexpr std::int64_t kLeastLag_ns = -5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kMostLag_ns = 60 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kLagGrid_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUsualLag_ns = 10 * kNanosecondsPerMillisecond;
@@ -94,6 +95,7 @@ class LagSearch {
   };
 
   void try_lag(std::int64_t lag_ns) {
+    if (lag_ns < kLeastLag_ns || lag_ns > kMostLag_ns) return;
     const auto [tried, is_new] = tried_.try_emplace(lag_ns);
     if (!is_new) return;
     const IntervalRows rows(timeline_, points_, lag_ns);

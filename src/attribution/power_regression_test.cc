@@ -118,6 +118,28 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
   }
 }
 
+// `record` reads a counter that is dear to read every 2.5 s.
+TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
+  Errors errors;
+  int inside = 0;
+  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu({.steps_per_read = 25, .kernel_ns = 1'000'000}, seed);
+    const SimulatedRun run = gpu.mixture(300);
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), steps_of(run));
+    ASSERT_TRUE(fit);
+    for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
+      const double truth = truth_of(run, kind);
+      errors.add(fit->classes[kind].watts, truth);
+      if (fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++inside;
+    }
+  }
+  std::printf("read every 2.5 s: %.2f %%; 90 %% intervals hold in %.1f %% of %d\n", 100 * errors.rms(),
+              100.0 * inside / errors.count, errors.count);
+  EXPECT_LT(errors.rms(), 0.07);
+  EXPECT_GE(inside, errors.count * 8 / 10);
+}
+
 // The counter's clock drifts: its steps must be placed while they are near.
 TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);

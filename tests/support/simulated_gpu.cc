@@ -117,7 +117,7 @@ void SimulatedGpu::count(SimulatedRun& run) {
       const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
       read(run, step_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
     }
-    at_s = step_s + 0.07;
+    at_s = step_s + 0.07 + (traits_.steps_per_read - 1) * traits_.period_s;
   }
   read(run, end_s, first_s, counter_j);
 }

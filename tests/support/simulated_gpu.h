@@ -43,6 +43,7 @@ class SimulatedGpu {
     double gain_spread = 0.005;  // of the whole counter
     double late = 0.1;           // share of reads that come up to 40 ms late
     double missing = 0.02;       // share of steps that are not read at all
+    int steps_per_read = 1;      // a counter that is dear to read is read seldom
     std::int64_t kernel_ns = 200'000;
     std::int64_t gap_ns = 3'000;
   };
