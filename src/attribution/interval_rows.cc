@@ -14,8 +14,12 @@ constexpr double kHuber = 2.0;
 constexpr double kMadToDeviation = 1.4826;
 // Powers of classes spread about the mean by so much of it (an H200: kinds of kernels from 0.3 to 1.9 of their mean).
 constexpr double kBeliefSpread = 0.5;
-// No fit is better than this; keeps perfect data solvable.
+// No sensor is better than this share of what a row holds, however well the rows fit: few rows often fit by chance.
+constexpr double kLeastNoise = 0.005;
 constexpr double kLeastNoise_j = 1e-6;
+// Where most rows fit perfectly and some badly, those few tell the noise.
+constexpr double kOddShare = 0.3;
+constexpr int kCoarseRounds = 8;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -33,12 +37,24 @@ double used_up(const statistics::GramSums& sums, double pull) {
   return used;
 }
 
-double noise_of(const std::vector<double>& residuals, double used) {
+double noise_of(const std::vector<double>& residuals, double used, double usual_j) {
   std::vector<double> sizes;
-  for (const double residual : residuals) sizes.push_back(std::abs(residual));
+  double squares = 0;
+  for (const double residual : residuals) {
+    sizes.push_back(std::abs(residual));
+    squares += residual * residual;
+  }
   const double rows = static_cast<double>(residuals.size());
-  return std::max(kMadToDeviation * median(std::move(sizes)) * std::sqrt(rows / std::max(rows - used, 1.0)),
-                  kLeastNoise_j);
+  const double typical_j = std::max(kMadToDeviation * median(std::move(sizes)), kOddShare * std::sqrt(squares / rows));
+  return std::max({typical_j * std::sqrt(rows / std::max(rows - used, 1.0)), kLeastNoise * usual_j, kLeastNoise_j});
+}
+
+std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
+  std::vector<double> weights;
+  for (const double residual : residuals) {
+    weights.push_back(std::min(1.0, kHuber * noise / std::max(std::abs(residual), kLeastNoise_j)));
+  }
+  return weights;
 }
 
 }  // namespace
@@ -58,6 +74,15 @@ IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const Energ
     joules_[i] /= scale;
     for (std::size_t k = 0; k < busy_.columns; ++k) busy_.seconds[i * busy_.columns + k] /= scale;
   }
+  usual_j_ = median(joules_);
+}
+
+std::vector<double> IntervalRows::times_s() const {
+  std::vector<double> times(columns());
+  for (std::size_t i = 0; i < size(); ++i) {
+    for (std::size_t k = 0; k < columns(); ++k) times[k] += busy_[i][k];
+  }
+  return times;
 }
 
 std::vector<double> IntervalRows::residuals(std::span<const double> watts) const {
@@ -84,38 +109,43 @@ std::vector<statistics::Belief> beliefs_for(std::size_t columns, const PowerBeli
 }
 
 PowerBelief coarse_belief(const IntervalRows& rows) {
-  const std::vector<double> weights(rows.size(), 1.0);
   std::vector<std::size_t> group_of(rows.columns(), 0);
   group_of.back() = 1;
-  const statistics::GramSums sums = rows.sums(weights).grouped(group_of, 2);
+  std::vector<double> weights(rows.size(), 1.0);
   // All alike: the mean power. Its rows are the sums of both.
-  const statistics::GramSums one = sums.grouped(std::vector<std::size_t>{0, 0}, 1);
+  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
   const double mean_w = one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
-  const std::vector<double> alike = {mean_w, mean_w};
-  const double noise = sums.residual(alike) / std::max(sums.rows(), 1.0);
   const double spread_w = std::max(kBeliefSpread * mean_w, 1e-6);
-  const double pull = std::max(noise, kLeastNoise_j * kLeastNoise_j) / (spread_w * spread_w);
-  const std::vector<statistics::Belief> beliefs(2, statistics::Belief{mean_w, pull});
-  const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, beliefs);
-  return {fit.x[0], fit.x[1], spread_w};
+  PowerBelief belief{mean_w, mean_w, spread_w};
+  for (int round = 0; round < kCoarseRounds; ++round) {
+    std::vector<double> watts(rows.columns(), belief.busy_w);
+    watts.back() = belief.idle_w;
+    const std::vector<double> left = rows.residuals(watts);
+    const double noise = noise_of(left, 2, rows.usual_j());
+    weights = huber_weights(left, noise);
+    const double pull = noise * noise / (spread_w * spread_w);
+    const std::vector<statistics::Belief> beliefs(2, statistics::Belief{mean_w, pull});
+    const auto fit = statistics::nonnegative_least_squares(rows.sums(weights).grouped(group_of, 2), beliefs);
+    belief.busy_w = fit.x[0];
+    belief.idle_w = fit.x[1];
+  }
+  return belief;
 }
 
 RobustFit robust_fit(const IntervalRows& rows, const PowerBelief& belief, int rounds) {
   RobustFit fit;
   fit.watts.assign(rows.columns(), belief.busy_w);
   fit.watts.back() = belief.idle_w;
-  fit.weights.assign(rows.size(), 1.0);
   std::vector<double> left = rows.residuals(fit.watts);
-  fit.noise = noise_of(left, 2);
+  fit.noise = noise_of(left, 2, rows.usual_j());
+  fit.weights = huber_weights(left, fit.noise);
   for (int round = 0; round < rounds; ++round) {
     fit.pull = fit.noise * fit.noise / (belief.spread_w * belief.spread_w);
     const statistics::GramSums sums = rows.sums(fit.weights);
     fit.watts = statistics::nonnegative_least_squares(sums, beliefs_for(rows.columns(), belief, fit.pull)).x;
     left = rows.residuals(fit.watts);
-    fit.noise = noise_of(left, used_up(sums, fit.pull));
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      fit.weights[i] = std::min(1.0, kHuber * fit.noise / std::max(std::abs(left[i]), kLeastNoise_j));
-    }
+    fit.noise = noise_of(left, used_up(sums, fit.pull), rows.usual_j());
+    fit.weights = huber_weights(left, fit.noise);
   }
   fit.pull = fit.noise * fit.noise / (belief.spread_w * belief.spread_w);
   return fit;

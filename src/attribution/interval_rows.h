@@ -27,6 +27,8 @@ class IntervalRows {
 
   std::size_t size() const { return joules_.size(); }
   std::size_t columns() const { return busy_.columns; }
+  double usual_j() const { return usual_j_; }  // of a row
+  std::vector<double> times_s() const;         // of each column, in all rows
   // In units of the usual row's noise scale: long rows may miss by more.
   std::vector<double> residuals(std::span<const double> watts) const;
   statistics::GramSums sums(std::span<const double> weights, std::size_t from, std::size_t to) const;
@@ -35,6 +37,7 @@ class IntervalRows {
  private:
   BusyRows busy_;               // divided by the row's scale
   std::vector<double> joules_;  // likewise
+  double usual_j_ = 0;
 };
 
 // Busy or idle, all classes alike: the coarsest fit, and what is believed of the finer one.

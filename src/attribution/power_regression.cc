@@ -38,6 +38,8 @@ constexpr double kKnownPull = 0.01;
 // by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
 
+// A GPU that works draws no less than one that waits. Where rows say so, a few odd ones have misled them.
+constexpr double kLeastBusy = 0.9;
 // A standard deviation of what the counter is wrong by as a whole, until a calibration tells: on an H200 the counter and the
 // integral of its power differ by 0.76 %.
 constexpr double kGainSpread = 0.005;
@@ -152,8 +154,8 @@ std::vector<EnergyPoint> useful_points(const KernelTimeline& timeline, std::span
 
 // Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
 // share by time, apart from idling if that is known.
-SeparableGroups groups_of(const statistics::GramSums& sums, double pull) {
-  const SeparableGroups found = separable_groups(sums, pull);
+SeparableGroups groups_of(const statistics::GramSums& sums, double pull, const std::vector<double>& times_s) {
+  const SeparableGroups found = separable_groups(sums, pull, times_s);
   const std::size_t classes = found.group_of.size() - 1;
   for (std::size_t k = 0; k < classes; ++k) {
     if (found.alone[k] >= kKnownFromData) return found;
@@ -161,9 +163,11 @@ SeparableGroups groups_of(const statistics::GramSums& sums, double pull) {
   std::vector<std::size_t> together(classes + 1, 0);
   together.back() = found.alone.back() >= kKnownFromData ? 1 : 0;
   const std::size_t count = together.back() + 1;
-  SeparableGroups few = separable_groups(sums.grouped(together, count), pull);
-  if (few.groups < count) together.back() = 0;
-  return {together, few.groups, few.from_data, found.alone};
+  const std::vector<statistics::Belief> beliefs(count, statistics::Belief{0, pull});
+  const std::vector<double> inverse = statistics::posterior_inverse(sums.grouped(together, count), beliefs);
+  std::vector<double> from_data;
+  for (std::size_t i = 0; i < count; ++i) from_data.push_back(1 - pull * inverse[i * count + i]);
+  return {together, count, from_data, found.alone};
 }
 
 // The fit once it is known what can be told apart.
@@ -264,9 +268,10 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<con
   const Lag lag = LagSearch(timeline, used).find();
   const IntervalRows rows(timeline, used, lag.best_ns);
   const PowerBelief belief = coarse_belief(rows);
+  if (belief.busy_w < kLeastBusy * belief.idle_w) return std::nullopt;
   const RobustFit robust = robust_fit(rows, belief, 5);
   const statistics::GramSums sums = rows.sums(robust.weights);
-  const SeparableGroups groups = groups_of(sums, robust.pull);
+  const SeparableGroups groups = groups_of(sums, robust.pull, rows.times_s());
   const GroupedFit grouped(belief, robust.pull, groups);
   const std::vector<double> watts = grouped.solve(grouped.grouped(sums));
   const auto watts_at = [&](std::int64_t lag_ns) {

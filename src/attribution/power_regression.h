@@ -50,7 +50,8 @@ struct PowerFit {
   const ClassPower& idle() const { return classes.back(); }
 };
 
-// Nothing where too few steps were seen to know their noise. Points in order of time; the timeline is finished.
+// Nothing where too few steps were seen to know their noise, or where they say what cannot be. Points in order of time; the
+// timeline is finished.
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points);
 
 // Nothing known but that powers of classes spread: all are 1, and replicates differ from it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/separable_groups.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -11,6 +12,9 @@ namespace {
 // be confused with another for better reasons.
 constexpr double kConfused = -0.1;
 constexpr double kConfusedWithKnown = -0.5;
+
+constexpr double kFreeLevel = 1e-4;
+constexpr double kNoDifference = 1e-9;
 
 struct Known {
   std::vector<double> inverse;
@@ -45,14 +49,41 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& kn
   return found;
 }
 
+// What all classes draw together says nothing of how they differ: that level is left free, and of the differences from the
+// mean it is asked how much less unsure they are than before.
+std::vector<double> known_differences(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
+                                      const std::vector<double>& themselves) {
+  const std::size_t classes = sums.size() - 1;
+  std::vector<statistics::Belief> beliefs(sums.size() + 1, statistics::Belief{0, pull});
+  beliefs.back().pull = pull * kFreeLevel;
+  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_common(classes), beliefs);
+  double all_s = 0;
+  for (std::size_t k = 0; k < classes; ++k) all_s += times_s[k];
+  std::vector<double> known = themselves;
+  for (std::size_t k = 0; k < classes && all_s > 0; ++k) {
+    std::vector<double> difference(classes);
+    for (std::size_t j = 0; j < classes; ++j) difference[j] = (j == k ? 1 : 0) - times_s[j] / all_s;
+    double before = 0;
+    double after = 0;
+    for (std::size_t i = 0; i < classes; ++i) {
+      before += difference[i] * difference[i] / pull;
+      for (std::size_t j = 0; j < classes; ++j)
+        after += difference[i] * difference[j] * inverse[i * beliefs.size() + j];
+    }
+    // One class alone is the mean.
+    if (before * pull > kNoDifference) known[k] = std::min(themselves[k], 1 - after / before);
+  }
+  return known;
+}
+
 }  // namespace
 
-SeparableGroups separable_groups(const statistics::GramSums& sums, double pull) {
+SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s) {
   SeparableGroups result;
   for (std::size_t i = 0; i < sums.size(); ++i) result.group_of.push_back(i);
   result.groups = sums.size();
   Known known = known_from(sums, pull);
-  result.alone = known.from_data;
+  result.alone = known_differences(sums, pull, times_s, known.from_data);
   while (const std::optional<std::pair<std::size_t, std::size_t>> pair =
              most_confused(known, result.group_of.empty() ? 0 : result.group_of.back())) {
     for (std::size_t& group : result.group_of) {

@@ -21,11 +21,13 @@ struct SeparableGroups {
   std::vector<std::size_t> group_of;  // by unknown
   std::size_t groups = 0;
   std::vector<double> from_data;  // by group: 0 belief alone .. 1 data alone
-  std::vector<double> alone;      // by unknown: the same before anything was put together
+  // By unknown: how much of its difference from the mean of all, weighted by time, is known. That of idling: of itself.
+  std::vector<double> alone;
 };
 
 // A belief is the same for all but its value; `pull` as in statistics::Belief. A group is believed in as firmly as one. The
 // last unknown is idling: nobody joins it where it is known.
-SeparableGroups separable_groups(const statistics::GramSums& sums, double pull);
+// `times_s`: how long each was busy in all.
+SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s);
 
 }  // namespace joulemap::attribution

@@ -150,6 +150,23 @@ GramSums GramSums::grouped(std::span<const std::size_t> group_of, std::size_t gr
   return sums;
 }
 
+GramSums GramSums::with_common(std::size_t members) const {
+  GramSums sums(size() + 1);
+  for (std::size_t i = 0; i < size(); ++i) {
+    sums.moments_[i] = moments_[i];
+    if (i < members) sums.moments_.back() += moments_[i];
+    for (std::size_t j = 0; j < size(); ++j) {
+      sums.gram_[i * sums.size() + j] = gram(i, j);
+      if (j < members) sums.gram_[i * sums.size() + size()] += gram(i, j);
+      if (i < members) sums.gram_[size() * sums.size() + j] += gram(i, j);
+      if (i < members && j < members) sums.gram_.back() += gram(i, j);
+    }
+  }
+  sums.squares_ = squares_;
+  sums.rows_ = rows_;
+  return sums;
+}
+
 NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
   JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
   NonnegativeFit fit;

@@ -30,6 +30,8 @@ class GramSums {
   double residual(std::span<const double> x) const;
   // Unknowns that share one value: column i of the rows goes to group_of[i].
   GramSums grouped(std::span<const std::size_t> group_of, std::size_t groups) const;
+  // One more unknown, the last: what the first `members` have in common, so that they stand for their differences from it.
+  GramSums with_common(std::size_t members) const;
 
  private:
   std::vector<double> moments_;
