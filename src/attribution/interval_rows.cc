@@ -17,8 +17,6 @@ constexpr double kBeliefSpread = 0.5;
 // No sensor is better than this share of what a row holds, however well the rows fit: few rows often fit by chance.
 constexpr double kLeastNoise = 0.005;
 constexpr double kLeastNoise_j = 1e-6;
-// Where most rows fit perfectly and some badly, those few tell the noise.
-constexpr double kOddShare = 0.3;
 constexpr int kCoarseRounds = 8;
 
 double median(std::vector<double> values) {
@@ -39,18 +37,25 @@ double used_up(const statistics::GramSums& sums, double pull) {
 
 double noise_of(const std::vector<double>& residuals, double used, double usual_j) {
   std::vector<double> sizes;
-  double squares = 0;
-  for (const double residual : residuals) {
-    sizes.push_back(std::abs(residual));
-    squares += residual * residual;
-  }
+  sizes.reserve(residuals.size());
+  for (const double residual : residuals) sizes.push_back(std::abs(residual));
   const double rows = static_cast<double>(residuals.size());
-  const double typical_j = std::max(kMadToDeviation * median(std::move(sizes)), kOddShare * std::sqrt(squares / rows));
+  const double typical_j = kMadToDeviation * median(std::move(sizes));
   return std::max({typical_j * std::sqrt(rows / std::max(rows - used, 1.0)), kLeastNoise * usual_j, kLeastNoise_j});
+}
+
+// Beliefs weigh as much as the noise is large, odd rows and all: a few rows that fit by chance while others are far off tell
+// little.
+double pull_of(const std::vector<double>& residuals, double noise, double used, double spread_w) {
+  double squares = 0;
+  for (const double residual : residuals) squares += residual * residual;
+  const double rows = static_cast<double>(residuals.size());
+  return std::max(squares / std::max(rows - used, 1.0), noise * noise) / (spread_w * spread_w);
 }
 
 std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
   std::vector<double> weights;
+  weights.reserve(residuals.size());
   for (const double residual : residuals) {
     weights.push_back(std::min(1.0, kHuber * noise / std::max(std::abs(residual), kLeastNoise_j)));
   }
@@ -123,7 +128,7 @@ PowerBelief coarse_belief(const IntervalRows& rows) {
     const std::vector<double> left = rows.residuals(watts);
     const double noise = noise_of(left, 2, rows.usual_j());
     weights = huber_weights(left, noise);
-    const double pull = noise * noise / (spread_w * spread_w);
+    const double pull = pull_of(left, noise, 2, spread_w);
     const std::vector<statistics::Belief> beliefs(2, statistics::Belief{mean_w, pull});
     const auto fit = statistics::nonnegative_least_squares(rows.sums(weights).grouped(group_of, 2), beliefs);
     belief.busy_w = fit.x[0];
@@ -139,15 +144,16 @@ RobustFit robust_fit(const IntervalRows& rows, const PowerBelief& belief, int ro
   std::vector<double> left = rows.residuals(fit.watts);
   fit.noise = noise_of(left, 2, rows.usual_j());
   fit.weights = huber_weights(left, fit.noise);
+  fit.pull = pull_of(left, fit.noise, 2, belief.spread_w);
   for (int round = 0; round < rounds; ++round) {
-    fit.pull = fit.noise * fit.noise / (belief.spread_w * belief.spread_w);
     const statistics::GramSums sums = rows.sums(fit.weights);
     fit.watts = statistics::nonnegative_least_squares(sums, beliefs_for(rows.columns(), belief, fit.pull)).x;
     left = rows.residuals(fit.watts);
-    fit.noise = noise_of(left, used_up(sums, fit.pull), rows.usual_j());
+    const double used = used_up(sums, fit.pull);
+    fit.noise = noise_of(left, used, rows.usual_j());
     fit.weights = huber_weights(left, fit.noise);
+    fit.pull = pull_of(left, fit.noise, used, belief.spread_w);
   }
-  fit.pull = fit.noise * fit.noise / (belief.spread_w * belief.spread_w);
   return fit;
 }
 

@@ -47,7 +47,7 @@ struct RobustFit {
   std::vector<double> watts;
   std::vector<double> weights;  // of rows, 0 .. 1
   double noise = 0;             // of a row, standard deviation
-  double pull = 0;              // of beliefs: (noise / spread)^2
+  double pull = 0;              // of beliefs: (noise / spread)^2, odd rows and all
 };
 // A few rounds of reweighting. All unknowns are pulled to the belief.
 RobustFit robust_fit(const IntervalRows& rows, const PowerBelief& belief, int rounds);

@@ -146,6 +146,7 @@ std::vector<EnergyPoint> useful_points(const KernelTimeline& timeline, std::span
     if (point.time_ns > timeline.end_ns() + kMostLag_ns) break;
   }
   std::vector<std::int64_t> edges_ns;
+  edges_ns.reserve(within.size());
   for (const EnergyPoint& point : within) edges_ns.push_back(point.time_ns);
   std::vector<EnergyPoint> useful;
   for (const std::size_t edge : timeline.useful_edges(edges_ns)) useful.push_back(within[edge]);
@@ -155,7 +156,7 @@ std::vector<EnergyPoint> useful_points(const KernelTimeline& timeline, std::span
 // Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
 // share by time, apart from idling if that is known.
 SeparableGroups groups_of(const statistics::GramSums& sums, double pull, const std::vector<double>& times_s) {
-  const SeparableGroups found = separable_groups(sums, pull, times_s);
+  SeparableGroups found = separable_groups(sums, pull, times_s);
   const std::size_t classes = found.group_of.size() - 1;
   for (std::size_t k = 0; k < classes; ++k) {
     if (found.alone[k] >= kKnownFromData) return found;

@@ -89,8 +89,9 @@ void SimulatedGpu::count(SimulatedRun& run) {
   double noise_j = 0;
   std::size_t next = 0;
   double known_s = first_s - traits_.lag_s;
-  for (double step_s = first_s; step_s < to_s(run.end_ns) + 1; step_s += traits_.period_s) {
-    const double until_s = step_s - traits_.lag_s;
+  const auto steps = static_cast<std::size_t>((to_s(run.end_ns) + 1 - first_s) / traits_.period_s) + 1;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const double until_s = first_s + static_cast<double>(step) * traits_.period_s - traits_.lag_s;
     while (known_s < until_s) {
       while (next < stretches_.size() && to_s(stretches_[next].end_ns) <= known_s) ++next;
       const bool idle = next == stretches_.size() || to_s(stretches_[next].start_ns) > known_s;
