@@ -37,7 +37,8 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
 
 }  // namespace
 
-HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level) : level_(level) {
+HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode)
+    : level_(level), mode_(mode) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_of_.push_back(sources[i].source.boot_id);
     const std::optional<TimeSpan> span = sources[i].span();
@@ -55,7 +56,10 @@ HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
 }
 
 void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
-  if (Host* const host = host_of(source)) host->sums.add(source, activity);
+  Host* const host = host_of(source);
+  if (host == nullptr) return;
+  host->sums.add(source, activity);
+  if (shares_out_gpus()) host->work.add(source, activity);
 }
 
 void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
@@ -64,11 +68,30 @@ void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
   if (Host* const host = host_of(source)) host->moments[source].push_back({mark.time_ns, mark.id});
 }
 
+// By domain, step and epoch nobody is given a part of a GPU's energy.
+bool HostLedgers::shares_out_gpus() const {
+  return mode_ == Mode::regress && level_ != Level::domain && level_ != Level::step && level_ != Level::epoch;
+}
+
+MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
+                                       DeviceWork* work, const std::string& prefix) const {
+  MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}};
+  if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
+  if (work != nullptr) gpu.powers = find_powers(std::move(*work), curve.steps, host.span);
+  if (gpu.powers) gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.lag_ns, curve.energy_j);
+  return gpu;
+}
+
 void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
   host.sums.finish();
+  std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
+  const auto work_of = [&](const std::string& device) {
+    const auto work = works.find(device);
+    return work == works.end() ? nullptr : &work->second;
+  };
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     add_curve(host.total_j, curve.energy_j);
@@ -76,11 +99,11 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
       add_curve(host.energy.cpu_j, curve.energy_j);
       continue;
     }
-    host.energy.gpus.insert_or_assign(curve.device, MachineEnergy::Gpu{prefix + curve.domain, curve.energy_j});
+    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), prefix));
     // Where a process could not tell which GPU its number means, they are taken in NVML's order.
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
     if (host.sums.gpu_busy_s().contains(by_number)) {
-      host.energy.gpus.insert_or_assign(by_number, MachineEnergy::Gpu{prefix + curve.domain, curve.energy_j});
+      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), prefix));
     }
   }
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {

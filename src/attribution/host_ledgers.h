@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/gpu_work.h"
 #include "attribution/ledger.h"
 #include "attribution/recorded_energy.h"
 #include "attribution/recording_survey.h"
@@ -20,7 +21,7 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  HostLedgers(const std::vector<SurveyedSource>& sources, Level level);
+  HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode = Mode::regress);
 
   // Second look.
   void add_sums(std::uint32_t source, const Activity& activity);
@@ -38,18 +39,23 @@ class HostLedgers {
     std::string boot_id;
     TimeSpan span;
     ActivitySums sums;
+    GpuWork work;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
     std::optional<Ledger> ledger;
 
-    Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command) {}
+    Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command), work(command) {}
   };
 
   Host* host_of(std::uint32_t source);
+  bool shares_out_gpus() const;
+  MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
+                            const std::string& prefix) const;
   LedgerResult result_of(Host& host);
 
   Level level_;
+  Mode mode_;
   std::vector<std::string> boot_of_;     // by source
   std::map<std::uint32_t, Host> hosts_;  // by recorder
 };

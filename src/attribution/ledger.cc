@@ -29,7 +29,6 @@ constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding
 // Where a program is in no phase, module or region; of use only to tell what functions it is in there.
 constexpr std::string_view kOutside = "outside";
 constexpr std::string_view kByCpuTime = "cpu-time";
-constexpr std::string_view kByTimeShare = "time-share";
 
 std::string demangled(const std::string& name) {
   int status = 0;
@@ -57,7 +56,7 @@ std::string_view name_of(Level level) { return kLevels[static_cast<std::size_t>(
 
 // In each cell: how long anything ran (as far as CPU time tells), and what a CPU second of that is worth.
 Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
-    : level_(level), energy_(energy), sums_(sums) {
+    : level_(level), energy_(energy), sums_(sums), gpu_shares_(energy, sums) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
   const TimeSpan span = captured_s.span();
   joules_per_cpu_s_ = background_s_ = TimeCurve(span, captured_s.size());
@@ -75,17 +74,6 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     if (all_s > 0) joules_per_cpu_s_.set(cell, joules * active / all_s * captured_s.cell_s());
   }
   joules_per_cpu_s_.finish();
-  for (const auto& [device, busy_s] : sums.gpu_busy_s()) {
-    const auto gpu = energy.gpus.find(device);
-    if (gpu == energy.gpus.end()) continue;
-    TimeCurve watts(span, busy_s.size());
-    for (std::size_t cell = 0; cell < busy_s.size(); ++cell) {
-      const double together = std::max(busy_s[cell] / busy_s.cell_s(), 1.0);
-      watts.set(cell, gpu->second.energy_j[cell] / together);
-    }
-    watts.finish();
-    gpu_watts_.emplace(device, std::move(watts));
-  }
 }
 
 std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) const {
@@ -113,6 +101,7 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     if (entered) sum.sampled += amount.sampled;
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
+    sum.by_class.add(amount.by_class);
   };
   // Entering an operation or a function is no entering of its layer. A kernel is one of its layer's all the same.
   grow(entry.sum, (meaning.op.empty() && meaning.function.empty()) || device != kCpu);
@@ -128,7 +117,7 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, double jo
          kByCpuTime, energy_.cpu_j.has_value());
 }
 
-void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double watts, const std::string& device) {
+void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device) {
   ProcessNames& names = sums_.names(process);
   const double scale = names.kernel_scale();
   const PlaceMeaning& meaning = names.places.meaning(tally.place);
@@ -144,8 +133,14 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
   } else {
     path = path_at_level(meaning);
   }
+  const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id);
+  Amount amount{count, 0, time_s, time_s * rate * weight.weight};
+  if (weight.known) {
+    amount.by_class.add(weight.column, amount.energy_j);
+    gpu_shares_.note(shown, amount.by_class);
+  }
   if (path.empty()) return;
-  credit(std::move(path), shown, {count, 0, time_s, time_s * watts}, meaning, kByTimeShare, has_energy);
+  credit(std::move(path), shown, amount, meaning, kByTimeShare, has_energy);
 }
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
@@ -169,13 +164,12 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   std::map<std::uint32_t, std::pair<std::string, double>> queues;
   for (const KernelTally& tally : activity.kernel_tallies) {
     const auto [known, is_new] = queues.try_emplace(tally.queue);
-    auto& [device, watts] = known->second;
+    auto& [device, rate] = known->second;
     if (is_new) {
       device = sums_.names(process).device_of(tally.queue);
-      const auto curve = gpu_watts_.find(device);
-      watts = curve == gpu_watts_.end() ? 0 : inside * curve->second.mean_rate(activity.begin_ns, activity.end_ns);
+      rate = inside * gpu_shares_.rate(device, activity.begin_ns, activity.end_ns);
     }
-    add_kernel(process, tally, watts, device);
+    add_kernel(process, tally, rate, device);
   }
 }
 
@@ -192,8 +186,9 @@ void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts
     for (const auto& [path, amount] : parts) {
       const double share = amount.time_s / told_s;
       const double calls = static_cast<double>(amount.count) * whole.sum.time_s / told_s;
-      const Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
-                        whole.sum.energy_j * share};
+      Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
+                  whole.sum.energy_j * share};
+      part.by_class.add(whole.sum.by_class, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
       credit(fine, key.second, part, {}, whole.basis, whole.has_energy);
       entries_[{fine, key.second}].is_part = true;
@@ -232,7 +227,11 @@ void Ledger::share_out_parts() {
   std::map<Key, Entry> told;
   for (auto& [key, entry] : entries_) {
     double sampled_s = 0;
-    for (const auto& [part, amount] : entry.parts) sampled_s += amount.time_s;
+    double sampled_j = 0;
+    for (const auto& [part, amount] : entry.parts) {
+      sampled_s += amount.time_s;
+      if (key.second != kCpu) sampled_j += amount.energy_j;
+    }
     if (sampled_s <= 0) {
       told.emplace(key, std::move(entry));
       continue;
@@ -251,6 +250,9 @@ void Ledger::share_out_parts() {
       row.is_part = true;
       row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                  entry.sum.time_s * share, entry.sum.energy_j * share};
+      // On a GPU it is known what each of them drew, not only how long it took.
+      if (sampled_j > 0) row.sum.energy_j = entry.sum.energy_j * amount.energy_j / sampled_j;
+      if (sampled_j > 0) row.sum.by_class.add(amount.by_class, entry.sum.energy_j / sampled_j);
     }
   }
   entries_ = std::move(told);
@@ -267,6 +269,7 @@ void Ledger::gather_functions() {
     sum.sum.count += entry.sum.count;
     sum.sum.time_s += entry.sum.time_s;
     sum.sum.energy_j += entry.sum.energy_j;
+    sum.sum.by_class.add(entry.sum.by_class);
   }
   entries_ = std::move(functions);
 }
@@ -283,18 +286,6 @@ void Ledger::add_background() {
   credit({"background"}, std::string(kCpu), {0, 0, time_s, energy_j}, {}, kByCpuTime, energy_.cpu_j.has_value());
 }
 
-double Ledger::idle_of_gpus() const {
-  double idle_j = 0;
-  for (const auto& [device, gpu] : energy_.gpus) {
-    const auto busy = sums_.gpu_busy_s().find(device);
-    if (busy == sums_.gpu_busy_s().end()) continue;
-    for (std::size_t cell = 0; cell < gpu.energy_j.size(); ++cell) {
-      idle_j += gpu.energy_j[cell] * (1 - std::min(busy->second[cell] / gpu.energy_j.cell_s(), 1.0));
-    }
-  }
-  return idle_j;
-}
-
 ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   ReportRow row;
   row.path = key.first;
@@ -307,6 +298,7 @@ ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   if (!entry.has_energy) return row;
   row.energy_j = entry.sum.energy_j;
   if (row.time_s > 0) row.power_w = entry.sum.energy_j / row.time_s;
+  if (row.basis == kByTimeShare) gpu_shares_.describe(row, entry.sum.by_class);
   return row;
 }
 
@@ -321,7 +313,7 @@ void Ledger::balance(LedgerResult& result) const {
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   const bool only_gpus = level_ == Level::kernel;
   result.attributed_j = attributed_j;
-  result.idle_j = (only_gpus ? 0 : cpu_idle_j_) + idle_of_gpus();
+  result.idle_j = (only_gpus ? 0 : cpu_idle_j_) + gpu_shares_.idle_j();
   result.unattributed_j = measured_j - attributed_j - *result.idle_j;
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
@@ -343,6 +335,7 @@ LedgerResult Ledger::finish() {
     result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
                             "joulemap doctor tells why"});
   }
+  gpu_shares_.diagnose(result.diagnostics);
   balance(result);
   return result;
 }

@@ -5,7 +5,8 @@
 //
 // - CPU and memory: while something runs, their energy is shared out by CPU time, to the command's places and to whatever
 //   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
-// - A GPU: its energy at each moment belongs to what runs then; kernels that run together share it. Basis "time-share".
+// - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
+//   "regressed", or "time-share" where most of a row's energy is of classes that could not be told apart.
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
 //   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
@@ -19,6 +20,8 @@
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/gpu_shares.h"
+#include "attribution/machine_energy.h"
 #include "attribution/time_curve.h"
 #include "model/activity.h"
 #include "model/report_result.h"
@@ -28,20 +31,6 @@ namespace joulemap::attribution {
 enum class Level : std::uint8_t { domain, phase, layer, op, function, region, kernel, step, epoch };
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
-
-// What was drawn when; curves are finished.
-struct MachineEnergy {
-  std::optional<TimeCurve> cpu_j;  // of all counted domains but GPUs
-  struct Gpu {
-    std::string domain;
-    TimeCurve energy_j;
-  };
-  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
-  std::optional<TimeCurve> machine_cpu_s;  // what all processes used
-  std::optional<double> command_cpu_s;     // what the command's used
-  bool samples_calls = true;               // operations were told in some steps only; else in all
-  bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
-};
 
 struct LedgerResult {
   std::vector<ReportRow> rows;
@@ -64,6 +53,7 @@ class Ledger {
     std::uint64_t sampled = 0;
     double time_s = 0;
     double energy_j = 0;
+    ClassJoules by_class = {};  // of a GPU
   };
   struct Entry {
     Amount sum;
@@ -76,7 +66,7 @@ class Ledger {
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
 
   void add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s);
-  void add_kernel(std::uint32_t process, const KernelTally& tally, double watts, const std::string& device);
+  void add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
@@ -87,7 +77,6 @@ class Ledger {
   void split_off_parts();
   void gather_functions();
   void add_background();
-  double idle_of_gpus() const;
   ReportRow row_of(const Key& key, const Entry& entry) const;
   void balance(LedgerResult& result) const;
 
@@ -97,7 +86,7 @@ class Ledger {
   TimeCurve joules_per_cpu_s_;  // rates: mean_rate() of it over a stretch
   TimeCurve background_s_;
   double cpu_idle_j_ = 0;
-  std::map<std::string, TimeCurve> gpu_watts_;
+  GpuShares gpu_shares_;
   std::map<Key, Entry> entries_;
   // By the path of the coarse place: what it divides into.
   std::map<std::vector<std::string>, Parts> shares_;

@@ -19,6 +19,10 @@ constexpr double kGoodPeriod = 0.002;
 // How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
 constexpr double kDeclaredPeriod = 0.001;
 
+// The moments of steps are known best a while later: then the clock has seen what came before and after. Much later it has
+// drifted away.
+constexpr std::int64_t kPlacedAfter_ns = 20 * kNanosecondsPerSecond;
+
 }  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
@@ -106,6 +110,7 @@ void RecordedEnergy::follow_steps(Follower& follower, const Reading& reading) {
     steps.suggest_period(power.period_ns(), power.period_uncertainty_ns() + kSamePeriod * power.period_ns());
   }
   steps.observe(reading.before_ns, reading.after_ns, reading.raw);
+  place_points(*follower.meter, reading.before_ns - kPlacedAfter_ns);
 }
 
 void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading) const {
@@ -166,28 +171,36 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   return result;
 }
 
-// What a slow counter shows is the energy until its last step, not until it was read.
+// What a slow counter shows is the energy until its last step, not until it was read. A read that came too
+// close before a step to be told from one after it shows that step only if the one before was seen already.
+void RecordedEnergy::place_points(Meter& meter, std::int64_t until_ns) {
+  if (!meter.steps.is_locked()) return;
+  const auto period_ns = static_cast<std::int64_t>(meter.steps.period_ns());
+  for (; meter.placed < meter.points.size() && meter.points[meter.placed].time_ns <= until_ns; ++meter.placed) {
+    EnergyPoint& point = meter.points[meter.placed];
+    const std::int64_t read_ns = point.time_ns;
+    const std::int64_t step_ns = meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns();
+    const bool seen_before = meter.placed > 0 && meter.points[meter.placed - 1].time_ns > step_ns - 3 * period_ns / 2;
+    point.time_ns = step_ns <= read_ns ? step_ns : seen_before ? read_ns : step_ns - period_ns;
+  }
+}
+
 void RecordedEnergy::draw_slow_counter(Meter& meter) const {
-  // A reading that shows the counter moved comes after the step, however well its moment is known.
-  const auto stepped_ns = [&](std::int64_t read_ns) {
-    if (!meter.steps.is_locked()) return read_ns;
-    return std::min(read_ns, meter.steps.last_step_before(read_ns + 2 * meter.steps.half_width_ns()).middle_ns());
-  };
-  for (std::size_t i = 1; i < meter.points.size(); ++i) {
-    const Meter::Point& from = meter.points[i - 1];
-    const Meter::Point& to = meter.points[i];
-    meter.energy_j.add(stepped_ns(from.read_ns), stepped_ns(to.read_ns), to.joules - from.joules);
+  place_points(meter, INT64_MAX);
+  const std::vector<EnergyPoint>& points = meter.points;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    meter.energy_j.add(points[i - 1].time_ns, points[i].time_ns, points[i].joules - points[i - 1].joules);
   }
   // The span's edges lie before the first step and after the last: as it was next to them.
-  if (meter.points.size() < 2) return;
-  const auto rate_w = [&](const Meter::Point& from, const Meter::Point& to) {
-    const double time_s = seconds(stepped_ns(to.read_ns) - stepped_ns(from.read_ns));
+  if (points.size() < 2) return;
+  const auto rate_w = [](const EnergyPoint& from, const EnergyPoint& to) {
+    const double time_s = seconds(to.time_ns - from.time_ns);
     return time_s > 0 ? (to.joules - from.joules) / time_s : 0;
   };
-  const std::int64_t first_ns = stepped_ns(meter.points.front().read_ns);
-  const std::int64_t last_ns = stepped_ns(meter.points.back().read_ns);
-  const double first_w = rate_w(meter.points[0], meter.points[1]);
-  const double last_w = rate_w(meter.points[meter.points.size() - 2], meter.points.back());
+  const std::int64_t first_ns = points.front().time_ns;
+  const std::int64_t last_ns = points.back().time_ns;
+  const double first_w = rate_w(points[0], points[1]);
+  const double last_w = rate_w(points[points.size() - 2], points.back());
   meter.energy_j.add(span_.begin_ns, first_ns, first_w * seconds(std::max(first_ns - span_.begin_ns, std::int64_t{0})));
   meter.energy_j.add(last_ns, span_.end_ns, last_w * seconds(std::max(span_.end_ns - last_ns, std::int64_t{0})));
 }
@@ -207,7 +220,10 @@ void RecordedEnergy::add_curves(Result& result) {
       if (curve.total() <= 0) curve.add(span_.begin_ns, span_.end_ns, *row.joules);
       if (curve.total() > 0) curve.scale(*row.joules / curve.total());
       curve.finish();
-      result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve)});
+      std::vector<EnergyPoint> steps;
+      if (follower.meter->steps.is_locked()) steps = std::move(follower.meter->points);
+      result.curves.push_back(
+          {row.name, follower.channel.domain_class, follower.channel.device, std::move(curve), std::move(steps)});
       break;
     }
   }

@@ -45,6 +45,8 @@ class RecordedEnergy {
       DomainClass domain_class = DomainClass::other;
       std::string device;
       TimeCurve energy_j;  // finished; sums to the domain's energy
+      // Of a slow counter whose steps are known: what it said at those that were read.
+      std::vector<EnergyPoint> steps;
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -62,12 +64,9 @@ class RecordedEnergy {
     std::optional<std::int64_t> known_until_ns;
     StepClock steps{StepClock::EqualValues::mean_no_step, kNvmlLatch_ns};
     TimeCurve energy_j;
-    // Of a slow counter: when it was seen to have moved, and its joules then. Until its steps are known, see add_curves.
-    struct Point {
-      std::int64_t read_ns;
-      double joules;
-    };
-    std::vector<Point> points;
+    // Of a slow counter: when it was seen to have moved, and its joules then; once its steps are known, when it moved.
+    std::vector<EnergyPoint> points;
+    std::size_t placed = 0;  // so many of them are
   };
   // CPU time: how much was used when.
   struct CpuTime {
@@ -91,6 +90,7 @@ class RecordedEnergy {
   void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
+  static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
 
   TimeSpan span_;

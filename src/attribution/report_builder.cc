@@ -157,13 +157,13 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
 
 }  // namespace
 
-Result<ReportResult> build_report(std::span<const std::string> paths, Level level) {
+Result<ReportResult> build_report(std::span<const std::string> paths, Level level, Mode mode) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
-  HostLedgers ledgers(survey.sources(), level);
+  HostLedgers ledgers(survey.sources(), level, mode);
   EnergyPass energy(survey.sources(), ledgers);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();

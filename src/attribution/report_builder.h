@@ -14,6 +14,7 @@
 namespace joulemap::attribution {
 
 // The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together.
-Result<ReportResult> build_report(std::span<const std::string> paths, Level level = Level::domain);
+Result<ReportResult> build_report(std::span<const std::string> paths, Level level = Level::domain,
+                                  Mode mode = Mode::regress);
 
 }  // namespace joulemap::attribution

@@ -17,6 +17,12 @@ struct TimeSpan {
   std::int64_t end_ns = 0;
 };
 
+// What a counter said: its joules at the moment of one of its steps.
+struct EnergyPoint {
+  std::int64_t time_ns = 0;
+  double joules = 0;
+};
+
 class TimeCurve {
  public:
   TimeCurve() = default;

@@ -17,6 +17,7 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> files;
   std::string by = "domain";
+  std::string mode = "regress";
   bool json = false;
   std::string output;
 };
@@ -42,7 +43,8 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
     file = std::move(*opened);
   }
   const Result<ReportResult> result =
-      attribution::build_report(flags.files, attribution::level_named(flags.by).value_or(attribution::Level::domain));
+      attribution::build_report(flags.files, attribution::level_named(flags.by).value_or(attribution::Level::domain),
+                                attribution::mode_named(flags.mode).value_or(attribution::Mode::regress));
   if (!result) return fail(result.error());
   const std::string text =
       flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
@@ -58,6 +60,11 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, function, region, kernel, step, epoch")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "function", "region", "kernel", "step", "epoch"}));
+  verb.add_option("--mode", flags->mode,
+                  "how a GPU's energy is shared out: regress (by what kernels draw, the default), integral (by time), "
+                  "hold (by the power shown last)")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });

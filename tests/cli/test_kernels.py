@@ -25,8 +25,8 @@ def record(binaries: Path, joulemap, tmp_path):
         outcome = joulemap("record", "--sensors", "nvml", *flags, "-o", file, "--", *command, env=environment)
         assert outcome.code == 0, outcome.err
 
-        def report(by: str) -> dict:
-            told = joulemap("report", "--json", "--by", by, file)
+        def report(by: str, *flags: str) -> dict:
+            told = joulemap("report", "--json", "--by", by, *flags, file)
             assert told.code == 0, told.err
             return told.json
 
@@ -57,6 +57,21 @@ def test_every_kernel_is_told_with_its_place_and_its_part_of_the_energy(record):
     total = by_region["attributed_j"] + by_region["idle_j"] + by_region["unattributed_j"]
     assert total == pytest.approx(by_region["measured_j"], rel=1e-3)
     assert by_region["idle_j"] == pytest.approx(by_region["measured_j"] / 2, rel=0.15)
+
+
+def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(record):
+    report = record("60", "8")
+    for mode in ("regress", "integral", "hold"):
+        told = report("kernel", "--mode", mode)
+        total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+        assert total == pytest.approx(told["measured_j"], rel=1e-6), mode
+        assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"], rel=1e-6)
+        assert report("kernel", "--mode", mode) == told
+    rows = report("kernel")["rows"]
+    # Equal steps can never tell what each kernel draws, and the rows know it.
+    assert {row["basis"] for row in rows} == {"time-share"}
+    assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in rows)
+    assert "kernels_by_time" in codes(report("kernel"))
 
 
 def test_steps_share_out_the_energy_of_the_run(record):

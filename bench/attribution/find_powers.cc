@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long it takes, and how much memory, to find out what the kernels of a run drew, beside the time in which the same
+// kernels are only sorted (a ratio that means the same on any machine), and how good it is beside other rules:
+// build/bin/bench_attribution [SECONDS [KERNEL_US]]. By default 2.7 million kernels and 17 thousand steps of the counter.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "attribution/gpu_work.h"
+#include "attribution/machine_energy.h"
+#include "attribution/recorded_energy.h"
+#include "base/clock.h"
+#include "support/simulated_gpu.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::attribution;
+
+double peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
+double sorting_s(std::vector<SimulatedKernel> kernels) {
+  std::reverse(kernels.begin(), kernels.end());
+  const std::int64_t begin_ns = monotonic_ns();
+  std::sort(kernels.begin(), kernels.end(),
+            [](const auto& a, const auto& b) { return a.kind != b.kind ? a.kind < b.kind : a.end_ns < b.end_ns; });
+  return seconds(monotonic_ns() - begin_ns);
+}
+
+// As a capture tells them: a second at a time.
+std::vector<Activity> activities_of(const SimulatedRun& run) {
+  std::vector<Activity> activities(static_cast<std::size_t>(seconds(run.end_ns - run.begin_ns)) + 1);
+  for (std::size_t i = 0; i < activities.size(); ++i) {
+    activities[i].begin_ns = run.begin_ns + static_cast<std::int64_t>(i) * kNanosecondsPerSecond;
+    activities[i].end_ns = activities[i].begin_ns + kNanosecondsPerSecond;
+  }
+  activities.front().queues = {{0, "GPU-1", 0, 1, 7}};
+  for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
+    activities.front().classes.push_back({kind, KernelKind::kernel, fmt::format("kind{}", kind), {}, {}});
+    for (Activity& activity : activities) activity.kernel_tallies.push_back({kind, 0, 0, 0, 0});
+  }
+  for (const SimulatedKernel& kernel : run.kernels) {
+    Activity& activity = activities[static_cast<std::size_t>(seconds(kernel.start_ns - run.begin_ns))];
+    activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, 0, 0, 0});
+    ++activity.kernel_tallies[kernel.kind].count;
+    activity.kernel_tallies[kernel.kind].time_ns += kernel.end_ns - kernel.start_ns;
+  }
+  return activities;
+}
+
+int measure(double length_s, std::int64_t kernel_ns) {
+  SimulatedGpu gpu({.kernel_ns = kernel_ns}, 1);
+  const SimulatedRun run = gpu.mixture(length_s);
+  const std::vector<Activity> activities = activities_of(run);
+  const double sorting = sorting_s(run.kernels);
+  const double before_bytes = peak_bytes();
+  const std::int64_t begin_ns = monotonic_ns();
+  const TimeSpan span{run.begin_ns, run.end_ns};
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy recorded(channels, span, 240);
+  for (const Sample& sample : run.samples) recorded.add(sample);
+  const RecordedEnergy::Result energy = recorded.finish();
+  ActivitySums sums(span);
+  GpuWork work(span);
+  for (const Activity& activity : activities) sums.add(0, activity);
+  for (const Activity& activity : activities) work.add(0, activity);
+  sums.finish();
+  DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
+  const GpuPowers powers = find_powers(std::move(device), energy.curves.at(0).steps, span);
+  const double took_s = seconds(monotonic_ns() - begin_ns);
+  const double kernels = static_cast<double>(run.kernels.size());
+  double squares = 0;
+  for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
+    const double found_w = powers.fit.classes[powers.column_of.at({0, static_cast<std::uint32_t>(kind)})].watts;
+    const double error = found_w * run.busy_s[kind] / run.joules[kind] - 1;
+    squares += error * error;
+  }
+  fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.fit.rows);
+  fmt::print("seconds             {:.2f} ({:.1f} times sorting the kernels)\n", took_s, took_s / sorting);
+  fmt::print("bytes a kernel      {:.0f} at most\n", (peak_bytes() - before_bytes) / kernels);
+  fmt::print("error of a kind     {:.2f} % root mean square\n",
+             100 * std::sqrt(squares / static_cast<double>(run.busy_s.size())));
+  fmt::print("lag                 {:.2f} ms ({:.2f} to {:.2f})\n", 1e3 * seconds(powers.fit.lag_ns),
+             1e3 * seconds(powers.fit.lag_low_ns), 1e3 * seconds(powers.fit.lag_high_ns));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double length_s = argc > 1 ? std::atof(argv[1]) : 1700;
+  const auto kernel_ns = static_cast<std::int64_t>((argc > 2 ? std::atof(argv[2]) : 580) * 1000);
+  return measure(length_s, kernel_ns);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu_shares.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr double kInterval = 0.9;
+constexpr double kWorthTelling = 0.1;
+
+double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
+  return fit.replicates[column][replicate] / fit.classes[column].watts;
+}
+
+}  // namespace
+
+// In each cell: what a second of a kernel of weight 1 gets. Kernels that run together share the moment.
+GpuShares::GpuShares(const MachineEnergy& energy, const ActivitySums& sums) {
+  for (const auto& [name, busy_s] : sums.gpu_busy_s()) {
+    const auto gpu = energy.gpus.find(name);
+    if (gpu == energy.gpus.end()) continue;
+    Device device{&gpu->second, TimeCurve(busy_s.span(), busy_s.size()), 0};
+    const std::optional<GpuPowers>& powers = gpu->second.powers;
+    const double idle_weight = powers ? powers->fit.idle().watts : 1;
+    for (std::size_t cell = 0; cell < busy_s.size(); ++cell) {
+      const double cell_s = busy_s.cell_s();
+      const double together = std::max(busy_s[cell] / cell_s, 1.0);
+      const double busy_weight = (powers ? powers->modelled_j[cell] : busy_s[cell]) / together;
+      const double idle = idle_weight * std::max(cell_s - busy_s[cell], 0.0);
+      const double joules = gpu->second.energy_j[cell];
+      const double all = busy_weight + idle;
+      if (all <= 0) continue;
+      device.rate.set(cell, joules / together / all * cell_s);
+      device.idle_j += joules * idle / all;
+    }
+    device.rate.finish();
+    devices_.emplace(name, std::move(device));
+  }
+}
+
+double GpuShares::rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
+  const auto known = devices_.find(device);
+  return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
+}
+
+GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end() || !known->second.gpu->powers) return {};
+  const GpuPowers& powers = *known->second.gpu->powers;
+  const auto column = powers.column_of.find({process, class_id});
+  if (column == powers.column_of.end()) return {};
+  return {powers.fit.classes[column->second].watts, column->second, true};
+}
+
+double GpuShares::idle_j() const {
+  double sum_j = 0;
+  for (const auto& [name, device] : devices_) sum_j += device.idle_j;
+  return sum_j;
+}
+
+const GpuShares::Device* GpuShares::of_domain(const std::string& domain) const {
+  for (const auto& [name, device] : devices_) {
+    if (device.gpu->domain == domain && device.gpu->powers) return &device;
+  }
+  return nullptr;
+}
+
+// What a row would get with other powers. All that the GPU drew stays the same, so what one gains the others lose.
+std::vector<double> GpuShares::replicates_of(const Device& device, const ClassJoules& joules,
+                                             const ClassJoules& all) const {
+  const PowerFit& fit = device.gpu->powers->fit;
+  const std::size_t idle = fit.classes.size() - 1;
+  std::vector<double> drawn(kReplicates);
+  for (std::size_t r = 0; r < kReplicates; ++r) {
+    double before_j = device.idle_j;
+    double after_j = device.idle_j * power_ratio(fit, idle, r);
+    for (const auto& [column, all_j] : all.by_column()) {
+      before_j += all_j;
+      after_j += all_j * power_ratio(fit, column, r);
+    }
+    for (const auto& [column, row_j] : joules.by_column()) drawn[r] += row_j * power_ratio(fit, column, r);
+    if (after_j > 0) drawn[r] *= before_j / after_j * fit.gains[r];
+  }
+  return drawn;
+}
+
+void GpuShares::diagnose(Diagnostics& diagnostics) const {
+  for (const auto& [domain, joules] : noted_) {
+    const Device* const device = of_domain(domain);
+    if (device == nullptr) continue;
+    const PowerFit& fit = device->gpu->powers->fit;
+    double by_time_j = 0;
+    double all_j = 0;
+    for (const auto& [column, column_j] : joules.by_column()) {
+      all_j += column_j;
+      if (!fit.classes[column].regressed) by_time_j += column_j;
+    }
+    if (by_time_j <= kWorthTelling * all_j) continue;
+    const std::string seen = fit.rows > 0 ? fmt::format("{} intervals", fit.rows) : "too few intervals";
+    diagnostics.add({"kernels_by_time", 1,
+                     fmt::format("{}: {} of its counter do not tell what each kind of kernel draws; {:.0f} % of the "
+                                 "kernels' energy is shared out by time",
+                                 domain, seen, 100 * by_time_j / all_j),
+                     "record for longer, or with --period 100; equal steps can never tell"});
+  }
+}
+
+void GpuShares::describe(ReportRow& row, const ClassJoules& joules) const {
+  row.basis = kByTimeShare;
+  const Device* const device = of_domain(row.device);
+  const auto all = noted_.find(row.device);
+  if (device == nullptr || all == noted_.end() || !row.energy_j) return;
+  const PowerFit& fit = device->gpu->powers->fit;
+  double regressed_j = 0;
+  double dynamic_j = 0;
+  double sum_j = 0;
+  for (const auto& [column, column_j] : joules.by_column()) {
+    sum_j += column_j;
+    if (fit.classes[column].regressed) regressed_j += column_j;
+    dynamic_j += column_j * std::max(1 - fit.idle().watts / fit.classes[column].watts, 0.0);
+  }
+  if (regressed_j > sum_j / 2) row.basis = kRegressed;
+  if (fit.idle().regressed) row.dynamic_j = dynamic_j;
+  const auto [low_j, high_j] = middle_of(replicates_of(*device, joules, all->second), kInterval);
+  row.low_j = std::min(low_j, *row.energy_j);
+  row.high_j = std::max(high_j, *row.energy_j);
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuShares: how the energy of each GPU is shared out: at each moment among what runs then, in proportion to what its
+// classes draw, and to idling in proportion to what that draws. So nothing is lost or made up, in no interval, whatever the
+// powers are. Where they are not known all are alike: shares of time. Also tells how sure such shares are. Pure; joules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attribution/activity_sums.h"
+#include "attribution/machine_energy.h"
+#include "attribution/time_curve.h"
+#include "model/report_result.h"
+
+namespace joulemap::attribution {
+
+inline constexpr std::string_view kByTimeShare = "time-share";
+inline constexpr std::string_view kRegressed = "regressed";
+
+// Joules of a row by class of kernels: what its interval follows from.
+class ClassJoules {
+ public:
+  void add(std::uint16_t column, double joules) { by_column_[column] += joules; }
+  void add(const ClassJoules& other, double share = 1) {
+    for (const auto& [column, joules] : other.by_column_) by_column_[column] += share * joules;
+  }
+  const std::map<std::uint16_t, double>& by_column() const { return by_column_; }
+
+ private:
+  std::map<std::uint16_t, double> by_column_;
+};
+
+class GpuShares {
+ public:
+  GpuShares(const MachineEnergy& energy, const ActivitySums& sums);
+
+  // Joules for each second of a kernel of weight 1, in a stretch of time; 0 for a device whose energy is not known.
+  double rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  struct Weight {
+    double weight = 1;
+    std::uint16_t column = 0;
+    bool known = false;  // powers are
+  };
+  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id) const;
+
+  double idle_j() const;
+  // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().
+  void note(const std::string& domain, const ClassJoules& joules) { noted_[domain].add(joules); }
+  void describe(ReportRow& row, const ClassJoules& joules) const;
+  // Which energy is shared by time for want of better.
+  void diagnose(Diagnostics& diagnostics) const;
+
+ private:
+  struct Device {
+    const MachineEnergy::Gpu* gpu = nullptr;
+    TimeCurve rate;
+    double idle_j = 0;
+  };
+  std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
+  const Device* of_domain(const std::string& domain) const;
+
+  std::map<std::string, Device> devices_;
+  std::map<std::string, ClassJoules> noted_;  // by domain
+};
+
+}  // namespace joulemap::attribution

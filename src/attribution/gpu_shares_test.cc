@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From samples and kernels to rows, as `report` does it, with a GPU whose truth is known.
+#include "attribution/gpu_shares.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attribution/ledger.h"
+#include "attribution/recorded_energy.h"
+#include "base/clock.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::uint32_t kProcess = 2;
+
+// A second of a run after another: kernels of that second, and their sums.
+std::vector<Activity> activities_of(const SimulatedRun& run, bool with_kernels) {
+  std::vector<Activity> activities;
+  std::size_t next = 0;
+  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kNanosecondsPerSecond) {
+    Activity activity;
+    activity.begin_ns = begin_ns;
+    activity.end_ns = std::min(begin_ns + kNanosecondsPerSecond, run.end_ns);
+    if (activities.empty()) {
+      activity.queues = {{0, "GPU-1", 0, 1, 7}};
+      for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
+        activity.classes.push_back({kind, KernelKind::kernel, "kind" + std::to_string(kind), {64, 1, 1}, {256, 1, 1}});
+      }
+    }
+    std::map<std::uint32_t, KernelTally> tallies;
+    for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
+      const SimulatedKernel& kernel = run.kernels[next];
+      if (with_kernels) activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, 0, 0, 0});
+      KernelTally& tally = tallies.try_emplace(kernel.kind, KernelTally{kernel.kind, 0, 0, 0, 0}).first->second;
+      ++tally.count;
+      tally.time_ns += kernel.end_ns - kernel.start_ns;
+    }
+    for (const auto& [kind, tally] : tallies) activity.kernel_tallies.push_back(tally);
+    activities.push_back(std::move(activity));
+  }
+  return activities;
+}
+
+LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
+  const TimeSpan span{run.begin_ns, run.end_ns};
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy recorded(channels, span, 10);
+  for (const Sample& sample : run.samples) recorded.add(sample);
+  const RecordedEnergy::Result energy = recorded.finish();
+  const std::vector<Activity> activities = activities_of(run, with_kernels);
+  ActivitySums sums(span);
+  GpuWork work(span);
+  for (const Activity& activity : activities) {
+    sums.add(kProcess, activity);
+    work.add(kProcess, activity);
+  }
+  sums.finish();
+  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
+  MachineEnergy machine;
+  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
+  gpu.powers = find_powers(std::move(works.at("GPU-1")), energy.curves[0].steps, span);
+  gpu.energy_j = curve_between(energy.curves[0].steps, gpu.powers->fit.lag_ns, gpu.energy_j);
+  const double measured_j = gpu.energy_j.total();
+  machine.gpus.emplace("GPU-1", std::move(gpu));
+  Ledger ledger(Level::kernel, machine, sums);
+  for (const Activity& activity : activities) ledger.add(kProcess, activity);
+  LedgerResult result = ledger.finish();
+  EXPECT_NEAR(*result.attributed_j + *result.idle_j, measured_j, 1e-6 * measured_j);
+  EXPECT_NEAR(*result.unattributed_j, 0, 1e-6 * measured_j);
+  return result;
+}
+
+std::size_t kind_of(const ReportRow& row) { return static_cast<std::size_t>(row.name.back() - '0'); }
+
+TEST(GpuShares, RowsOfAMixtureAreWhatTheirKernelsDrew) {
+  int inside = 0;
+  int rows = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu({}, seed);
+    const SimulatedRun run = gpu.mixture(40);
+    const LedgerResult result = account(run);
+    ASSERT_EQ(result.rows.size(), run.joules.size());
+    for (const ReportRow& row : result.rows) {
+      const double truth_j = run.joules[kind_of(row)];
+      EXPECT_EQ(row.basis, "regressed") << row.name;
+      EXPECT_NEAR(*row.energy_j / truth_j, 1, 0.08) << row.name;
+      const double idle_j = 130 * run.busy_s[kind_of(row)];
+      EXPECT_NEAR(*row.dynamic_j, truth_j - idle_j, 0.12 * truth_j) << row.name;
+      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
+      ++rows;
+    }
+    EXPECT_NEAR(*result.idle_j / run.idle_j, 1, 0.15);
+    EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
+  }
+  EXPECT_GE(inside, rows * 8 / 10);
+}
+
+TEST(GpuShares, RowsOfASteadyLoopAreSharesOfTimeAndSaySo) {
+  SimulatedGpu gpu({}, 5);
+  const SimulatedRun run = gpu.steady_loop(30, 5);
+  const LedgerResult result = account(run);
+  ASSERT_EQ(result.rows.size(), run.joules.size());
+  int inside = 0;
+  for (const ReportRow& row : result.rows) {
+    EXPECT_EQ(row.basis, "time-share");
+    EXPECT_NEAR(*row.power_w / *result.rows.front().power_w, 1, 1e-3);
+    const double truth_j = run.joules[kind_of(row)];
+    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++inside;
+  }
+  EXPECT_GE(inside, 6);
+  EXPECT_TRUE(result.diagnostics.contains("kernels_by_time"));
+}
+
+TEST(GpuShares, SumsAloneTellLessAndStillAddUp) {
+  SimulatedGpu gpu({}, 6);
+  const SimulatedRun run = gpu.mixture(60);
+  const LedgerResult result = account(run, false);
+  for (const ReportRow& row : result.rows) EXPECT_GT(*row.energy_j, 0) << row.name;
+}
+
+TEST(GpuShares, AShortRunIsSharedByTime) {
+  SimulatedGpu gpu({}, 7);
+  const LedgerResult result = account(gpu.mixture(1.1));
+  for (const ReportRow& row : result.rows) {
+    EXPECT_EQ(row.basis, "time-share");
+    EXPECT_LT(*row.low_j, *row.energy_j);
+    EXPECT_GT(*row.high_j, *row.energy_j);
+    EXPECT_FALSE(row.dynamic_j);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu_work.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Classes that stand alone: enough for a network, few enough for a quick fit. A smaller share of time tells too little.
+constexpr std::size_t kMostClasses = 60;
+constexpr double kLeastShare = 0.002;
+// Sums count records as they come back, a little after the kernels ran: so much of a stretch is enough to call it whole.
+constexpr double kWhole = 0.98;
+constexpr double kWholeStretch = 0.7;
+
+// Sizes within a factor of two are one class: shapes that vary make no new kernels of the same code.
+std::uint32_t size_of(const KernelClass& known) {
+  std::uint64_t threads = 1;
+  for (const std::uint32_t side : known.grid) threads *= std::max<std::uint64_t>(side, 1) % (1U << 20);
+  for (const std::uint32_t side : known.block) threads *= std::max<std::uint64_t>(side, 1) % (1U << 10);
+  return static_cast<std::uint32_t>(std::bit_width(threads));
+}
+
+using Code = std::tuple<KernelKind, std::string, std::uint32_t>;
+
+Code code_of(const ProcessNames& names, std::uint32_t class_id) {
+  const auto known = names.classes.find(class_id);
+  if (known == names.classes.end()) return {KernelKind::kernel, {}, 0};
+  return {known->second.kind, known->second.name, size_of(known->second)};
+}
+
+// The largest get a column each, the others one for each kind.
+std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& times) {
+  std::vector<std::pair<std::int64_t, Code>> ranked;
+  double all_ns = 0;
+  for (const auto& [code, time_ns] : times) {
+    ranked.emplace_back(time_ns, code);
+    all_ns += static_cast<double>(time_ns);
+  }
+  std::sort(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::map<Code, std::uint16_t> columns;
+  std::map<KernelKind, std::uint16_t> rest;
+  std::uint16_t next = 0;
+  for (const auto& [time_ns, code] : ranked) {
+    if (next < kMostClasses && static_cast<double>(time_ns) >= kLeastShare * all_ns) {
+      columns.emplace(code, next++);
+      continue;
+    }
+    const auto [column, is_new] = rest.try_emplace(std::get<KernelKind>(code), next);
+    if (is_new) ++next;
+    columns.emplace(code, column->second);
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id) {
+  const auto [line, is_new] =
+      lines_.try_emplace(Line{process, queue, class_id}, static_cast<std::uint32_t>(lines_.size()));
+  if (is_new) line_ns_.push_back(0);
+  return line->second;
+}
+
+void GpuWork::add(std::uint32_t process, const Activity& activity) {
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    const std::int64_t begin_ns = std::max(activity.begin_ns, span_.begin_ns);
+    const std::int64_t end_ns = std::min(activity.end_ns, span_.end_ns);
+    if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
+    const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
+    const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
+    const std::uint32_t line = line_of(process, tally.queue, tally.class_id);
+    line_ns_[line] += time_ns;
+    sums_.push_back({begin_ns, end_ns, time_ns, line});
+  }
+  std::uint32_t line = 0;
+  const Kernel* last = nullptr;
+  for (const Kernel& kernel : activity.kernels) {
+    const std::int64_t start_ns = std::max(kernel.start_ns, span_.begin_ns);
+    const std::int64_t end_ns = std::min(kernel.end_ns, span_.end_ns);
+    if (end_ns <= start_ns) continue;
+    const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
+    if (!same) line = line_of(process, kernel.queue, kernel.class_id);
+    last = &kernel;
+    const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
+    kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), line});
+  }
+}
+
+std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, ProcessNames>& names,
+                                                 std::map<std::string, DeviceWork>& devices) const {
+  std::map<std::string, std::map<Code, std::int64_t>> times;
+  for (const auto& [line, index] : lines_) {
+    const auto process = names.find(line.process);
+    if (process == names.end()) continue;
+    const std::string device = process->second.device_of(line.queue);
+    times[device][code_of(process->second, line.class_id)] += line_ns_[index];
+  }
+  std::map<std::string, std::map<Code, std::uint16_t>> columns;
+  for (const auto& [device, of_device] : times) {
+    columns[device] = columns_for(of_device);
+    std::size_t count = 0;
+    for (const auto& [code, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
+    devices.emplace(device, DeviceWork{KernelTimeline(count), {}, {}});
+  }
+  std::vector<Where> where(lines_.size());
+  for (const auto& [line, index] : lines_) {
+    const auto process = names.find(line.process);
+    if (process == names.end()) continue;
+    const std::string device = process->second.device_of(line.queue);
+    DeviceWork& work = devices.at(device);
+    const std::uint16_t column = columns[device].at(code_of(process->second, line.class_id));
+    work.column_of[{line.process, line.class_id}] = column;
+    where[index] = {&work, column, process->second.kernel_scale()};
+  }
+  return where;
+}
+
+// For each sum: whether the kernels that it counts are here one by one.
+std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) const {
+  std::vector<bool> detailed(sums_.size(), false);
+  double kept_s = 0;
+  double told_s = 0;
+  for (const Kept& kernel : kernels_) kept_s += seconds(kernel.length_ns);
+  std::map<std::pair<std::int64_t, std::int64_t>, double> stretches;
+  bool any_scaled = false;
+  for (const Sum& sum : sums_) {
+    told_s += seconds(sum.time_ns);
+    stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
+    any_scaled = any_scaled || where[sum.line].scale != 1;
+  }
+  if (any_scaled) return detailed;
+  if (kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
+  TimeCurve kept(span_, cells_for(span_));
+  for (const Kept& kernel : kernels_) {
+    kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
+  }
+  kept.finish();
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const double here_s = kept.between(sums_[i].begin_ns, sums_[i].end_ns);
+    detailed[i] = here_s >= kWholeStretch * stretches[{sums_[i].begin_ns, sums_[i].end_ns}];
+  }
+  return detailed;
+}
+
+std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessNames>& names) {
+  std::map<std::string, DeviceWork> devices;
+  const std::vector<Where> where = place_lines(names, devices);
+  const std::vector<bool> detailed = detailed_stretches(where);
+  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums stand for kernels
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const Sum& sum = sums_[i];
+    const Where& at = where[sum.line];
+    if (at.device == nullptr) continue;
+    const double busy_s = seconds(sum.time_ns) * at.scale;
+    at.device->stretches.push_back({sum.begin_ns, sum.end_ns, at.column, busy_s});
+    if (detailed[i]) continue;
+    at.device->timeline.add_sum(sum.begin_ns, sum.end_ns, at.column, busy_s);
+    coarse.emplace(sum.end_ns, sum.begin_ns);
+  }
+  for (const Kept& kernel : kernels_) {
+    const Where& at = where[kernel.line];
+    const auto stretch = coarse.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
+    const bool is_in_sum = stretch != coarse.end() && stretch->second <= kernel.start_ns;
+    if (at.device == nullptr || is_in_sum) continue;
+    at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column);
+  }
+  kernels_ = {};
+  sums_ = {};
+  for (auto& [device, work] : devices) work.timeline.finish();
+  return devices;
+}
+
+}  // namespace joulemap::attribution

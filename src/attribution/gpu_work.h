@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuWork: what ran on the GPUs of one machine, kept until names and counters are known, and then turned into a timeline for
+// each GPU: the classes that took the most time one by one, the rest by kind. Single kernels where all of them were kept,
+// sums elsewhere. 16 bytes a kernel here, as many in the timeline. Pure; CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "attribution/activity_sums.h"
+#include "attribution/kernel_timeline.h"
+#include "attribution/time_curve.h"
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+
+// The class that kernels of a process are of, as columns of a timeline.
+using ColumnOf = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t>;  // process, class id
+
+struct DeviceWork {
+  KernelTimeline timeline;
+  ColumnOf column_of;
+  // Sums as they were told: how long each column was busy in which stretch of time.
+  struct Stretch {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    std::uint16_t column;
+    double busy_s;
+  };
+  std::vector<Stretch> stretches;
+};
+
+class GpuWork {
+ public:
+  explicit GpuWork(TimeSpan span) : span_(span) {}
+
+  void add(std::uint32_t process, const Activity& activity);
+  // Once everything was added; `names` of its processes, finished. By device, as ProcessNames calls it. Empties this.
+  std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
+
+ private:
+  // Kernels of one class in one queue of one process.
+  struct Line {
+    std::uint32_t process;
+    std::uint32_t queue;
+    std::uint32_t class_id;
+    bool operator<(const Line& other) const {
+      return std::tie(process, queue, class_id) < std::tie(other.process, other.queue, other.class_id);
+    }
+  };
+  struct Kept {
+    std::int64_t start_ns;
+    std::uint32_t length_ns;
+    std::uint32_t line;
+  };
+  struct Sum {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    std::int64_t time_ns;
+    std::uint32_t line;
+  };
+  struct Where {
+    DeviceWork* device = nullptr;
+    std::uint16_t column = 0;
+    double scale = 1;
+  };
+
+  std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id);
+  std::vector<Where> place_lines(const std::map<std::uint32_t, ProcessNames>& names,
+                                 std::map<std::string, DeviceWork>& devices) const;
+  std::vector<bool> detailed_stretches(const std::vector<Where>& where) const;
+
+  TimeSpan span_;
+  std::map<Line, std::uint32_t> lines_;
+  std::vector<std::int64_t> line_ns_;  // time of each, from sums
+  std::vector<Kept> kernels_;
+  std::vector<Sum> sums_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/kernel_timeline.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
+constexpr std::size_t kMostTogether = 1000;                           // streams that a GPU could run at once
+
+}  // namespace
+
+void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index) {
+  if (end_ns <= start_ns || class_index >= classes_) return;
+  begin_ns_ = std::min(begin_ns_, start_ns);
+  end_ns_ = std::max(end_ns_, end_ns);
+  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
+    const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
+    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1});
+  }
+}
+
+void KernelTimeline::add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s) {
+  if (end_ns <= begin_ns || busy_s <= 0 || class_index >= classes_) return;
+  begin_ns_ = std::min(begin_ns_, begin_ns);
+  end_ns_ = std::max(end_ns_, end_ns);
+  sums_.push_back({begin_ns, end_ns, busy_s, class_index});
+}
+
+void KernelTimeline::finish() {
+  const auto earlier = [](const Piece& a, const Piece& b) {
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return a.class_index != b.class_index ? a.class_index < b.class_index : a.length_ns < b.length_ns;
+  };
+  if (!std::is_sorted(pieces_.begin(), pieces_.end(), earlier)) std::sort(pieces_.begin(), pieces_.end(), earlier);
+  share_moments();
+  std::sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
+    if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+    return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.class_index < b.class_index;
+  });
+}
+
+// Cuts time where a kernel starts or ends while another runs; kernels that run alone stay as they are.
+void KernelTimeline::share_moments() {
+  struct Running {
+    std::int64_t end_ns;
+    std::uint16_t class_index;
+  };
+  std::vector<Piece> shared;
+  shared.reserve(pieces_.size());
+  std::vector<Running> running;
+  std::int64_t now_ns = 0;
+  const auto advance = [&](std::int64_t until_ns) {
+    while (!running.empty() && now_ns < until_ns) {
+      std::int64_t next_ns = until_ns;
+      for (const Running& one : running) next_ns = std::min(next_ns, one.end_ns);
+      const auto together = static_cast<std::uint16_t>(running.size());
+      for (const Running& one : running) {
+        if (next_ns <= now_ns) break;
+        shared.push_back({now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together});
+      }
+      now_ns = next_ns;
+      std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
+    }
+    now_ns = std::max(now_ns, until_ns);
+  };
+  for (const Piece& piece : pieces_) {
+    advance(piece.start_ns);
+    now_ns = piece.start_ns;
+    if (running.size() < kMostTogether) running.push_back({piece.start_ns + piece.length_ns, piece.class_index});
+  }
+  advance(INT64_MAX);
+  pieces_ = std::move(shared);
+}
+
+void KernelTimeline::add_busy(BusyRows& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
+                              std::int64_t from_ns, std::int64_t to_ns, std::size_t column, double busy_per_s) const {
+  for (; row + 1 < edges_ns.size() && edges_ns[row] < to_ns; ++row) {
+    const std::int64_t begin_ns = std::max(from_ns, edges_ns[row]);
+    const std::int64_t end_ns = std::min(to_ns, edges_ns[row + 1]);
+    if (end_ns > begin_ns) rows.seconds[row * rows.columns + column] += seconds(end_ns - begin_ns) * busy_per_s;
+  }
+}
+
+BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns) const {
+  BusyRows rows{classes_ + 1, {}};
+  if (edges_ns.size() < 2) return rows;
+  rows.seconds.resize((edges_ns.size() - 1) * rows.columns);
+  std::size_t row = 0;
+  for (const Piece& piece : pieces_) {
+    while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
+    add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
+             1.0 / piece.together);
+  }
+  for (const Sum& sum : sums_) {
+    const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
+    const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - edges_ns.begin() - 1, 0));
+    const double busy_per_s = sum.busy_s / seconds(sum.end_ns - sum.begin_ns);
+    add_busy(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::span<double> times = std::span(rows.seconds).subspan(i * rows.columns, rows.columns);
+    const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
+    double busy_s = 0;
+    for (const double time_s : times) busy_s += time_s;
+    // Sums do not tell what ran together.
+    const double scale = busy_s > length_s ? length_s / busy_s : 1;
+    for (double& time_s : times) time_s *= scale;
+    times.back() = std::max(length_s - busy_s * scale, 0.0);
+  }
+  return rows;
+}
+
+std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {
+  std::vector<std::size_t> useful;
+  std::size_t next = 0;
+  std::int64_t taken_ns = INT64_MIN;  // end of the stretch that has its edge already
+  for (std::size_t i = 0; i < edges_ns.size(); ++i) {
+    while (next < sums_.size() && sums_[next].end_ns <= edges_ns[i]) ++next;
+    const bool in_a_sum = next < sums_.size() && sums_[next].begin_ns < edges_ns[i];
+    if (in_a_sum && edges_ns[i] < taken_ns) continue;
+    taken_ns = in_a_sum ? sums_[next].end_ns : INT64_MIN;
+    useful.push_back(i);
+  }
+  return useful;
+}
+
+}  // namespace joulemap::attribution

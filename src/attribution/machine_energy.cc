@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/machine_energy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// No kernel draws less: a fit may put one at nothing, but then it could not be given a part.
+constexpr double kLeastPower_w = 1;
+
+// The first and the last step do not reach to the edges: as it was next to them.
+TimeCurve drawn(std::vector<EnergyPoint> points, const TimeCurve& like) {
+  TimeCurve curve(like.span(), like.size());
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    curve.add(points[i - 1].time_ns, points[i].time_ns, points[i].joules - points[i - 1].joules);
+  }
+  const auto extend = [&](std::int64_t from_ns, std::int64_t to_ns, const EnergyPoint& a, const EnergyPoint& b) {
+    const double time_s = seconds(b.time_ns - a.time_ns);
+    if (to_ns > from_ns && time_s > 0)
+      curve.add(from_ns, to_ns, (b.joules - a.joules) / time_s * seconds(to_ns - from_ns));
+  };
+  extend(like.span().begin_ns, points.front().time_ns, points[0], points[1]);
+  extend(points.back().time_ns, like.span().end_ns, points[points.size() - 2], points.back());
+  curve.finish();
+  if (curve.total() <= 0) return like;
+  curve.scale(like.total() / curve.total());
+  curve.finish();
+  return curve;
+}
+
+}  // namespace
+
+std::optional<Mode> mode_named(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Mode>, 3> kModes = {
+      {{"regress", Mode::regress}, {"integral", Mode::integral}, {"hold", Mode::hold}}};
+  for (const auto& [text, mode] : kModes) {
+    if (text == name) return mode;
+  }
+  return std::nullopt;
+}
+
+GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span) {
+  std::optional<PowerFit> fit = fit_powers(work.timeline, steps);
+  if (!fit) fit = alike_powers(work.timeline.classes());
+  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
+  TimeCurve modelled_j(span, cells_for(span));
+  for (const DeviceWork::Stretch& stretch : work.stretches) {
+    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->classes[stretch.column].watts);
+  }
+  modelled_j.finish();
+  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j)};
+}
+
+TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like) {
+  if (steps.size() < 2) return like;
+  std::vector<EnergyPoint> points(steps.begin(), steps.end());
+  for (EnergyPoint& point : points) point.time_ns -= earlier_ns;
+  return drawn(std::move(points), like);
+}
+
+TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like) {
+  if (steps.size() < 3) return like;
+  std::vector<EnergyPoint> points = {{steps[1].time_ns, 0}};
+  for (std::size_t i = 2; i < steps.size(); ++i) {
+    const double before_s = seconds(steps[i - 1].time_ns - steps[i - 2].time_ns);
+    const double shown_w = before_s > 0 ? (steps[i - 1].joules - steps[i - 2].joules) / before_s : 0;
+    const double held_s = seconds(steps[i].time_ns - steps[i - 1].time_ns);
+    points.push_back({steps[i].time_ns, points.back().joules + shown_w * held_s});
+  }
+  return drawn(std::move(points), like);
+}
+
+}  // namespace joulemap::attribution

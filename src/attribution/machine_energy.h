@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MachineEnergy: what one machine drew when, and what is known of the powers of its GPUs' kernels: all that a ledger needs
+// besides what ran. Plain data; curves are finished. Joules, seconds, CLOCK_MONOTONIC.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribution/gpu_work.h"
+#include "attribution/power_regression.h"
+#include "attribution/time_curve.h"
+
+namespace joulemap::attribution {
+
+// How a GPU's energy is shared out among what ran.
+enum class Mode : std::uint8_t {
+  regress,   // by what each class of kernels draws, where that can be found out; else as integral
+  integral,  // by time
+  hold,      // by time, at the power that the sensor showed last: what others do, to compare with
+};
+std::optional<Mode> mode_named(std::string_view name);
+
+// Powers of the classes of kernels of one GPU.
+struct GpuPowers {
+  PowerFit fit;
+  ColumnOf column_of;
+  TimeCurve modelled_j;  // what the sums of kernels would draw, without idling
+};
+
+struct MachineEnergy {
+  std::optional<TimeCurve> cpu_j;  // of all counted domains but GPUs
+  struct Gpu {
+    std::string domain;
+    TimeCurve energy_j;
+    std::optional<GpuPowers> powers = {};  // nothing: all draw alike
+  };
+  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
+  std::optional<TimeCurve> machine_cpu_s;  // what all processes used
+  std::optional<double> command_cpu_s;     // what the command's used
+  bool samples_calls = true;               // operations were told in some steps only; else in all
+  bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
+};
+
+// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few.
+GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span);
+
+// Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
+TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like);
+// The same if each moment drew what the step before it showed.
+TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like);
+
+}  // namespace joulemap::attribution

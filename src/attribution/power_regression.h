@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each class of kernels draws, found from a counter that speaks ten times a second and kernels that last microseconds:
+// the energy between two steps of the counter is what each class was busy in that time, times its power, and idle power
+// for the rest. Pure: plain data in, plain data out; same input, same bits. Watts, joules, nanoseconds.
+//
+// - The counter lags behind: it shows the energy until some milliseconds before its step. The lag is the one that leaves the
+//   least unexplained; where that is flat the usual one is taken, and what it might change widens the intervals.
+// - Rows that fit badly count less (Huber), as there are late polls and clocks that change.
+// - What cannot be told apart shares one power, and is called a share of time (separable_groups.h).
+// - Intervals come from replicates: blocks of rows weighted at random, the lag moved as far as it is not known, the
+//   counter's gain, and for shares of time the spread that powers of classes usually have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attribution/kernel_timeline.h"
+#include "attribution/time_curve.h"
+
+namespace joulemap::attribution {
+
+inline constexpr std::size_t kReplicates = 400;
+
+struct ClassPower {
+  double watts = 0;
+  double low_w = 0;  // 90 %
+  double high_w = 0;
+  double from_data = 0;    // how much of it is data, not belief
+  bool regressed = false;  // else its share of time, with those it cannot be told from
+};
+
+struct PowerFit {
+  std::vector<ClassPower> classes;  // the last is idle
+  // By class, then by replicate: watts, if the counter is right as a whole; and what it may be wrong by, as a factor.
+  std::vector<std::vector<double>> replicates;
+  std::vector<double> gains;
+  std::int64_t lag_ns = 0;
+  std::int64_t lag_low_ns = 0;
+  std::int64_t lag_high_ns = 0;
+  bool lag_known = false;
+  double residual_j = 0;  // usual size of what is left over in a row
+  std::size_t rows = 0;
+  std::size_t groups = 0;
+
+  const ClassPower& idle() const { return classes.back(); }
+};
+
+// Nothing where too few steps were seen to know their noise, or where they say what cannot be. Points in order of time; the
+// timeline is finished.
+std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points);
+
+// Nothing known but that powers of classes spread: all are 1, and replicates differ from it.
+PowerFit alike_powers(std::size_t classes);
+
+// Between which two of the values the middle `share` of them lies. Of at least one value.
+std::pair<double, double> middle_of(std::vector<double> values, double share);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/nonnegative_least_squares.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace joulemap::statistics {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+// Unknowns are watts, columns are seconds: scaled by the diagonal, so that one tolerance fits all.
+struct Scaled {
+  Matrix normal;  // ones on its diagonal
+  Vector target;
+  Vector scale;  // x = scale * solution
+};
+
+Scaled scaled(const GramSums& sums, std::span<const Belief> beliefs) {
+  const auto size = static_cast<Eigen::Index>(sums.size());
+  Scaled problem{Matrix(size, size), Vector(size), Vector(size)};
+  for (Eigen::Index i = 0; i < size; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    JOULEMAP_CHECK(beliefs[at].pull > 0, "a belief has no pull");
+    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + beliefs[at].pull);
+    problem.target[i] = problem.scale[i] * (sums.moment(at) + beliefs[at].pull * beliefs[at].value);
+  }
+  for (Eigen::Index i = 0; i < size; ++i) {
+    for (Eigen::Index j = 0; j < size; ++j) {
+      const double pull = i == j ? beliefs[static_cast<std::size_t>(i)].pull : 0;
+      const double gram = sums.gram(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
+      problem.normal(i, j) = problem.scale[i] * problem.scale[j] * (gram + pull);
+    }
+  }
+  return problem;
+}
+
+// Which unknowns are above zero. Exchanged in blocks, one at a time once that does not help any more (Júdice and Pires, "A
+// block principal pivoting algorithm for large-scale strictly monotone linear complementarity problems", 1994).
+class Pivoting {
+ public:
+  explicit Pivoting(const Scaled& problem)
+      : problem_(problem), free_(static_cast<std::size_t>(problem.target.size()), true) {}
+
+  bool solve() {
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    int tries = kTries;
+    const std::size_t most_rounds = 20 + 10 * free_.size();
+    for (std::size_t round = 0; round < most_rounds; ++round) {
+      solve_free();
+      const std::vector<std::size_t> wrong = wrong_ones();
+      if (wrong.empty()) return true;
+      if (wrong.size() < fewest) {
+        fewest = wrong.size();
+        tries = kTries;
+      } else {
+        --tries;
+      }
+      if (tries > 0) {
+        for (const std::size_t i : wrong) free_[i] = !free_[i];
+      } else {
+        free_[wrong.back()] = !free_[wrong.back()];  // Murty's rule: ends for sure
+      }
+    }
+    return false;
+  }
+  const Vector& x() const { return x_; }
+
+ private:
+  static constexpr int kTries = 3;
+  static constexpr double kTolerance = 1e-12;
+
+  void solve_free() {
+    std::vector<Eigen::Index> at;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      if (free_[i]) at.push_back(static_cast<Eigen::Index>(i));
+    }
+    x_ = Vector::Zero(problem_.target.size());
+    if (!at.empty()) {
+      const Matrix part = problem_.normal(at, at);
+      const Vector target = problem_.target(at);
+      const Vector solved = Eigen::LDLT<Matrix>(part).solve(target);
+      x_(at) = solved;
+    }
+    slope_ = problem_.normal * x_ - problem_.target;
+  }
+
+  std::vector<std::size_t> wrong_ones() const {
+    const double tolerance = kTolerance * std::max(problem_.target.cwiseAbs().maxCoeff(), 1e-300);
+    std::vector<std::size_t> wrong;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const auto at = static_cast<Eigen::Index>(i);
+      if (free_[i] ? x_[at] < 0 : slope_[at] < -tolerance) wrong.push_back(i);
+    }
+    return wrong;
+  }
+
+  const Scaled& problem_;
+  std::vector<bool> free_;
+  Vector x_;
+  Vector slope_;
+};
+
+}  // namespace
+
+void GramSums::add_row(std::span<const double> row, double value, double weight) {
+  JOULEMAP_CHECK(row.size() == size(), "a row of another problem");
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == 0) continue;
+    const double weighted = weight * row[i];
+    moments_[i] += weighted * value;
+    for (std::size_t j = 0; j < row.size(); ++j) gram_[i * size() + j] += weighted * row[j];
+  }
+  squares_ += weight * value * value;
+  rows_ += weight;
+}
+
+void GramSums::add(const GramSums& other, double weight) {
+  JOULEMAP_CHECK(other.size() == size(), "sums of another problem");
+  for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += weight * other.gram_[i];
+  for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] += weight * other.moments_[i];
+  squares_ += weight * other.squares_;
+  rows_ += weight * other.rows_;
+}
+
+double GramSums::residual(std::span<const double> x) const {
+  double sum = squares_;
+  for (std::size_t i = 0; i < size(); ++i) {
+    double product = 0;
+    for (std::size_t j = 0; j < size(); ++j) product += gram(i, j) * x[j];
+    sum += x[i] * (product - 2 * moments_[i]);
+  }
+  return std::max(sum, 0.0);
+}
+
+GramSums GramSums::grouped(std::span<const std::size_t> group_of, std::size_t groups) const {
+  GramSums sums(groups);
+  for (std::size_t i = 0; i < size(); ++i) {
+    sums.moments_[group_of[i]] += moments_[i];
+    for (std::size_t j = 0; j < size(); ++j) sums.gram_[group_of[i] * groups + group_of[j]] += gram(i, j);
+  }
+  sums.squares_ = squares_;
+  sums.rows_ = rows_;
+  return sums;
+}
+
+GramSums GramSums::with_common(std::size_t members) const {
+  GramSums sums(size() + 1);
+  for (std::size_t i = 0; i < size(); ++i) {
+    sums.moments_[i] = moments_[i];
+    if (i < members) sums.moments_.back() += moments_[i];
+    for (std::size_t j = 0; j < size(); ++j) {
+      sums.gram_[i * sums.size() + j] = gram(i, j);
+      if (j < members) sums.gram_[i * sums.size() + size()] += gram(i, j);
+      if (i < members) sums.gram_[size() * sums.size() + j] += gram(i, j);
+      if (i < members && j < members) sums.gram_.back() += gram(i, j);
+    }
+  }
+  sums.squares_ = squares_;
+  sums.rows_ = rows_;
+  return sums;
+}
+
+NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
+  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+  NonnegativeFit fit;
+  if (sums.size() == 0) return fit;
+  const Scaled problem = scaled(sums, beliefs);
+  Pivoting pivoting(problem);
+  fit.converged = pivoting.solve();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    fit.x.push_back(std::max(problem.scale[at] * pivoting.x()[at], 0.0));
+  }
+  return fit;
+}
+
+std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Belief> beliefs) {
+  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+  if (sums.size() == 0) return {};
+  const Scaled problem = scaled(sums, beliefs);
+  const auto size = problem.target.size();
+  const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal).solve(Matrix::Identity(size, size));
+  std::vector<double> rows;
+  for (Eigen::Index i = 0; i < size; ++i) {
+    for (Eigen::Index j = 0; j < size; ++j) rows.push_back(problem.scale[i] * problem.scale[j] * inverse(i, j));
+  }
+  return rows;
+}
+
+}  // namespace joulemap::statistics

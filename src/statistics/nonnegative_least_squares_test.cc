@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/nonnegative_least_squares.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <random>
+
+namespace joulemap::statistics {
+namespace {
+
+struct Problem {
+  GramSums sums;
+  std::vector<Belief> beliefs;
+};
+
+// Rows of busy times: sparse, some columns alike, some empty; true values some of which are negative.
+Problem random_problem(std::mt19937_64& random) {
+  const std::size_t size = 1 + random() % 12;
+  const std::size_t rows = random() % 40;
+  std::normal_distribution<double> normal;
+  Problem problem{GramSums(size), {}};
+  std::vector<double> truth;
+  for (std::size_t i = 0; i < size; ++i) {
+    truth.push_back(100 * normal(random));
+    problem.beliefs.push_back({std::abs(100 * normal(random)), std::exp(3 * normal(random) - 4)});
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::vector<double> row(size);
+    double value = normal(random);
+    for (std::size_t i = 0; i < size; ++i) {
+      row[i] = i % 5 == 4 ? row[i - 1] : random() % 3 == 0 ? 0 : std::abs(normal(random));
+      value += row[i] * truth[i];
+    }
+    problem.sums.add_row(row, value, 0.5 + static_cast<double>(random() % 3));
+  }
+  return problem;
+}
+
+double cost(const Problem& problem, const std::vector<double>& x) {
+  double sum = problem.sums.residual(x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum += problem.beliefs[i].pull * (x[i] - problem.beliefs[i].value) * (x[i] - problem.beliefs[i].value);
+  }
+  return sum;
+}
+
+// The slow oracle: every set of unknowns that may be above zero, each solved by plain elimination; the best feasible one.
+std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32_t set) {
+  std::vector<std::size_t> at;
+  for (std::size_t i = 0; i < problem.sums.size(); ++i) {
+    if (set >> i & 1) at.push_back(i);
+  }
+  std::vector<std::vector<double>> lines;
+  for (const std::size_t i : at) {
+    std::vector<double> line;
+    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.beliefs[i].pull : 0));
+    line.push_back(problem.sums.moment(i) + problem.beliefs[i].pull * problem.beliefs[i].value);
+    lines.push_back(line);
+  }
+  for (std::size_t c = 0; c < at.size(); ++c) {
+    for (std::size_t r = 0; r < at.size(); ++r) {
+      if (r == c) continue;
+      const double factor = lines[r][c] / lines[c][c];
+      for (std::size_t k = 0; k <= at.size(); ++k) lines[r][k] -= factor * lines[c][k];
+    }
+  }
+  std::vector<double> x(problem.sums.size());
+  for (std::size_t c = 0; c < at.size(); ++c) {
+    x[at[c]] = lines[c].back() / lines[c][c];
+    if (x[at[c]] < 0) return std::nullopt;
+  }
+  return x;
+}
+
+std::vector<double> oracle(const Problem& problem) {
+  std::vector<double> best(problem.sums.size());
+  for (std::uint32_t set = 0; set < (1U << problem.sums.size()); ++set) {
+    const std::optional<std::vector<double>> x = solve_for(problem, set);
+    if (x && cost(problem, *x) < cost(problem, best)) best = *x;
+  }
+  return best;
+}
+
+TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
+  constexpr std::uint64_t kSeed = 20;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    const Problem problem = random_problem(random);
+    const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.beliefs);
+    ASSERT_TRUE(fit.converged);
+    const std::vector<double> best = oracle(problem);
+    for (std::size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(fit.x[i], best[i], 1e-5 * (1 + best[i])) << i;
+  }
+}
+
+TEST(NonnegativeLeastSquares, WithoutRowsBeliefIsAll) {
+  const std::vector<Belief> beliefs = {{120, 0.1}, {300, 1}};
+  const NonnegativeFit fit = nonnegative_least_squares(GramSums(2), beliefs);
+  EXPECT_NEAR(fit.x[0], 120, 1e-9);
+  EXPECT_NEAR(fit.x[1], 300, 1e-9);
+  const std::vector<double> inverse = posterior_inverse(GramSums(2), beliefs);
+  EXPECT_NEAR(1 - 0.1 * inverse[0], 0, 1e-12);
+}
+
+TEST(NonnegativeLeastSquares, WhatTheRowsCannotSeparateIsBeliefsAndTheSumIsTheirs) {
+  GramSums sums(2);
+  const std::vector<double> row = {1, 1};
+  for (int i = 0; i < 1000; ++i) sums.add_row(row, 500);
+  const std::vector<Belief> beliefs = {{100, 0.01}, {200, 0.01}};
+  const NonnegativeFit fit = nonnegative_least_squares(sums, beliefs);
+  EXPECT_NEAR(fit.x[0] + fit.x[1], 500, 0.1);
+  EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
+  const std::vector<double> inverse = posterior_inverse(sums, beliefs);
+  EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // half of each: the sum is known, the difference is not
+  const std::vector<std::size_t> together = {0, 0};
+  const GramSums one = sums.grouped(together, 1);
+  EXPECT_NEAR(nonnegative_least_squares(one, std::vector<Belief>{{100, 0.01}}).x[0], 250, 0.1);
+}
+
+TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
+  constexpr std::uint64_t kSeed = 21;
+  std::mt19937_64 random(kSeed);
+  GramSums whole(3);
+  GramSums first(3);
+  GramSums second(3);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<double> row;
+    for (int k = 0; k < 3; ++k) row.push_back(static_cast<double>(random() % 100));
+    const auto value = static_cast<double>(random() % 1000);
+    whole.add_row(row, value);
+    (i < 8 ? first : second).add_row(row, value);
+  }
+  first.add(second);
+  const std::vector<double> x = {1, 2, 3};
+  EXPECT_NEAR(first.residual(x), whole.residual(x), 1e-6 * whole.residual(x)) << "seed " << kSeed;
+  EXPECT_DOUBLE_EQ(first.rows(), 20);
+}
+
+TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheConditionsOfTheBest) {
+  constexpr std::uint64_t kSeed = 22;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  std::normal_distribution<double> normal;
+  constexpr std::size_t kSize = 200;
+  GramSums sums(kSize);
+  for (int r = 0; r < 300; ++r) {
+    std::vector<double> row(kSize);
+    for (double& time : row) time = random() % 4 == 0 ? std::abs(normal(random)) : 0;
+    sums.add_row(row, 100 * normal(random));
+  }
+  const std::vector<Belief> beliefs(kSize, Belief{10, 0.5});
+  const NonnegativeFit fit = nonnegative_least_squares(sums, beliefs);
+  ASSERT_TRUE(fit.converged);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    double slope = 0.5 * (fit.x[i] - 10) - sums.moment(i);
+    for (std::size_t j = 0; j < kSize; ++j) slope += sums.gram(i, j) * fit.x[j];
+    EXPECT_GE(fit.x[i], 0);
+    EXPECT_GE(slope, -1e-6);
+    EXPECT_NEAR(fit.x[i] * slope, 0, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

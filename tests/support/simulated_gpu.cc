@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/simulated_gpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kStart_ns = 5'000'000'000;
+constexpr double kSecond_ns = 1e9;
+constexpr double kRead_s = 0.004;
+constexpr double kSeeking_s = 0.5;  // until then reads follow each other closely
+
+std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * kSecond_ns)); }
+double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecond_ns; }
+
+}  // namespace
+
+Channel SimulatedGpu::channel() {
+  Channel channel;
+  channel.name = "gpu0-energy";
+  channel.sensor = "nvml";
+  channel.domain = "gpu0";
+  channel.domain_class = DomainClass::gpu;
+  channel.device = "GPU-1";
+  channel.scale = 1e-3;
+  channel.refresh_s = 0.1;
+  return channel;
+}
+
+void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
+  stretches_.push_back({now_ns_, now_ns_ + length_ns, traits_.idle_w});
+  run.idle_j += to_s(length_ns) * traits_.idle_w;
+  now_ns_ += length_ns;
+}
+
+void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
+  const double watts = traits_.watts[kind] * (1 + traits_.burst_spread * std::normal_distribution<>()(random_));
+  while (now_ns_ < until_ns) {
+    const std::int64_t end_ns = now_ns_ + traits_.kernel_ns;
+    run.kernels.push_back({now_ns_, end_ns, kind});
+    stretches_.push_back({now_ns_, end_ns, watts});
+    run.busy_s[kind] += to_s(traits_.kernel_ns);
+    run.joules[kind] += to_s(traits_.kernel_ns) * watts;
+    now_ns_ = end_ns;
+    pause(run, traits_.gap_ns);
+  }
+}
+
+SimulatedRun SimulatedGpu::mixture(double length_s) {
+  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+  run.begin_ns = now_ns_ = kStart_ns;
+  stretches_.clear();
+  pause(run, to_ns(0.6));
+  while (to_s(now_ns_ - run.begin_ns) < length_s) {
+    const auto kind = static_cast<std::uint32_t>(random_() % traits_.watts.size());
+    burst(run, kind, now_ns_ + to_ns(uniform(0.002, 0.060)));
+    if (random_() % 5 == 0) pause(run, to_ns(uniform(0.001, 0.040)));
+  }
+  count(run);
+  return run;
+}
+
+SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
+  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+  run.begin_ns = now_ns_ = kStart_ns;
+  stretches_.clear();
+  pause(run, to_ns(0.6));
+  while (to_s(now_ns_ - run.begin_ns) < length_s) {
+    for (std::uint32_t kind = 0; kind < traits_.watts.size(); ++kind) {
+      const std::int64_t one_ns = traits_.kernel_ns + traits_.gap_ns;
+      burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_each) * one_ns - traits_.gap_ns);
+    }
+    pause(run, to_ns(uniform(0.0002, 0.0004)));
+  }
+  count(run);
+  return run;
+}
+
+// The counter's value at each of its steps, and the reads of it.
+void SimulatedGpu::count(SimulatedRun& run) {
+  pause(run, to_ns(0.6));
+  run.end_ns = now_ns_;
+  const double first_s = to_s(run.begin_ns) - 1 + uniform(0, traits_.period_s);
+  const double gain = 1 + traits_.gain_spread * std::normal_distribution<>()(random_);
+  std::vector<double> counter_j;
+  double joules = 1000;
+  double noise_j = 0;
+  std::size_t next = 0;
+  double known_s = first_s - traits_.lag_s;
+  const auto steps = static_cast<std::size_t>((to_s(run.end_ns) + 1 - first_s) / traits_.period_s) + 1;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const double until_s = first_s + static_cast<double>(step) * traits_.period_s - traits_.lag_s;
+    while (known_s < until_s) {
+      while (next < stretches_.size() && to_s(stretches_[next].end_ns) <= known_s) ++next;
+      const bool idle = next == stretches_.size() || to_s(stretches_[next].start_ns) > known_s;
+      double end_s = until_s;
+      if (idle && next < stretches_.size()) end_s = std::min(end_s, to_s(stretches_[next].start_ns));
+      if (!idle) end_s = std::min(end_s, to_s(stretches_[next].end_ns));
+      joules += (end_s - known_s) * (idle ? traits_.idle_w : stretches_[next].watts);
+      known_s = std::max(end_s, std::nextafter(known_s, 1e18));
+    }
+    noise_j += traits_.noise_j * std::normal_distribution<>()(random_);
+    counter_j.push_back(gain * joules + noise_j);
+  }
+  double at_s = to_s(run.begin_ns) - 0.3;
+  const double end_s = to_s(run.end_ns) + 0.3;
+  while (at_s < to_s(run.begin_ns) + kSeeking_s) {
+    read(run, at_s, first_s, counter_j);
+    at_s += kRead_s + 0.0005;
+  }
+  while (at_s < end_s) {
+    const double step_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
+    // Now and then just before a step, to know its moment better.
+    if (uniform(0, 1) < 0.1) read(run, step_s - uniform(0.0005, 0.004), first_s, counter_j);
+    if (uniform(0, 1) >= traits_.missing) {
+      const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
+      read(run, step_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
+    }
+    at_s = step_s + 0.07 + (traits_.steps_per_read - 1) * traits_.period_s;
+  }
+  read(run, end_s, first_s, counter_j);
+}
+
+// However long a read takes, its value is that of its beginning.
+void SimulatedGpu::read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j) {
+  if (!run.samples.empty() && to_ns(at_s) <= run.samples.back().reading.after_ns) return;
+  const auto step = static_cast<std::size_t>(std::max((at_s - first_step_s) / traits_.period_s, 0.0));
+  const double joules = counter_j[std::min(step, counter_j.size() - 1)];
+  run.samples.push_back(
+      {0, {static_cast<std::uint64_t>(joules * 1000), to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
+}
+
+}  // namespace joulemap

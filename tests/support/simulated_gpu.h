@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimulatedGpu: a GPU whose kinds of kernels draw known powers, and its energy counter as a recorder would have read it.
+// What it does to the truth follows an H200: steps every 100 ms, a lag of 10 ms, reads of 4 ms, some of them late or left
+// out, noise in what is counted, bursts that draw a little more or less than usual. Same seed, same run. For tests; pure.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/channel.h"
+#include "model/sample.h"
+
+namespace joulemap {
+
+struct SimulatedKernel {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint32_t kind = 0;
+};
+
+struct SimulatedRun {
+  std::vector<SimulatedKernel> kernels;
+  std::vector<Sample> samples;  // of channel 0
+  std::vector<double> busy_s;   // by kind
+  std::vector<double> joules;   // by kind: the truth
+  double idle_j = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+class SimulatedGpu {
+ public:
+  struct Traits {
+    std::vector<double> watts = {720, 540, 380, 300, 610, 340, 310, 190, 250};
+    double idle_w = 130;
+    double period_s = 0.0999997;
+    double lag_s = 0.010;
+    double noise_j = 2.0;        // of what is counted in 100 ms
+    double burst_spread = 0.02;  // of a burst's power
+    double gain_spread = 0.005;  // of the whole counter
+    double late = 0.1;           // share of reads that come up to 40 ms late
+    double missing = 0.02;       // share of steps that are not read at all
+    int steps_per_read = 1;      // a counter that is dear to read is read seldom
+    std::int64_t kernel_ns = 200'000;
+    std::int64_t gap_ns = 3'000;
+  };
+
+  SimulatedGpu(Traits traits, std::uint64_t seed) : traits_(std::move(traits)), random_(seed) {}
+
+  // Kinds at random in bursts of 2 to 60 ms, now and then a pause.
+  SimulatedRun mixture(double length_s);
+  // The same step again and again: each kind once, `kernels_each` kernels long, then a short gap.
+  SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
+  // The channel that the samples are of.
+  static Channel channel();
+
+ private:
+  struct Stretch {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+    double watts;
+  };
+
+  double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
+  void burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
+  void pause(SimulatedRun& run, std::int64_t length_ns);
+  void count(SimulatedRun& run);
+  void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);
+
+  Traits traits_;
+  std::mt19937_64 random_;
+  std::int64_t now_ns_ = 0;
+  std::vector<Stretch> stretches_;  // without gaps
+};
+
+}  // namespace joulemap
