@@ -208,10 +208,7 @@ def main() -> int:
                 cost(bench, network, COSTS.get(network, {"auto": None}), tools)
         if options.only != "costs":
             coverage(bench, wanted or COVERED)
-        bench.say(f"\nMissed: {', '.join(bench.missed) or 'nothing'}")
-        if options.markdown:
-            options.markdown.write_text("\n".join(bench.lines) + "\n")
-    return 1 if bench.missed else 0
+    return bench.conclude(options.markdown)
 
 
 if __name__ == "__main__":

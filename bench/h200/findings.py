@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class Findings:
     def __init__(self) -> None:
@@ -17,3 +19,10 @@ class Findings:
         if not good:
             self.missed.append(name)
         return "yes" if good else "**no**"
+
+    def conclude(self, markdown: Path | None) -> int:
+        """Says what was missed, keeps it all in that file, and gives the exit code."""
+        self.say(f"\nMissed: {', '.join(self.missed) or 'nothing'}")
+        if markdown:
+            markdown.write_text("\n".join(self.lines) + "\n")
+        return 1 if self.missed else 0

@@ -122,10 +122,7 @@ def main() -> int:
         for by in ("layer", "phase"):
             compare(findings, by, *(passes_alone(rows_of(joulemap, file, by)) for file in (live, imported)))
         compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))
-    findings.say(f"\nMissed: {', '.join(findings.missed) or 'nothing'}")
-    if options.markdown:
-        options.markdown.write_text("\n".join(findings.lines) + "\n")
-    return 1 if findings.missed else 0
+    return findings.conclude(options.markdown)
 
 
 if __name__ == "__main__":

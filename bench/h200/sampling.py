@@ -209,10 +209,7 @@ def main() -> int:
             except Exception as error:  # the other sections are still worth their time on the machine
                 bench.say(f"\nfailed: {type(error).__name__}: {error}")
                 bench.missed.append(str(error)[:60])
-    if arguments.markdown:
-        arguments.markdown.write_text("\n".join(bench.lines) + "\n")
-    print("\nmissed: " + (", ".join(bench.missed) or "nothing"))
-    return 1 if bench.missed else 0
+    return bench.conclude(arguments.markdown)
 
 
 if __name__ == "__main__":

@@ -103,10 +103,7 @@ def main() -> int:
                 findings.say(f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |")
 
         list(several.map(one, commands(Path(folder), wanted).items()))
-    findings.say(f"\nMissed: {', '.join(findings.missed) or 'nothing'}")
-    if options.markdown:
-        options.markdown.write_text("\n".join(findings.lines) + "\n")
-    return 1 if findings.missed else 0
+    return findings.conclude(options.markdown)
 
 
 if __name__ == "__main__":
