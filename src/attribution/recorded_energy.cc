@@ -175,14 +175,14 @@ RecordedEnergy::Result RecordedEnergy::finish() {
 // close before a step to be told from one after it shows that step only if the one before was seen already.
 void RecordedEnergy::place_points(Meter& meter, std::int64_t until_ns) {
   if (!meter.steps.is_locked()) return;
-  const auto period_ns = static_cast<std::int64_t>(meter.steps.period_ns());
+  const std::int64_t period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(meter.steps.period_ns()));
   for (; meter.placed < meter.points.size() && meter.points[meter.placed].time_ns <= until_ns; ++meter.placed) {
     EnergyPoint& point = meter.points[meter.placed];
     const std::int64_t read_ns = point.time_ns;
     const std::int64_t near_ns = read_ns + 2 * meter.steps.half_width_ns();
     std::int64_t step_ns = meter.steps.last_step_before(near_ns).middle_ns();
     // The clock answers with a step that has certainly come. Far from where it is sure that may be one too few.
-    while (step_ns + period_ns <= near_ns) step_ns += period_ns;
+    step_ns += std::max(std::int64_t{0}, (near_ns - step_ns) / period_ns) * period_ns;
     const bool seen_before = meter.placed > 0 && meter.points[meter.placed - 1].time_ns > step_ns - 3 * period_ns / 2;
     point.time_ns = step_ns <= read_ns ? step_ns : seen_before ? read_ns : step_ns - period_ns;
   }
