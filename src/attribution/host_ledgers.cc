@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "attribution/clipped_activity.h"
+
 namespace joulemap::attribution {
 namespace {
 
@@ -58,8 +60,13 @@ HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
 void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
-  host->sums.add(source, activity);
-  if (shares_out_gpus()) host->work.add(source, activity);
+  if (!is_inside(activity, host->span)) return add_sums_inside(*host, source, clipped(activity, host->span));
+  add_sums_inside(*host, source, activity);
+}
+
+void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
+  host.sums.add(source, activity);
+  if (shares_out_gpus()) host.work.add(source, activity);
 }
 
 void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
@@ -119,7 +126,9 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
 
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
-  if (host != nullptr && host->ledger) host->ledger->add(source, activity);
+  if (host == nullptr || !host->ledger) return;
+  if (!is_inside(activity, host->span)) return host->ledger->add(source, clipped(activity, host->span));
+  host->ledger->add(source, activity);
 }
 
 LedgerResult HostLedgers::result_of(Host& host) {

@@ -49,6 +49,7 @@ class HostLedgers {
   };
 
   Host* host_of(std::uint32_t source);
+  void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool shares_out_gpus() const;
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;

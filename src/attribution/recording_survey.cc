@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/recording_survey.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -69,6 +71,29 @@ void RecordingSurvey::on_calibration(std::uint32_t /*source*/, const ChannelCali
 }
 
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
+
+Status RecordingSurvey::clip(const SecondsWithin& within) {
+  if (within.is_all()) return Done{};
+  constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
+  double longest_s = 0;
+  bool is_any_left = false;
+  for (SurveyedSource& seen : sources_) {
+    const std::optional<TimeSpan> span = seen.span();
+    if (!span) continue;
+    const double length_s = seconds(span->end_ns - span->begin_ns);
+    longest_s = std::max(longest_s, length_s);
+    const double from_s = std::clamp(within.from_s, 0.0, length_s);
+    const double to_s = std::clamp(within.to_s.value_or(length_s), from_s, length_s);
+    seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kSecond);
+    seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kSecond);
+    seen.is_clipped = true;
+    is_any_left = is_any_left || to_s > from_s;
+  }
+  if (is_any_left) return Done{};
+  return Error{ErrorCode::usage,
+               fmt::format("nothing was recorded in that time: the command ran for {:.3f} s", longest_s),
+               "--time FROM,TO takes seconds since the command began"};
+}
 
 void RecordingSurvey::describe(ReportResult& result) const {
   result.steps = steps_;

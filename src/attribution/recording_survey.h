@@ -16,6 +16,14 @@
 
 namespace joulemap::attribution {
 
+// Seconds since the command began; without an end, until its end.
+struct SecondsWithin {
+  double from_s = 0;
+  std::optional<double> to_s;
+
+  bool is_all() const { return from_s <= 0 && !to_s; }
+};
+
 struct SurveyedSource {
   RecordingSource source;
   std::uint32_t first_channel = 0;
@@ -26,6 +34,7 @@ struct SurveyedSource {
   std::optional<std::int64_t> last_sample_ns;
   std::optional<ClockPair> clock;
   std::optional<RecordingEnd> end;
+  bool is_clipped = false;  // to less than the command's time
 
   // The command's time, or as much of it as the samples cover when a mark is missing. Nothing without samples and marks.
   std::optional<TimeSpan> span() const;
@@ -42,6 +51,9 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_fact(std::uint32_t source, const EnvironmentFact& fact) override;
   void on_calibration(std::uint32_t source, const ChannelCalibration& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
+
+  // From now on no source spans more than that. Fails where nothing is left.
+  Status clip(const SecondsWithin& within);
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }
   // Fills in what needs no samples.

@@ -7,7 +7,6 @@
 
 #include "attribution/host_ledgers.h"
 #include "attribution/recorded_energy.h"
-#include "attribution/recording_survey.h"
 #include "base/clock.h"
 #include "recording/recording_parts.h"
 
@@ -28,7 +27,8 @@ class EnergyPass final : public recording::RecordingVisitor {
       const std::optional<TimeSpan> span = sources[i].span();
       // A recorder without sensors still tells when the command ran.
       if (!span || (sources[i].channels.empty() && sources[i].source.role != "recorder")) continue;
-      const EdgeReadings edges = is_imported(sources[i].source) ? EdgeReadings::around_them : EdgeReadings::taken_there;
+      const bool reads_there = !is_imported(sources[i].source) && !sources[i].is_clipped;
+      const EdgeReadings edges = reads_there ? EdgeReadings::taken_there : EdgeReadings::around_them;
       passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices, edges)});
     }
   }
@@ -157,13 +157,14 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
 
 }  // namespace
 
-Result<ReportResult> build_report(std::span<const std::string> paths, Level level, Mode mode) {
+Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
-  HostLedgers ledgers(survey.sources(), level, mode);
+  if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
+  HostLedgers ledgers(survey.sources(), query.level, query.mode);
   EnergyPass energy(survey.sources(), ledgers);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();
@@ -183,8 +184,8 @@ Result<ReportResult> build_report(std::span<const std::string> paths, Level leve
     add_to(result, std::move(found), prefix);
   });
   result.totals = total_energy(result.domains);
-  result.by = name_of(level);
-  if (level == Level::domain) {
+  result.by = name_of(query.level);
+  if (query.level == Level::domain) {
     add_domain_rows(result);
   } else if (const Status added = add_ledger_rows(result, *files, ledgers); !added) {
     return added.error();

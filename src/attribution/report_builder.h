@@ -8,13 +8,20 @@
 #include <string>
 
 #include "attribution/ledger.h"
+#include "attribution/recording_survey.h"
 #include "base/result.h"
 #include "model/report_result.h"
 
 namespace joulemap::attribution {
 
-// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together.
-Result<ReportResult> build_report(std::span<const std::string> paths, Level level = Level::domain,
-                                  Mode mode = Mode::regress);
+struct ReportQuery {
+  Level level = Level::domain;
+  Mode mode = Mode::regress;
+  SecondsWithin within;  // nothing else is told of, or learnt from
+};
+
+// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
+// they end before the time that is asked for begins.
+Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query);
 
 }  // namespace joulemap::attribution

@@ -18,6 +18,7 @@ struct ReportFlags {
   std::vector<std::string> files;
   std::string by = "domain";
   std::string mode = "regress";
+  std::vector<double> time_s;
   bool json = false;
   std::string output;
 };
@@ -42,9 +43,12 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  const Result<ReportResult> result =
-      attribution::build_report(flags.files, attribution::level_named(flags.by).value_or(attribution::Level::domain),
-                                attribution::mode_named(flags.mode).value_or(attribution::Mode::regress));
+  attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
+                                 attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
+                                 {}};
+  if (!flags.time_s.empty()) query.within.from_s = flags.time_s.front();
+  if (flags.time_s.size() > 1) query.within.to_s = flags.time_s.back();
+  const Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   const std::string text =
       flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
@@ -65,6 +69,11 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
                   "hold (by the power shown last)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
+  verb.add_option("--time", flags->time_s, "only what was between FROM and TO, in seconds since the command began")
+      ->type_name("FROM,TO")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->check(CLI::NonNegativeNumber);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });

@@ -31,8 +31,9 @@ enum class Quantity : std::uint8_t {
   memory,
   throttle_reasons,  // a set of bits, as NVML defines them
   cpu_time,          // of the whole machine, or of the recorded command
+  power_history,  // power that the device has kept by itself and tells later: too late for totals, fine enough to attribute
 };
-inline constexpr std::size_t kQuantities = 9;
+inline constexpr std::size_t kQuantities = 10;
 
 // Channels of CPU time in a recording: what all processes of the machine used, and what the command's did.
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
@@ -76,6 +77,7 @@ constexpr std::string_view unit_of(Quantity quantity) {
       return "J";
     case Quantity::power:
     case Quantity::power_limit:
+    case Quantity::power_history:
       return "W";
     case Quantity::temperature:
       return "degC";

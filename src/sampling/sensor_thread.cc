@@ -110,6 +110,7 @@ void SensorThread::read(Attention attention) noexcept {
     if (readings_[i].code == ReadCode::skipped) continue;
     ring_.push({first_channel_ + static_cast<std::uint32_t>(i), readings_[i]});
   }
+  for (const Sample& sample : sensor_->history()) ring_.push({first_channel_ + sample.channel, sample.reading});
 }
 
 void SensorThread::read_when_due(Attention attention) noexcept {

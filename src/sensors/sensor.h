@@ -22,7 +22,7 @@
 
 #include "base/system_root.h"
 #include "model/channel.h"
-#include "model/reading.h"
+#include "model/sample.h"
 #include "model/sensor_status.h"
 
 namespace joulemap::sensors {
@@ -40,6 +40,10 @@ class Sensor {
 
   // One reading for each channel, in their order. A channel that is not due gets ReadCode::skipped.
   virtual void read(std::span<Reading> readings, Attention attention = Attention::now) noexcept = 0;
+
+  // Of channels that tell several values at once: what the last read() brought of them, oldest first, with the times at which
+  // the device took them. Their own readings are skipped. Channels are counted from this sensor's first.
+  virtual std::span<const Sample> history() const noexcept { return {}; }
 
   // When to read next, after a read that was due at `last_ns`: an absolute moment, so that lateness does not add up.
   virtual std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept;

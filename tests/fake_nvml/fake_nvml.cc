@@ -3,6 +3,7 @@
 // A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -207,6 +208,31 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
     });
   }
   return Return::success;
+}
+
+// Every 20 ms since the origin, for the last 2.4 s.
+EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
+                                     ValueType* value_type, unsigned* count, TimedValue* values) {
+  constexpr double kPeriod_s = 0.02;
+  constexpr int kKept = 120;
+  const Return status = status_of(device, "history");
+  if (status != Return::success) return status;
+  if (type != kTotalPowerSamples) return Return::not_supported;
+  *value_type = ValueType::unsigned_int;
+  const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
+  const auto newest = static_cast<std::int64_t>(now_s() / kPeriod_s);
+  unsigned written = 0;
+  for (std::int64_t i = std::max<std::int64_t>(newest - kKept + 1, 0); i <= newest && written < *count; ++i) {
+    const double taken_s = static_cast<double>(i) * kPeriod_s;
+    const auto taken_us =
+        static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(taken_s * 1e9)) / 1000);
+    if (taken_us <= last_seen_us) continue;
+    values[written].timestamp_us = taken_us;
+    values[written].value.unsigned_int = static_cast<unsigned>(device_of(device).history_mw(taken_s));
+    ++written;
+  }
+  *count = written;
+  return written > 0 ? Return::success : Return::not_found;
 }
 
 EXPORTED Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {

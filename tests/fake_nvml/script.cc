@@ -11,6 +11,7 @@ namespace {
 constexpr double kCounterAtOrigin_j = 1e6;
 constexpr double kInstantWindow_s = 0.025;
 constexpr double kAverageWindow_s = 1.0;
+constexpr double kHistoryWindow_s = 0.01;
 
 double joules_of_points(const std::vector<PowerCurve::Point>& points, double until_s) {
   double joules = 0;
@@ -119,6 +120,10 @@ std::uint64_t ScriptedDevice::instant_mw(double time_s) const {
 std::uint64_t ScriptedDevice::average_mw(double time_s) const {
   const double step_s = last_step_s(time_s, power_phase_s);
   return with_noise(power.mean_w(step_s - kAverageWindow_s, step_s), step_s);
+}
+
+std::uint64_t ScriptedDevice::history_mw(double time_s) const {
+  return with_noise(power.mean_w(time_s - kHistoryWindow_s, time_s), time_s);
 }
 
 std::optional<Script> parse_script(const std::string& text) {

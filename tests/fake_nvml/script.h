@@ -14,7 +14,7 @@
 //     power_phase_ms 50               the powers are renewed as often, at these
 //     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first ms
 //     unsupported instant average     of: energy instant average usage memory_power limit clock temperature utilization
-//     denied energy                   memory throttle
+//     denied energy                   memory throttle history
 //     lost_at 1.5                     from this second on the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
 //     absent 15                       nvmlDeviceGetHandleByIndex fails with it
@@ -69,6 +69,7 @@ struct ScriptedDevice {
   std::uint64_t counter_mj(double time_s) const;
   std::uint64_t instant_mw(double time_s) const;
   std::uint64_t average_mw(double time_s) const;
+  std::uint64_t history_mw(double time_s) const;
 };
 
 struct Script {

@@ -87,6 +87,17 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40);
 
+// nvmlSample_t; its value is a union of 8 bytes.
+struct TimedValue {
+  unsigned long long timestamp_us;  // CLOCK_REALTIME
+  union {
+    unsigned unsigned_int;
+    unsigned long long unsigned_long_long;
+  } value;
+};
+static_assert(sizeof(TimedValue) == 16);
+
+inline constexpr unsigned kTotalPowerSamples = 0;    // NVML_TOTAL_POWER_SAMPLES
 inline constexpr unsigned kFieldPowerAverage = 185;  // NVML_FI_DEV_POWER_AVERAGE
 inline constexpr unsigned kFieldPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT
 inline constexpr unsigned kScopeGpu = 0;             // NVML_POWER_SCOPE_GPU
@@ -117,6 +128,8 @@ struct Api {
   Return (*virtualization_mode)(Device, unsigned*) = nullptr;
   Return (*total_energy_mj)(Device, unsigned long long*) = nullptr;
   Return (*field_values)(Device, int, FieldValue*) = nullptr;
+  Return (*samples)(Device, unsigned type, unsigned long long last_seen_us, ValueType*, unsigned* count,
+                    TimedValue*) = nullptr;
   Return (*power_usage_mw)(Device, unsigned*) = nullptr;
   Return (*enforced_power_limit_mw)(Device, unsigned*) = nullptr;
   Return (*clock_mhz)(Device, unsigned type, unsigned*) = nullptr;

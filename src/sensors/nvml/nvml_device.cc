@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace joulemap::sensors::nvml {
@@ -11,6 +13,9 @@ namespace {
 constexpr double kMilli = 1e-3;
 // Seen on an H200 with driver 580; other cards are said to renew every 20 to 100 ms. The sensor finds out which.
 constexpr double kRefresh_s = 0.1;
+// The driver of an H200 keeps a value every 20.000 ms, and 120 of them.
+constexpr double kHistoryRefresh_s = 0.02;
+constexpr std::size_t kMostHistory = 1024;
 // The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
 constexpr double kInstantAveraged_s = 0.025;
 // NVML API reference, NVML_FI_DEV_POWER_AVERAGE: "averaged over one second".
@@ -40,6 +45,7 @@ constexpr std::array<MetricTraits, kMetrics> kTraits = {{
     {"memory-used", "nvmlDeviceGetMemoryInfo", ChannelKind::gauge, Quantity::memory, 1, 0},
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
+    {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history, kMilli, 0},
 }};
 
 const MetricTraits& traits_of(Metric metric) { return kTraits[static_cast<std::size_t>(metric)]; }
@@ -155,6 +161,11 @@ RawRead NvmlDevice::read(Metric metric) const noexcept {
       return read_memory_used(api, handle_);
     case Metric::throttle_reasons:
       return call(api.throttle_reasons, handle_);
+    case Metric::power_history: {
+      std::array<TimedValue, kMostHistory> values;
+      const HistoryRead read = read_power_history(0, values);
+      return {read.status, read.count > 0 ? values[read.count - 1].value.unsigned_int : 0};
+    }
   }
   return {};
 }
@@ -179,6 +190,20 @@ void NvmlDevice::read_powers(std::span<const Metric> metrics, std::span<RawRead>
       out[i] = status == Return::success ? raw_of(field) : RawRead{status, 0};
     }
   }
+}
+
+NvmlDevice::HistoryRead NvmlDevice::read_power_history(unsigned long long since_us,
+                                                       std::span<TimedValue> out) const noexcept {
+  const Api& api = library_->api();
+  if (api.samples == nullptr) return {};
+  ValueType type = ValueType::unsigned_int;
+  auto count = static_cast<unsigned>(out.size());
+  const Return status = api.samples(handle_, kTotalPowerSamples, since_us, &type, &count, out.data());
+  if (status == Return::not_found) return {Return::success, 0};  // nothing since then
+  if (status != Return::success) return {status, 0};
+  const bool is_understood = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
+  return {is_understood ? Return::success : Return::unknown,
+          is_understood ? std::min(count, static_cast<unsigned>(out.size())) : 0};
 }
 
 std::string NvmlDevice::name() const {
@@ -238,7 +263,7 @@ Channel NvmlDevice::channel_of(Metric metric) const {
   channel.kind = traits.kind;
   channel.quantity = traits.quantity;
   channel.scale = traits.scale;
-  channel.refresh_s = kRefresh_s;
+  channel.refresh_s = metric == Metric::power_history ? kHistoryRefresh_s : kRefresh_s;
   channel.averaged_s = traits.averaged_s;
   return channel;
 }

@@ -34,11 +34,11 @@ enum class Metric : std::uint8_t {
   memory_utilization,
   memory_used,
   throttle_reasons,
+  power_history,  // many values in one call
 };
-inline constexpr std::size_t kMetrics = 13;
+inline constexpr std::size_t kMetrics = 14;
 
 constexpr bool is_power(Metric metric) { return metric >= Metric::power_instant && metric <= Metric::memory_power; }
-constexpr bool is_slow_to_change(Metric metric) { return metric > Metric::memory_power; }
 
 struct RawRead {
   Return status = Return::function_not_found;
@@ -53,6 +53,13 @@ class NvmlDevice {
   RawRead read(Metric metric) const noexcept;
   // All powers of the list, those that are fields in one call. `out` has one place for each.
   void read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept;
+
+  // What the driver has kept of the power since that moment, oldest first, as far as `out` reaches.
+  struct HistoryRead {
+    Return status = Return::function_not_found;
+    unsigned count = 0;
+  };
+  HistoryRead read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
 
   const NvmlLibrary& library() const { return *library_; }
   Device handle() const { return handle_; }

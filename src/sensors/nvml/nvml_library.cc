@@ -41,6 +41,7 @@ Api find_functions(void* handle) {
   find(handle, api.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
   find(handle, api.total_energy_mj, {"nvmlDeviceGetTotalEnergyConsumption"});
   find(handle, api.field_values, {"nvmlDeviceGetFieldValues"});
+  find(handle, api.samples, {"nvmlDeviceGetSamples"});
   find(handle, api.power_usage_mw, {"nvmlDeviceGetPowerUsage"});
   find(handle, api.enforced_power_limit_mw, {"nvmlDeviceGetEnforcedPowerLimit"});
   find(handle, api.clock_mhz, {"nvmlDeviceGetClockInfo"});

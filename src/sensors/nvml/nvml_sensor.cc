@@ -32,6 +32,10 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics)
   JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
   channels_.reserve(metrics_.size());
   for (const Metric metric : metrics_) channels_.push_back(device_.channel_of(metric));
+  if (!metrics_.empty() && metrics_.back() == Metric::power_history) {
+    history_.emplace(static_cast<std::uint32_t>(metrics_.size() - 1));
+    metrics_.pop_back();
+  }
   has_counter_ = !metrics_.empty() && metrics_.front() == Metric::energy;
   first_power_ = has_counter_ ? 1 : 0;
   first_slow_ = first_power_;
@@ -94,6 +98,7 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings) noexcept {
 void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
   std::fill(readings.begin(), readings.end(), skipped());
+  if (history_) history_->clear();
   const bool all = attention == Attention::now;
   const std::int64_t now_ns = monotonic_ns();
   const bool counter_due = has_counter_ && (all || counter_pace_.next_ns(attention, requested_period_ns_) <= now_ns);
@@ -102,12 +107,18 @@ void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept
     read_powers(readings);
   if (counter_due) read_counter(readings[0], attention);
   if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings);
+  if (history_ && (all || (!counter_due && history_->is_due(now_ns)))) history_->read(device_);
   last_end_ns_ = monotonic_ns();
+}
+
+std::span<const Sample> NvmlSensor::history() const noexcept {
+  return history_ ? history_->samples() : std::span<const Sample>();
 }
 
 std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, Attention attention) const noexcept {
   std::int64_t next_ns = std::max(slow_due_ns_, last_ns);
   if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_pace_.next_ns(attention, requested_period_ns_));
+  if (history_) next_ns = std::min(next_ns, history_->due_ns());
   if (has_counter_) next_ns = std::min(next_ns, counter_pace_.next_ns(attention, requested_period_ns_));
   return std::max({next_ns, last_ns + kShortestPause_ns, last_end_ns_ + kShortestPause_ns});
 }

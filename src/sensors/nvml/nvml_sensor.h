@@ -12,11 +12,13 @@
 // Without a counter the instant power is integrated, and a diagnostic says so.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sensors/nvml/nvml_device.h"
 #include "sensors/nvml/nvml_pace.h"
+#include "sensors/nvml/power_history.h"
 #include "sensors/sensor.h"
 
 namespace joulemap::sensors {
@@ -32,6 +34,7 @@ class NvmlSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, Attention attention) noexcept override;
+  std::span<const Sample> history() const noexcept override;
   std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept override;
 
   const StepClock& counter_clock() const { return counter_pace_.clock(); }
@@ -53,6 +56,7 @@ class NvmlSensor final : public Sensor {
 
   CounterPace counter_pace_;
   PowerPace power_pace_;
+  std::optional<PowerHistory> history_;  // of the last channel
   std::int64_t slow_due_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
 };

@@ -81,7 +81,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.sensors.size(), 1u);
-  ASSERT_EQ(machine.status.channels.size(), 12u);
+  ASSERT_EQ(machine.status.channels.size(), 13u);
   const Channel& energy = machine.status.channels[0];
   EXPECT_EQ(energy.name, "gpu0-energy");
   EXPECT_EQ(energy.domain, "gpu0");
@@ -91,7 +91,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_EQ(memory.domain, "gpu0-memory");
   EXPECT_EQ(memory.part_of, "gpu0");
 
-  std::vector<Reading> readings(12);
+  std::vector<Reading> readings(13);
   machine.sensors[0]->read(readings, Attention::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
@@ -104,6 +104,36 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_TRUE(is_reading(readings[9], 12));
   EXPECT_TRUE(is_reading(readings[10], 50'000));
   EXPECT_TRUE(is_reading(readings[11], 4));
+}
+
+TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
+  const Probe machine = probe("device GPU-1\n power 0:100 0.03:400 repeat 0.06\n");
+  Sensor& sensor = *machine.sensors[0];
+  const std::size_t channel = sensor.channels().size() - 1;
+  EXPECT_EQ(sensor.channels()[channel].quantity, Quantity::power_history);
+  std::vector<Reading> readings(sensor.channels().size());
+  const std::int64_t begin_ns = monotonic_ns();
+  std::vector<Sample> told;
+  while (told.size() < 20) {
+    sensor.read(readings, Attention::now);
+    EXPECT_EQ(readings[channel].code, ReadCode::skipped);
+    told.insert(told.end(), sensor.history().begin(), sensor.history().end());
+  }
+  std::int64_t last_ns = begin_ns;
+  for (const Sample& sample : told) {
+    EXPECT_EQ(sample.channel, channel);
+    EXPECT_GT(sample.reading.time_ns(), last_ns) << "each once, none from before the first read";
+    last_ns = sample.reading.time_ns();
+    EXPECT_GE(sample.reading.raw, 99'000u);
+    EXPECT_LE(sample.reading.raw, 401'000u);
+  }
+  EXPECT_LE(last_ns, monotonic_ns());
+}
+
+TEST_F(Nvml, DoesWithoutTheHistoryWhereThereIsNone) {
+  const Probe machine = probe("device GPU-1\n unsupported history\n");
+  EXPECT_EQ(machine.status.channels.size(), 12u);
+  EXPECT_EQ(machine.status.channels.back().name, "gpu0-throttle-reasons");
 }
 
 TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
@@ -254,7 +284,10 @@ TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
     lost.read(readings, Attention::now);
   } while (readings[0].code == ReadCode::ok);
   lost.read(readings, Attention::now);  // it may have gone in the middle of the last one
-  for (const Reading& reading : readings) EXPECT_EQ(reading.code, ReadCode::vanished);
+  // The last channel tells of the past, if at all.
+  for (const Reading& reading : std::span(readings).first(readings.size() - 1)) {
+    EXPECT_EQ(reading.code, ReadCode::vanished);
+  }
   const std::int64_t now_ns = monotonic_ns();
   EXPECT_GT(lost.next_read_ns(now_ns, Attention::relaxed), now_ns + 900 * kMs);
   EXPECT_GT(lost.next_read_ns(now_ns, Attention::close), now_ns + 900 * kMs);

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of GPU work, each alone and then mixed at random: what attribution is held against. Run by mixtures.py under record.
+
+    mixture_load.py --kinds A|B --seed N --truth-s S --mix-s S --out truth.json
+
+Alone: short bursts with pauses as long, so that a power limit and heat change nothing; the energy counter is read by hand at its
+own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording, "KIND" in the mixture and
+"KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would leave the GPU idle most of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+
+import joulemap as jm
+import torch
+from gpu_load import Counter
+from torch.nn import functional as F
+
+BURST_S = 0.012  # of the truth: as long as a usual burst of the mixture
+LEAST_BURST_S, MOST_BURST_S = 0.002, 0.06
+IDLE_SHARE = 0.1
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda", dtype=dtype)
+
+
+def graph_of(call):
+    """A thousand calls in one launch. Kernels belong to where they are launched, as others do."""
+    call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(1000):
+            call()
+    return graph.replay
+
+
+def kinds_a() -> dict:
+    big, half, wide = randn(64 << 20), randn(8192, 8192, dtype=torch.bfloat16), randn(4096, 4096)
+    rows, small, other = randn(16384, 4096), randn(128, 128), torch.empty(64 << 20, device="cuda")
+    image, weight = randn(32, 128, 56, 56), randn(128, 128, 3, 3)
+    table, tokens = randn(50000, 1024), torch.randint(0, 50000, (32768,), device="cuda")
+    half_out, wide_out, small_out = torch.empty_like(half), torch.empty_like(wide), torch.empty_like(small)
+    gain = randn(4096)
+    return {
+        "gemm-bf16": lambda: torch.mm(half, half, out=half_out),
+        "gemm-fp32": lambda: torch.mm(wide, wide, out=wide_out),
+        "add": lambda: torch.add(big, 1.0, out=other),
+        "exp": lambda: torch.exp(big, out=other),
+        "conv": lambda: F.conv2d(image, weight, padding=1),
+        "softmax": lambda: torch.softmax(rows, 1),
+        "layernorm": lambda: F.layer_norm(rows, (4096,), gain, gain),
+        "tiny-gemm": graph_of(lambda: torch.mm(small, small, out=small_out)),
+        "embedding": lambda: F.embedding(tokens, table),
+        "copy": lambda: other.copy_(big),
+        "sum": lambda: big.sum(),
+        "tiny-add": graph_of(lambda: torch.add(small, 1.0, out=small_out)),
+    }
+
+
+def kinds_b() -> dict:
+    big, half, rows = randn(32 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
+    q = randn(16, 12, 512, 64, dtype=torch.bfloat16)
+    image, depthwise, one = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
+    out, half_out, gain = torch.empty_like(big), torch.empty_like(half), randn(256)
+    index = torch.randint(0, 32 << 20, (8 << 20,), device="cuda")
+    batch = randn(64, 256, 256, dtype=torch.bfloat16)
+    batch_out, line = torch.empty_like(batch), randn(4096)
+    return {
+        "gemm-fp16": lambda: torch.mm(half, half, out=half_out),
+        "attention": lambda: F.scaled_dot_product_attention(q, q, q),
+        "conv-depthwise": lambda: F.conv2d(image, depthwise, padding=1, groups=256),
+        "conv-1x1": lambda: F.conv2d(image, one),
+        "batchnorm": lambda: F.batch_norm(image, None, None, gain, gain, training=True),
+        "maxpool": lambda: F.max_pool2d(image, 3, 2, 1),
+        "gelu": lambda: F.gelu(big),
+        "transpose": lambda: rows.t().contiguous(),
+        "cumsum": lambda: torch.cumsum(rows, 1),
+        "gather": lambda: torch.index_select(big, 0, index),
+        "bmm": lambda: torch.bmm(batch, batch, out=batch_out),
+        "fill": lambda: out.zero_(),
+        "tiny-relu": graph_of(lambda: torch.relu(line)),
+    }
+
+
+class Load:
+    def __init__(self, kinds: dict, seed: int) -> None:
+        self.kinds, self.random, self.counter = kinds, random.Random(seed), Counter()
+        self.calls = 0
+        self.call_s = {name: self._time_of(call) for name, call in kinds.items()}
+
+    def _time_of(self, call) -> float:
+        """Of one call, as often as the GPU does them in a row. Tiny ones are as long as their launch."""
+        for _ in range(3):
+            call()
+        torch.cuda.synchronize()
+        begin = time.monotonic()
+        for _ in range(50):
+            call()
+        torch.cuda.synchronize()
+        return (time.monotonic() - begin) / 50
+
+    def burst(self, name: str, length_s: float, region: str = "") -> None:
+        call = self.kinds[name]
+        calls = max(1, round(length_s / self.call_s[name]))
+        with jm.region(region or name):
+            for _ in range(calls):
+                call()
+        torch.cuda.synchronize()
+        self.calls += calls
+
+    def alone(self, name: str | None, length_s: float) -> dict:
+        """From one step of the counter to another, with the load running before the first already."""
+        before = self.calls
+        self._bursts_until(name, time.monotonic() + 0.25)
+        begin = self._counter_step(name)
+        calls = self.calls
+        self._bursts_until(name, time.monotonic() + length_s)
+        end = self._counter_step(name)
+        told = {"kind": name, "begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) * 1e-3}
+        return {**told, "calls": self.calls - calls, "all_calls": self.calls - before}
+
+    def _bursts_until(self, name: str | None, end_s: float) -> None:
+        while time.monotonic() < end_s:
+            if name is not None:
+                self.burst(name, BURST_S, f"{name} alone")
+            time.sleep(BURST_S)
+
+    def _counter_step(self, name: str | None) -> tuple[int, int, int]:
+        """The load goes on while the counter is watched."""
+        last_ns, last = time.monotonic_ns(), self.counter.read_mj()
+        while True:
+            if name is not None:
+                self.burst(name, 0.004, f"{name} alone")
+            now_ns = time.monotonic_ns()
+            value = self.counter.read_mj()
+            if value != last:
+                return last_ns, (now_ns + time.monotonic_ns()) // 2, value
+            last_ns, last = now_ns, value
+
+    def mixture(self, length_s: float) -> dict:
+        begin_ns = time.monotonic_ns()
+        names = sorted(self.kinds)
+        while time.monotonic_ns() - begin_ns < length_s * 1e9:
+            burst_s = self.random.uniform(LEAST_BURST_S, MOST_BURST_S)
+            if self.random.random() < IDLE_SHARE:
+                time.sleep(burst_s)
+            else:
+                self.burst(self.random.choice(names), burst_s)
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kinds", choices=["A", "B"], default="A")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--truth-s", type=float, default=2)
+    parser.add_argument("--mix-s", type=float, default=80)
+    parser.add_argument("--out", required=True)
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    with torch.no_grad():
+        load = Load({"A": kinds_a, "B": kinds_b}[options.kinds](), options.seed)
+        load.mixture(3)  # warm
+        order = [None, *load.kinds]
+        truth = [load.alone(name, options.truth_s) for name in order]
+        mixture = load.mixture(options.mix_s)
+        truth += [load.alone(name, options.truth_s) for name in reversed(order)]
+    with open(options.out, "w") as file:
+        json.dump({"kinds": options.kinds, "seed": options.seed, "truth": truth, "mixture": mixture}, file)
+
+
+if __name__ == "__main__":
+    main()

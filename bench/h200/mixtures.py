@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How well attribution tells what kinds of GPU work draw that alternate far faster than any sensor speaks.
+
+    make dist
+    python3 bench/h200/mixtures.py --joulemap build/dist/joulemap-*/bin/joulemap --kinds A --seeds 2,3 --markdown OUT.md
+    python3 bench/h200/mixtures.py --joulemap J --folder DIR      recordings that were made before, e.g. elsewhere
+
+mixture_load.py runs each kind alone in bursts (the truth, by the counter read by hand) and all of them mixed at random. Windows of
+the mixture are then attributed, each from its own data alone, and held against the truth. `hold` and `integral` beside.
+Nothing of the card is changed. Exits 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+
+MODES = ["regress", "integral", "hold"]
+MOST_RMS, MOST_RMS_CAPPED = 0.025, 0.08
+MOST_HALF_WIDTH, LEAST_SHARE = 0.06, 0.02
+LEAST_COVERED, MOST_COVERED, LEAST_WINDOWS = 0.85, 0.95, 200
+# Where bursts of a kind alone draw more than this part of the power limit, the limit may have held it.
+CAPPED = 0.9
+
+
+class Recording:
+    def __init__(self, joulemap: str, file: Path, told: dict) -> None:
+        self.joulemap, self.file, self.told = joulemap, file, told
+        self.began_ns = self.report("domain", "integral", None)["start_monotonic_ns"]
+        self.limit_w = told.get("limit_w", 700)
+
+    def report(self, by: str, mode: str, window: tuple[float, float] | None) -> dict:
+        command = [self.joulemap, "report", "--json", "--by", by, "--mode", mode, str(self.file)]
+        if window is not None:
+            command += ["--time", f"{window[0]:.6f},{window[1]:.6f}"]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+
+    def seconds(self, moment_ns: int) -> float:
+        return (moment_ns - self.began_ns) * 1e-9
+
+    def rows(self, mode: str, window: tuple[float, float]) -> dict[str, dict]:
+        """By kind: rows of the GPU whose region it is."""
+        rows: dict[str, dict] = {}
+        for row in self.report("region", mode, window)["rows"]:
+            if row["device"].startswith("gpu") and row["path"][-1] in self.kinds():
+                rows[row["path"][-1]] = row
+        return rows
+
+    def call_s(self) -> dict[str, float]:
+        """Kernel time of a call of each kind alone, from all of them."""
+        calls: dict[str, int] = {}
+        for entry in self.told["truth"]:
+            calls[entry["kind"]] = calls.get(entry["kind"], 0) + entry["all_calls"]
+        rows = self.report("region", "integral", None)["rows"]
+        times = {row["path"][-1]: row["time_s"] for row in rows if row["device"].startswith("gpu")}
+        return {kind: times[f"{kind} alone"] / calls[kind] for kind in self.kinds()}
+
+    def kinds(self) -> list[str]:
+        return sorted({entry["kind"] for entry in self.told["truth"] if entry["kind"] is not None})
+
+    def truth_w(self) -> tuple[dict[str, list[float]], float]:
+        """Power while a kind's kernels run, twice, and of an idle GPU between bursts."""
+        idle = [entry for entry in self.told["truth"] if entry["kind"] is None]
+        idle_w = statistics.mean(entry["joules"] / ((entry["end_ns"] - entry["begin_ns"]) * 1e-9) for entry in idle)
+        watts: dict[str, list[float]] = {}
+        call_s = self.call_s()
+        for entry in self.told["truth"]:
+            if entry["kind"] is None:
+                continue
+            busy_s = entry["calls"] * call_s[entry["kind"]]
+            length_s = (entry["end_ns"] - entry["begin_ns"]) * 1e-9
+            watts.setdefault(entry["kind"], []).append((entry["joules"] - idle_w * (length_s - busy_s)) / busy_s)
+        return watts, idle_w
+
+    def windows(self, length_s: float) -> list[tuple[float, float]]:
+        begin_s, end_s = (self.seconds(self.told["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
+        count = max(1, int((end_s - begin_s) / length_s))
+        return [(begin_s + i * length_s, begin_s + (i + 1) * length_s) for i in range(count)]
+
+
+def make(joulemap: str, folder: Path, kinds: str, seed: int, truth_s: float, mix_s: float, options: list[str]) -> None:
+    file = folder / f"mixture-{kinds}-{seed}"
+    program = [sys.executable, str(HERE / "mixture_load.py"), "--kinds", kinds, "--seed", str(seed)]
+    program += ["--truth-s", str(truth_s), "--mix-s", str(mix_s), "--out", f"{file}.json"]
+    command = [joulemap, "record", "--trace", "full", *options, "-o", f"{file}.joule", "--", *program]
+    subprocess.run(command, check=True, timeout=1200, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+
+
+def rms(values: list[float]) -> float:
+    return math.sqrt(statistics.fmean(value * value for value in values)) if values else math.nan
+
+
+def binomial_interval(good: int, count: int) -> tuple[float, float]:
+    """Wilson's, 95 %."""
+    z, share = 1.96, good / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return middle - half, middle + half
+
+
+class Tally:
+    """What windows said of kinds, over all recordings."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, dict[str, list[float]]] = {mode: {} for mode in MODES}
+        self.whole: dict[str, list[float]] = {}
+        self.capped: set[str] = set()
+        self.held, self.count = 0, 0
+        self.half_widths: list[float] = []
+        self.bases: dict[str, int] = {}
+
+    def add(self, recording: Recording, window_s: float) -> None:
+        truth, idle_w = recording.truth_w()
+        mean_w = {kind: statistics.mean(values) for kind, values in truth.items()}
+        self.capped |= {kind for kind, watts in mean_w.items() if watts > CAPPED * recording.limit_w}
+        print(f"{recording.file.name}: idle {idle_w:.1f} W; " + ", ".join(
+            f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items())))
+        begin, end = recording.windows(1)[0][0], recording.windows(1)[-1][1]
+        for kind, row in recording.rows("regress", (begin, end)).items():
+            self.whole.setdefault(kind, []).append(row["energy_j"] / row["time_s"] / mean_w[kind] - 1)
+        for window in recording.windows(window_s):
+            for mode in MODES:
+                self._add_window(recording.rows(mode, window), mode, mean_w)
+
+    def _add_window(self, rows: dict[str, dict], mode: str, mean_w: dict[str, float]) -> None:
+        total_j = sum(row["energy_j"] for row in rows.values())
+        for kind, row in rows.items():
+            told_w, truth_w = row["energy_j"] / row["time_s"], mean_w[kind]
+            self.errors[mode].setdefault(kind, []).append(told_w / truth_w - 1)
+            if mode != "regress" or kind in self.capped:
+                continue
+            self.count += 1
+            self.held += row["low_j"] <= truth_w * row["time_s"] <= row["high_j"]
+            self.bases[row["basis"]] = self.bases.get(row["basis"], 0) + 1
+            if row["energy_j"] > LEAST_SHARE * total_j:
+                self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
+
+
+def tell(findings: Findings, tally: Tally, window_s: float) -> None:
+    findings.say(f"\nRoot mean square error over windows of {window_s:g} s; mean error of the whole mixtures.\n")
+    findings.say("| kind | whole | " + " | ".join(MODES) + " |\n|---|---|" + "---|" * len(MODES))
+    for kind in sorted(tally.errors["regress"]):
+        cells = " | ".join(f"{rms(tally.errors[mode].get(kind, [])):.1%}" for mode in MODES)
+        name = f"{kind} (at the power limit)" if kind in tally.capped else kind
+        findings.say(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {cells} |")
+    findings.say("\n| | figure | bar |\n|---|---|---|")
+    for name, kinds, most in (
+        ("kinds below the power limit", set(tally.whole) - tally.capped, MOST_RMS),
+        ("kinds at the power limit", tally.capped, MOST_RMS_CAPPED),
+    ):
+        whole = rms([error for kind in kinds for error in tally.whole[kind]])
+        windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in MODES]
+        if kinds:
+            findings.say(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {findings.bar(name, whole <= most)} |")
+            findings.say(f"| {name}: of windows, " + ", ".join(MODES) + " | " + ", ".join(f"{w:.1%}" for w in windows) + " | |")
+    width = statistics.median(tally.half_widths)
+    findings.say(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {findings.bar('half width', width <= MOST_HALF_WIDTH)} |")
+    share, (low, high) = tally.held / tally.count, binomial_interval(tally.held, tally.count)
+    good = LEAST_COVERED <= share <= MOST_COVERED and tally.count >= LEAST_WINDOWS
+    findings.say(
+        f"| 90 % intervals that hold the truth | {share:.1%} of {tally.count} (95 %: {low:.1%} to {high:.1%}) | "
+        f"85-95 % of 200: {findings.bar('coverage', good)} |"
+    )
+    findings.say(f"| basis | {tally.bases} | |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--kinds", default="A")
+    parser.add_argument("--seeds", default="1")
+    parser.add_argument("--truth-s", type=float, default=2)
+    parser.add_argument("--mix-s", type=float, default=90)
+    parser.add_argument("--window-s", type=float, default=15)
+    parser.add_argument("--record", default="", help="options of record")
+    parser.add_argument("--folder", type=Path, help="keep recordings there, or use those that are there")
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    joulemap, findings, tally = str(options.joulemap.resolve()), Findings(), Tally()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        if not list(folder.glob("*.joule")):
+            for seed in options.seeds.split(","):
+                make(joulemap, folder, options.kinds, int(seed), options.truth_s, options.mix_s, options.record.split())
+        findings.say("## Mixtures of kernels that alternate every 2 to 60 ms\n")
+        for file in sorted(folder.glob("*.joule")):
+            tally.add(Recording(joulemap, file, json.loads(file.with_suffix(".json").read_text())), options.window_s)
+        tell(findings, tally, options.window_s)
+    return findings.conclude(options.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

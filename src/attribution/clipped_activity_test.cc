@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/clipped_activity.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::attribution {
+namespace {
+
+Activity ten_to_twenty() {
+  Activity activity{.begin_ns = 10, .end_ns = 20};
+  activity.places = {{1, 0, PlaceKind::region, "here"}};
+  activity.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  activity.kernel_tallies = {{0, 0, 1, 6, 8}};
+  activity.kernels = {{11, 13, 0, 0, 1, 1, 0}, {14, 17, 0, 0, 1, 2, 0}, {18, 19, 0, 0, 1, 3, 0}};
+  activity.steps = {{1, 9, 14, 0, 2, 0, true, true}, {2, 14, 20, 0, 2, 0, true, true}};
+  return activity;
+}
+
+TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
+  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  EXPECT_EQ(half.begin_ns, 15);
+  EXPECT_EQ(half.end_ns, 20);
+  EXPECT_EQ(half.place_tallies[0].count, 5u);
+  EXPECT_EQ(half.place_tallies[0].cpu_ns, 40);
+  EXPECT_EQ(half.place_tallies[0].helpers_ns, 10);
+  EXPECT_EQ(half.kernel_tallies[0].count, 3u);
+  EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
+}
+
+TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
+  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  ASSERT_EQ(half.kernels.size(), 2u);
+  EXPECT_EQ(half.kernels[0].start_ns, 15);
+  EXPECT_EQ(half.kernels[0].end_ns, 17);
+  ASSERT_EQ(half.steps.size(), 1u);
+  EXPECT_EQ(half.steps[0].number, 2);
+}
+
+TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
+  const Activity none = clipped(ten_to_twenty(), {30, 40});
+  EXPECT_EQ(none.places.size(), 1u);
+  EXPECT_TRUE(none.place_tallies.empty());
+  EXPECT_TRUE(none.kernel_tallies.empty());
+  EXPECT_TRUE(none.kernels.empty());
+}
+
+TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
+  EXPECT_TRUE(is_inside(ten_to_twenty(), {10, 20}));
+  EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/power_history.h"
+
+#include "base/clock.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+// Well before what the driver keeps (2.4 s) is overwritten.
+constexpr std::int64_t kPeriod_ns = 3 * kNanosecondsPerSecond / 2;
+constexpr std::int64_t kFollowedClosely_ns = 30 * 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
+constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
+// The newest value comes twice at times, a microsecond later.
+constexpr unsigned long long kLeastApart_us = 1000;
+
+}  // namespace
+
+void PowerHistory::read(const NvmlDevice& device) noexcept {
+  samples_.clear();
+  const std::int64_t now_ns = monotonic_ns();
+  const std::int64_t unix_now_ns = unix_ns();
+  if (!has_read_) {
+    has_read_ = true;
+    first_read_ns_ = now_ns;
+    last_us_ = static_cast<unsigned long long>(unix_now_ns / kNanosecondsPerMicrosecond);
+    due_ns_ = now_ns + kPeriod_ns;
+    return;
+  }
+  const NvmlDevice::HistoryRead read = device.read_power_history(last_us_, values_);
+  if (read.status != Return::success) {
+    due_ns_ = now_ns + kRetryPeriod_ns;
+    return;
+  }
+  take(std::span(values_).first(read.count), unix_now_ns - now_ns);
+  due_ns_ = now_ns + (now_ns - first_read_ns_ < kFollowedClosely_ns ? kPeriod_ns : kLatePeriod_ns);
+}
+
+void PowerHistory::take(std::span<const TimedValue> values, std::int64_t unix_ahead_ns) noexcept {
+  for (const TimedValue& value : values) {
+    if (value.timestamp_us < last_us_ + kLeastApart_us || samples_.size() == samples_.capacity()) continue;
+    last_us_ = value.timestamp_us;
+    const auto unix_taken_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
+    const std::int64_t taken_ns = unix_taken_ns - unix_ahead_ns;
+    samples_.push_back({channel_, {value.value.unsigned_int, taken_ns, taken_ns, ReadCode::ok}});
+  }
+}
+
+}  // namespace joulemap::sensors::nvml
