@@ -4,7 +4,7 @@
 
     mixture_load.py --kinds A|B --seed N --truth-s S --mix-s S --out truth.json
 
-Alone: short bursts with pauses as long, so that a power limit and heat change nothing; the energy counter is read by hand at its
+Alone: bursts as long as those of the mixture with pauses as long, so that a power limit and heat do to them what they do there; the energy counter is read by hand at its
 own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording, "KIND" in the mixture and
 "KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would leave the GPU idle most of the time.
 """
@@ -21,7 +21,6 @@ import torch
 from gpu_load import Counter
 from torch.nn import functional as F
 
-BURST_S = 0.012  # of the truth: as long as a usual burst of the mixture
 LEAST_BURST_S, MOST_BURST_S = 0.002, 0.06
 IDLE_SHARE = 0.1
 
@@ -128,9 +127,10 @@ class Load:
 
     def _bursts_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
+            burst_s = self.random.uniform(LEAST_BURST_S, MOST_BURST_S)
             if name is not None:
-                self.burst(name, BURST_S, f"{name} alone")
-            time.sleep(BURST_S)
+                self.burst(name, burst_s, f"{name} alone")
+            time.sleep(burst_s)
 
     def _counter_step(self, name: str | None) -> tuple[int, int, int]:
         """The load goes on while the counter is watched."""

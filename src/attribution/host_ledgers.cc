@@ -84,8 +84,8 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
                                        DeviceWork* work, const std::string& prefix) const {
   MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}};
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
-  if (work != nullptr) gpu.powers = find_powers(std::move(*work), curve.steps, host.span);
-  if (gpu.powers) gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.lag_ns, curve.energy_j);
+  if (work != nullptr) gpu.powers = find_powers(std::move(*work), {curve.steps, curve.history}, host.span);
+  if (gpu.powers) gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
   return gpu;
 }
 

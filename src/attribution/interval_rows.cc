@@ -82,6 +82,18 @@ IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const Energ
   usual_j_ = median(joules_);
 }
 
+IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const PowerPoint> shown, const Sensing& sensing,
+                           double period_s) {
+  std::vector<std::int64_t> moments_ns;
+  for (const PowerPoint& point : shown) {
+    moments_ns.push_back(point.time_ns - sensing.lag_ns);
+    joules_.push_back(point.watts * period_s);
+  }
+  busy_ = timeline.remembered(moments_ns, sensing.memory_ns);
+  for (double& share : busy_.seconds) share *= period_s;
+  usual_j_ = median(joules_);
+}
+
 std::vector<double> IntervalRows::times_s() const {
   std::vector<double> times(columns());
   for (std::size_t i = 0; i < size(); ++i) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attribution/kernel_timeline.h"
-#include "attribution/power_regression.h"
+#include "attribution/time_curve.h"
 #include "statistics/nonnegative_least_squares.h"
 
 namespace joulemap::attribution {
@@ -20,9 +20,19 @@ struct PowerBelief {
   double spread_w = 0;
 };
 
+// How a sensor sees what a device draws: so late, and, of a gauge, with an exponential memory of this time constant. A
+// counter sees everything between its steps.
+struct Sensing {
+  std::int64_t lag_ns = 0;
+  std::int64_t memory_ns = 0;
+};
+
 class IntervalRows {
  public:
-  // `points`: those that are used, all of them.
+  // Of what a gauge showed every `period_s` or so: a row is its power over that time.
+  IntervalRows(const KernelTimeline& timeline, std::span<const PowerPoint> shown, const Sensing& sensing,
+               double period_s);
+  // Between the steps of a counter. `points`: those that are used, all of them.
   IntervalRows(const KernelTimeline& timeline, std::span<const EnergyPoint> points, std::int64_t lag_ns);
 
   std::size_t size() const { return joules_.size(); }

@@ -2,6 +2,7 @@
 #include "attribution/kernel_timeline.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
 constexpr std::size_t kMostTogether = 1000;                           // streams that a GPU could run at once
+constexpr std::int64_t kForgotten = 20;                               // time constants after which nothing is left
 
 }  // namespace
 
@@ -27,6 +29,7 @@ void KernelTimeline::add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::ui
   if (end_ns <= begin_ns || busy_s <= 0 || class_index >= classes_) return;
   begin_ns_ = std::min(begin_ns_, begin_ns);
   end_ns_ = std::max(end_ns_, end_ns);
+  longest_sum_ns_ = std::max(longest_sum_ns_, end_ns - begin_ns);
   sums_.push_back({begin_ns, end_ns, busy_s, class_index});
 }
 
@@ -112,6 +115,50 @@ BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns) const {
     times.back() = std::max(length_s - busy_s * scale, 0.0);
   }
   return rows;
+}
+
+BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns) const {
+  BusyRows rows{classes_ + 1, {}};
+  rows.seconds.resize(moments_ns.size() * rows.columns);
+  const double per_ns = -1.0 / static_cast<double>(memory_ns);
+  const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
+  std::vector<double> mind(classes_);
+  auto next = pieces_.begin();
+  std::int64_t last_ns = INT64_MIN;
+  for (std::size_t row = 0; row < moments_ns.size(); ++row) {
+    const std::int64_t now_ns = moments_ns[row];
+    const std::int64_t forgotten_ns = now_ns - kForgotten * memory_ns;
+    if (last_ns < forgotten_ns) {
+      std::fill(mind.begin(), mind.end(), 0.0);
+      last_ns = forgotten_ns;
+      next = std::partition_point(next, pieces_.end(),
+                                  [&](const Piece& piece) { return piece.start_ns + piece.length_ns <= forgotten_ns; });
+    }
+    const double left = left_of(now_ns - last_ns);
+    for (double& share : mind) share *= left;
+    // Pieces that share a moment have one begin and one end, and all others follow one another.
+    for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
+      const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
+      const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
+      mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) / piece->together;
+      if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
+    }
+    double busy = 0;
+    for (std::size_t k = 0; k < classes_; ++k) busy += rows.seconds[row * rows.columns + k] = mind[k];
+    rows.seconds[row * rows.columns + classes_] = std::max(1 - busy, 0.0);
+    last_ns = now_ns;
+  }
+  return rows;
+}
+
+bool KernelTimeline::is_detailed(std::int64_t from_ns, std::int64_t to_ns) const {
+  if (from_ns < begin_ns_ || to_ns > end_ns_) return false;
+  const auto first = std::partition_point(sums_.begin(), sums_.end(),
+                                          [&](const Sum& sum) { return sum.begin_ns <= from_ns - longest_sum_ns_; });
+  for (auto sum = first; sum != sums_.end() && sum->begin_ns < to_ns; ++sum) {
+    if (sum->end_ns > from_ns) return false;
+  }
+  return true;
 }
 
 std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {

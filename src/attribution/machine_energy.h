@@ -44,8 +44,8 @@ struct MachineEnergy {
   bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
 };
 
-// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few.
-GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span);
+// The powers of a GPU's classes, from what its sensors said and what ran. All alike where they said too little.
+GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span);
 
 // Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
 
 #include "attribution/interval_rows.h"
+#include "attribution/power_evidence.h"
 #include "attribution/separable_groups.h"
 #include "base/clock.h"
 
@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::size_t kFewestRows = 8;  // to know how large the noise is
 
-// Where a lag is looked for: no counter knows the future, but its steps are known to milliseconds only. On an H200 the
-// energy counter lags by 10 ms, its power by 25 (100 ms refresh).
-constexpr std::int64_t kLeastLag_ns = -5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kMostLag_ns = 60 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kLagGrid_ns = 5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kUsualLag_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kLagRefined_ns = kNanosecondsPerMillisecond / 4;
-// In units of the noise's variance: half of chi squared with one degree of freedom. Flat: no lag is worse than another by
-// more than chance does on the whole grid; unsure: the 90 % interval.
-constexpr double kFlatCost = 6;
-constexpr double kUnsureCost = 1.35;
 // Half of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
 
@@ -55,103 +44,6 @@ class Random {
  private:
   std::mt19937_64 engine_;
 };
-
-struct Lag {
-  std::int64_t best_ns = kUsualLag_ns;
-  std::int64_t low_ns = kLeastLag_ns;
-  std::int64_t high_ns = kMostLag_ns;
-  bool known = false;
-};
-
-// How badly each lag fits. Tried ones are kept: refining asks for some again.
-class LagSearch {
- public:
-  LagSearch(const KernelTimeline& timeline, std::span<const EnergyPoint> points)
-      : timeline_(timeline), points_(points) {}
-
-  Lag find() {
-    for (std::int64_t lag_ns = kLeastLag_ns; lag_ns <= kMostLag_ns; lag_ns += kLagGrid_ns) try_lag(lag_ns);
-    for (std::int64_t step_ns = kLagGrid_ns / 2; step_ns >= kLagRefined_ns / 2; step_ns /= 2) {
-      const std::int64_t best_ns = best();
-      try_lag(best_ns - step_ns);
-      try_lag(best_ns + step_ns);
-    }
-    Lag lag;
-    lag.best_ns = best();
-    noise_ = tried_.at(lag.best_ns).noise;
-    double most = 0;
-    for (std::int64_t at_ns = kLeastLag_ns; at_ns <= kMostLag_ns; at_ns += kLagGrid_ns) {
-      most = std::max(most, cost(at_ns) - cost(lag.best_ns));
-    }
-    lag.known = most > kFlatCost;
-    if (!lag.known) return {};
-    lag.low_ns = crossing(lag.best_ns, -1);
-    lag.high_ns = crossing(lag.best_ns, 1);
-    return lag;
-  }
-
- private:
-  struct Tried {
-    std::vector<double> residuals;
-    double noise = 0;
-  };
-
-  void try_lag(std::int64_t lag_ns) {
-    if (lag_ns < kLeastLag_ns || lag_ns > kMostLag_ns) return;
-    const auto [tried, is_new] = tried_.try_emplace(lag_ns);
-    if (!is_new) return;
-    const IntervalRows rows(timeline_, points_, lag_ns);
-    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
-    tried->second = {rows.residuals(fit.watts), fit.noise};
-    if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
-  }
-  double cost(std::int64_t lag_ns) const { return huber_cost(tried_.at(lag_ns).residuals, noise_); }
-  std::int64_t best() const {
-    std::int64_t best_ns = tried_.begin()->first;
-    for (const auto& [lag_ns, tried] : tried_) {
-      if (cost(lag_ns) < cost(best_ns)) best_ns = lag_ns;
-    }
-    return best_ns;
-  }
-  // Where the fit becomes worse than chance allows, on one side of the best: between two that were tried.
-  std::int64_t crossing(std::int64_t best_ns, int side) const {
-    std::int64_t last_ns = best_ns;
-    for (auto at = tried_.find(best_ns);;) {
-      if (side < 0 ? at == tried_.begin() : std::next(at) == tried_.end()) return at->first;
-      side < 0 ? --at : ++at;
-      const double worse = cost(at->first) - cost(best_ns);
-      // Costs rise as squares of the distance.
-      if (worse > kUnsureCost) {
-        const double share = std::sqrt(kUnsureCost / worse);
-        const auto away_ns = static_cast<std::int64_t>(share * static_cast<double>(at->first - best_ns));
-        return side < 0 ? std::min(last_ns, best_ns + away_ns) : std::max(last_ns, best_ns + away_ns);
-      }
-      last_ns = at->first;
-    }
-  }
-
-  const KernelTimeline& timeline_;
-  std::span<const EnergyPoint> points_;
-  std::map<std::int64_t, Tried> tried_;
-  double noise_ = 0;
-};
-
-// From the first kernel on: before it a GPU may sleep, which tells nothing of its idling between kernels.
-std::vector<EnergyPoint> useful_points(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
-  std::vector<EnergyPoint> within;
-  for (const EnergyPoint& point : points) {
-    if (point.time_ns < timeline.begin_ns() - kMostLag_ns) continue;
-    if (!within.empty() && point.time_ns <= within.back().time_ns) continue;
-    within.push_back(point);
-    if (point.time_ns > timeline.end_ns() + kMostLag_ns) break;
-  }
-  std::vector<std::int64_t> edges_ns;
-  edges_ns.reserve(within.size());
-  for (const EnergyPoint& point : within) edges_ns.push_back(point.time_ns);
-  std::vector<EnergyPoint> useful;
-  for (const std::size_t edge : timeline.useful_edges(edges_ns)) useful.push_back(within[edge]);
-  return useful;
-}
 
 // Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
 // share by time, apart from idling if that is known.
@@ -263,11 +155,12 @@ PowerFit alike_powers(std::size_t classes) {
   return fit;
 }
 
-std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
-  const std::vector<EnergyPoint> used = useful_points(timeline, points);
-  if (timeline.empty() || used.size() < kFewestRows + 1) return std::nullopt;
-  const Lag lag = LagSearch(timeline, used).find();
-  const IntervalRows rows(timeline, used, lag.best_ns);
+std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence) {
+  if (timeline.empty()) return std::nullopt;
+  const UsefulEvidence useful(timeline, evidence);
+  if (useful.rows() < kFewestRows) return std::nullopt;
+  const FoundSensing lag = find_sensing(useful);
+  const IntervalRows rows = useful.rows_at(lag.best);
   const PowerBelief belief = coarse_belief(rows);
   if (belief.busy_w < kLeastBusy * belief.idle_w) return std::nullopt;
   const RobustFit robust = robust_fit(rows, belief, 5);
@@ -276,7 +169,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<con
   const GroupedFit grouped(belief, robust.pull, groups);
   const std::vector<double> watts = grouped.solve(grouped.grouped(sums));
   const auto watts_at = [&](std::int64_t lag_ns) {
-    return grouped.solve(grouped.grouped(IntervalRows(timeline, used, lag_ns).sums(robust.weights)));
+    return grouped.solve(grouped.grouped(useful.rows_at({lag_ns, lag.best.memory_ns}).sums(robust.weights)));
   };
   const std::vector<double> low_w = watts_at(lag.low_ns);
   const std::vector<double> high_w = watts_at(lag.high_ns);
@@ -295,7 +188,9 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<con
     const auto [low, high] = middle_of(std::move(drawn), 0.9);
     fit.classes.push_back({watts[k], low, high, groups.alone[k], grouped.is_known_alone(k)});
   }
-  fit.lag_ns = lag.best_ns;
+  fit.lag_ns = lag.best.lag_ns;
+  fit.memory_ns = lag.best.memory_ns;
+  fit.counter_lag_ns = useful.is_gauge() ? kUsualCounterLag_ns : lag.best.lag_ns;
   fit.lag_low_ns = lag.low_ns;
   fit.lag_high_ns = lag.high_ns;
   fit.lag_known = lag.known;

@@ -71,7 +71,7 @@ TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.mixture(40);
     const std::size_t kinds = run.busy_s.size();
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), steps_of(run));
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), {steps_of(run)});
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->lag_known);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 2.5e6);
@@ -108,7 +108,7 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.steady_loop(40, 5);
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), steps_of(run));
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       EXPECT_FALSE(fit->classes[kind].regressed) << kind;
@@ -126,7 +126,7 @@ TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({.steps_per_read = 25, .kernel_ns = 1'000'000}, seed);
     const SimulatedRun run = gpu.mixture(300);
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), steps_of(run));
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth = truth_of(run, kind);
@@ -144,7 +144,7 @@ TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
 TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
   const SimulatedRun run = gpu.mixture(1500);
-  const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), steps_of(run));
+  const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->lag_known);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
@@ -157,8 +157,8 @@ TEST(PowerRegression, SameInputSameBits) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.mixture(20);
   const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
-  const std::optional<PowerFit> once = fit_powers(timeline, steps_of(run));
-  const std::optional<PowerFit> again = fit_powers(timeline, steps_of(run));
+  const std::optional<PowerFit> once = fit_powers(timeline, {steps_of(run)});
+  const std::optional<PowerFit> again = fit_powers(timeline, {steps_of(run)});
   ASSERT_TRUE(once && again);
   EXPECT_EQ(once->replicates, again->replicates);
   EXPECT_EQ(once->lag_ns, again->lag_ns);
@@ -169,13 +169,13 @@ TEST(PowerRegression, OddIntervalsHardlyCount) {
   const SimulatedRun run = gpu.mixture(40);
   const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
   std::vector<EnergyPoint> steps = steps_of(run);
-  const std::optional<PowerFit> plain = fit_powers(timeline, steps);
+  const std::optional<PowerFit> plain = fit_powers(timeline, {steps});
   double added_j = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (i % 40 == 20) added_j += 60;  // as much again as a usual interval holds
     steps[i].joules += added_j;
   }
-  const std::optional<PowerFit> odd = fit_powers(timeline, steps);
+  const std::optional<PowerFit> odd = fit_powers(timeline, {steps});
   ASSERT_TRUE(plain && odd);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_NEAR(odd->classes[kind].watts / plain->classes[kind].watts, 1, 0.03) << kind;
@@ -199,7 +199,7 @@ TEST(PowerRegression, AMisplacedStepOfAShortRunDoesNotMislead) {
       steps.push_back({(100 * i - 12) * kNanosecondsPerMillisecond, 30 * static_cast<double>(i)});
     }
     steps[late].joules -= 29;
-    const std::optional<PowerFit> fit = fit_powers(timeline, steps);
+    const std::optional<PowerFit> fit = fit_powers(timeline, {steps});
     if (!fit) continue;  // what cannot be is not believed
     for (const ClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);
   }
@@ -209,7 +209,7 @@ TEST(PowerRegression, TooFewStepsTellNothing) {
   KernelTimeline timeline(1);
   timeline.add_kernel(0, 100, 0);
   timeline.finish();
-  EXPECT_FALSE(fit_powers(timeline, std::vector<EnergyPoint>{{0, 1}, {100, 2}}));
+  EXPECT_FALSE(fit_powers(timeline, {std::vector<EnergyPoint>{{0, 1}, {100, 2}}}));
   EXPECT_FALSE(fit_powers(KernelTimeline(), {}));
 }
 

@@ -9,6 +9,8 @@
 namespace joulemap::attribution {
 namespace {
 
+// A quarter of an hour at fifty a second: by then powers are known, if at all.
+constexpr std::size_t kMostHistory = 45'000;
 // Steps that come quicker than this cannot be told apart by sampling, and need not be.
 constexpr double kSlowRefresh_s = 0.01;
 // A mean over so long changes with nearly every renewal, idle or not.
@@ -29,7 +31,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
                                EdgeReadings edge_readings)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
   for (const Channel& channel : channels) {
-    Follower follower{channel, {}, {}, {}};
+    Follower follower{channel, {}, {}, {}, {}};
     if (tells_energy(channel)) {
       follower.meter.emplace(Meter{EnergyWindow(channel, {}, edge_readings),
                                    PowerCurve(span.begin_ns, span.end_ns, slices_),
@@ -46,6 +48,8 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
       }
     } else if (channel.quantity == Quantity::cpu_time) {
       follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}});
+    } else if (channel.quantity == Quantity::power_history) {
+      follower.history.emplace();
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
     }
@@ -61,6 +65,10 @@ void RecordedEnergy::add(const Sample& sample) {
     follow_steps(follower, sample.reading);
   } else if (follower.cpu_time) {
     follow_cpu_time(follower, sample.reading);
+  } else if (follower.history) {
+    if (sample.reading.code != ReadCode::ok || follower.history->points.size() >= kMostHistory) return;
+    follower.history->points.push_back(
+        {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * follower.channel.scale});
   } else {
     follow_track(follower, sample.reading);
   }
@@ -137,7 +145,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   std::vector<ChannelEnergy> energies;
   for (Follower& follower : followers_) {
-    if (follower.cpu_time) continue;
+    if (follower.cpu_time || follower.history) continue;
     if (!follower.meter) {
       ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
       for (std::size_t i = 0; i < slices_; ++i) {
@@ -208,6 +216,13 @@ void RecordedEnergy::draw_slow_counter(Meter& meter) const {
   meter.energy_j.add(last_ns, span_.end_ns, last_w * seconds(std::max(span_.end_ns - last_ns, std::int64_t{0})));
 }
 
+std::vector<PowerPoint> RecordedEnergy::history_of(const std::string& device) {
+  for (Follower& follower : followers_) {
+    if (follower.history && follower.channel.device == device) return std::move(follower.history->points);
+  }
+  return {};
+}
+
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
@@ -225,8 +240,8 @@ void RecordedEnergy::add_curves(Result& result) {
       curve.finish();
       std::vector<EnergyPoint> steps;
       if (follower.meter->steps.is_locked()) steps = std::move(follower.meter->points);
-      result.curves.push_back(
-          {row.name, follower.channel.domain_class, follower.channel.device, std::move(curve), std::move(steps)});
+      result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve),
+                               std::move(steps), history_of(follower.channel.device)});
       break;
     }
   }

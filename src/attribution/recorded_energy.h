@@ -47,6 +47,7 @@ class RecordedEnergy {
       TimeCurve energy_j;  // finished; sums to the domain's energy
       // Of a slow counter whose steps are known: what it said at those that were read.
       std::vector<EnergyPoint> steps;
+      std::vector<PowerPoint> history;  // what the device kept of its power, as far as it was asked for
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -73,6 +74,10 @@ class RecordedEnergy {
     TimeCurve used_s;
     std::optional<Reading> last;
   };
+  // Power that a device has kept by itself.
+  struct History {
+    std::vector<PowerPoint> points;
+  };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {
     std::vector<double> sums;
@@ -82,6 +87,7 @@ class RecordedEnergy {
     Channel channel;
     std::optional<Meter> meter;
     std::optional<CpuTime> cpu_time;
+    std::optional<History> history;
     Track track;
   };
 
@@ -90,6 +96,7 @@ class RecordedEnergy {
   void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
+  std::vector<PowerPoint> history_of(const std::string& device);
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
 

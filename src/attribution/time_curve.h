@@ -23,6 +23,12 @@ struct EnergyPoint {
   double joules = 0;
 };
 
+// What a device says it drew at a moment.
+struct PowerPoint {
+  std::int64_t time_ns = 0;
+  double watts = 0;
+};
+
 class TimeCurve {
  public:
   TimeCurve() = default;

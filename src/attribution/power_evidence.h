@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a GPU's sensors said, as rows for a regression: the energy between steps of its counter, or the power that it has kept
+// every few milliseconds. And how late the sensor is, found from the rows themselves: the lag (and, of a gauge, the memory)
+// that leaves the least unexplained. Pure; nanoseconds of CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attribution/interval_rows.h"
+#include "attribution/kernel_timeline.h"
+#include "attribution/time_curve.h"
+
+namespace joulemap::attribution {
+
+// On an H200 the counter shows at its step what was drawn until 10 ms before.
+inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
+
+// In order of time.
+struct PowerEvidence {
+  std::span<const EnergyPoint> steps;
+  std::span<const PowerPoint> history = {};
+};
+
+// What of it makes rows: of one of the two, whichever makes more, while kernels were known. The timeline outlives it.
+class UsefulEvidence {
+ public:
+  UsefulEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
+
+  bool is_gauge() const { return !history_.empty(); }
+  std::size_t rows() const { return is_gauge() ? history_.size() : steps_.size() - (steps_.empty() ? 0 : 1); }
+  IntervalRows rows_at(const Sensing& sensing) const;
+  // Enough of it to find the lag by.
+  UsefulEvidence some() const;
+
+ private:
+  const KernelTimeline* timeline_;
+  std::vector<EnergyPoint> steps_;
+  std::vector<PowerPoint> history_;
+  double period_s_ = 0;  // of the history
+};
+
+struct FoundSensing {
+  Sensing best;
+  std::int64_t low_ns = 0;  // between which the lag lies, 90 %
+  std::int64_t high_ns = 0;
+  bool known = false;  // else no lag fits better than another
+};
+FoundSensing find_sensing(const UsefulEvidence& evidence);
+
+}  // namespace joulemap::attribution
