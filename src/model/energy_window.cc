@@ -30,6 +30,10 @@ double energy_within(const Point& before, const Point& after, std::int64_t from_
   return 0.5 * (watts_at(from_ns) + watts_at(to_ns)) * seconds(to_ns - from_ns);
 }
 
+// Of what lies between two readings far apart, how much an edge between them may be wrong by: power that is twice the mean in
+// one half and nothing in the other makes it 0.25.
+constexpr double kUnevenBetweenReadings = 0.1;
+
 }  // namespace
 
 EnergyWindow::EnergyWindow(const Channel& channel, std::optional<std::int64_t> known_refresh_ns,
@@ -53,8 +57,8 @@ void EnergyWindow::observe(const Reading& reading) noexcept {
   const double joules = accumulator_.tally().joules;
   if (begin_ns_) read_at_begin_j_ = std::min(read_at_begin_j_, joules);
   if (end_ns_) read_at_end_j_ = std::min(read_at_end_j_, joules);
-  if (even_at_begin_j_) even_at_begin_j_ = std::min(*even_at_begin_j_, joules);
-  if (even_at_end_j_) even_at_end_j_ = std::min(*even_at_end_j_, joules);
+  if (even_at_begin_) even_at_begin_->joules = std::min(even_at_begin_->joules, joules);
+  if (even_at_end_) even_at_end_->joules = std::min(even_at_end_->joules, joules);
   if (accumulator_.tally().steps == steps_before) return;
 
   const EnergyStep step = *accumulator_.last_step();
@@ -87,7 +91,9 @@ void EnergyWindow::follow_counter(const ReadPoint& before) noexcept {
   const auto joules_at = [&](std::int64_t time_ns) {
     return before.joules + (now.joules - before.joules) * share_of(time_ns, before.time_ns, now.time_ns);
   };
-  if (begin_ns_ && before.time_ns <= *begin_ns_ && now.time_ns > *begin_ns_) even_at_begin_j_ = joules_at(*begin_ns_);
+  if (begin_ns_ && before.time_ns <= *begin_ns_ && now.time_ns > *begin_ns_) {
+    even_at_begin_ = {joules_at(*begin_ns_), now.joules - before.joules, now.time_ns - before.time_ns};
+  }
   counter_before_ = before;
 }
 
@@ -105,7 +111,8 @@ void EnergyWindow::end(std::int64_t time_ns) noexcept {
   const EnergyTally& tally = accumulator_.tally();
   if (counter_before_ && counter_before_->time_ns <= time_ns && tally.last_ns > time_ns) {
     const double share = share_of(time_ns, counter_before_->time_ns, tally.last_ns);
-    even_at_end_j_ = counter_before_->joules + share * (tally.joules - counter_before_->joules);
+    const double between_j = tally.joules - counter_before_->joules;
+    even_at_end_ = {counter_before_->joules + share * between_j, between_j, tally.last_ns - counter_before_->time_ns};
   }
   const bool holds_end = gauge_before_ && gauge_before_->time_ns <= time_ns && gauge_->time_ns > time_ns;
   if (holds_end) read_at_end_j_ -= energy_within(*gauge_before_, *gauge_, time_ns, gauge_->time_ns);
@@ -155,9 +162,21 @@ std::optional<EnergyStep> EnergyWindow::step_before(const EnergyStep& step, doub
   return EnergyStep{step.not_before_ns - *refresh, step.time_ns - *refresh, joules};
 }
 
+// Whoever reads a counter once in many of its steps does not know which of them were large.
+bool EnergyWindow::is_seldom_read(const std::optional<EvenEdge>& edge) const {
+  return edge && edge->between_ns > 2 * refresh_.ns().value_or(0);
+}
+
+EdgeEnergy EnergyWindow::edge_between_readings(const EvenEdge& edge) const {
+  EdgeEnergy as_read = edge_as_read(edge.joules);
+  as_read.half_width_j += kUnevenBetweenReadings * edge.between_j;
+  return as_read;
+}
+
 EdgeEnergy EnergyWindow::begin_edge() const {
   if (!has_steps(channel_)) return {read_at_begin_j_, 0};
-  if (!refresh_.is_known()) return edge_as_read(even_at_begin_j_.value_or(read_at_begin_j_));
+  if (is_seldom_read(even_at_begin_)) return edge_between_readings(*even_at_begin_);
+  if (!refresh_.is_known()) return edge_as_read(even_at_begin_ ? even_at_begin_->joules : read_at_begin_j_);
   if (!step_after_begin_) return edge_as_read(read_at_begin_j_);
   if (step_before_begin_) return edge_between(*begin_ns_, *step_before_begin_, *step_after_begin_);
   const auto before = step_before(*step_after_begin_, read_at_begin_j_);
@@ -166,7 +185,8 @@ EdgeEnergy EnergyWindow::begin_edge() const {
 
 EdgeEnergy EnergyWindow::end_edge() const {
   if (!has_steps(channel_)) return {read_at_end_j_, 0};
-  if (!refresh_.is_known()) return edge_as_read(even_at_end_j_.value_or(read_at_end_j_));
+  if (is_seldom_read(even_at_end_)) return edge_between_readings(*even_at_end_);
+  if (!refresh_.is_known()) return edge_as_read(even_at_end_ ? even_at_end_->joules : read_at_end_j_);
   if (!step_after_end_) return edge_as_read(read_at_end_j_);
   const EnergyStep& after = *step_after_end_;
   if (const auto before = step_before(after, read_at_end_j_)) {

@@ -70,7 +70,15 @@ class EnergyWindow {
     std::int64_t time_ns;
     double joules;
   };
+  // What a counter showed at a moment between two readings, and what lies between those.
+  struct EvenEdge {
+    double joules;
+    double between_j;
+    std::int64_t between_ns;
+  };
   void follow_counter(const ReadPoint& before) noexcept;
+  bool is_seldom_read(const std::optional<EvenEdge>& edge) const;
+  EdgeEnergy edge_between_readings(const EvenEdge& edge) const;
   EdgeEnergy edge_as_read(double joules) const;
   EdgeEnergy edge_between(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to) const;
   EdgeEnergy begin_edge() const;
@@ -97,8 +105,8 @@ class EnergyWindow {
   std::optional<EnergyStep> step_after_end_;
   RefreshEstimate refresh_;
   std::optional<ReadPoint> counter_before_;  // of a counter: the reading before the last
-  std::optional<double> even_at_begin_j_;    // between the readings around the edge, for want of its steps
-  std::optional<double> even_at_end_j_;
+  std::optional<EvenEdge> even_at_begin_;    // if it grew evenly between the readings around it
+  std::optional<EvenEdge> even_at_end_;
   std::optional<PowerPoint> gauge_;         // of a gauge: the last reading,
   std::optional<PowerPoint> gauge_before_;  // and the one before
 };
