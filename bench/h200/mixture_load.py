@@ -4,8 +4,8 @@
 
     mixture_load.py --kinds A|B --seed N --truth-s S --mix-s S --out truth.json
 
-Alone: bursts as long as those of the mixture with pauses as long, so that a power limit and heat do to them what they do there; the energy counter is read by hand at its
-own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording, "KIND" in the mixture and
+Alone: in turns with one other kind, in bursts as long as those of the mixture, so that heat and a power limit do to them what they do
+there (a GPU that has just worked draws more at rest than one that has not); the energy counter is read by hand at its own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording, "KIND" in the mixture and
 "KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would leave the GPU idle most of the time.
 """
 
@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 LEAST_BURST_S, MOST_BURST_S = 0.002, 0.06
 IDLE_SHARE = 0.1
+COMPANION = "add"
 
 
 def randn(*shape, dtype=torch.float32):
@@ -64,7 +65,7 @@ def kinds_a() -> dict:
 
 
 def kinds_b() -> dict:
-    big, half, rows = randn(32 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
+    big, half, rows = randn(64 << 20), randn(4096, 4096, dtype=torch.float16), randn(8192, 8192)
     q = randn(16, 12, 512, 64, dtype=torch.bfloat16)
     image, depthwise, one = randn(32, 256, 56, 56), randn(256, 1, 3, 3), randn(64, 256, 1, 1)
     out, half_out, gain = torch.empty_like(big), torch.empty_like(half), randn(256)
@@ -72,6 +73,7 @@ def kinds_b() -> dict:
     batch = randn(64, 256, 256, dtype=torch.bfloat16)
     batch_out, line = torch.empty_like(batch), randn(4096)
     return {
+        "add": lambda: torch.add(big, 1.0, out=out),
         "gemm-fp16": lambda: torch.mm(half, half, out=half_out),
         "attention": lambda: F.scaled_dot_product_attention(q, q, q),
         "conv-depthwise": lambda: F.conv2d(image, depthwise, padding=1, groups=256),
@@ -91,7 +93,7 @@ def kinds_b() -> dict:
 class Load:
     def __init__(self, kinds: dict, seed: int) -> None:
         self.kinds, self.random, self.counter = kinds, random.Random(seed), Counter()
-        self.calls = 0
+        self.calls: dict[str, int] = {}  # by region
         self.call_s = {name: self._time_of(call) for name, call in kinds.items()}
 
     def _time_of(self, call) -> float:
@@ -112,32 +114,37 @@ class Load:
             for _ in range(calls):
                 call()
         torch.cuda.synchronize()
-        self.calls += calls
+        self.calls[region or name] = self.calls.get(region or name, 0) + calls
 
-    def alone(self, name: str | None, length_s: float) -> dict:
-        """From one step of the counter to another, with the load running before the first already."""
-        before = self.calls
-        self._bursts_until(name, time.monotonic() + 0.25)
-        begin = self._counter_step(name)
-        calls = self.calls
-        self._bursts_until(name, time.monotonic() + length_s)
+    def in_company(self, name: str | None, length_s: float) -> dict:
+        """Bursts of a kind and of a well-known one in turns, as long as those of the mixture, from one step of the counter to
+        another. Nothing (None) likewise, and the well-known one by itself."""
+        begin_calls = dict(self.calls)
+        self._turns_until(name, time.monotonic() + 0.25)
+        begin, inside_calls = self._counter_step(name), dict(self.calls)
+        self._turns_until(name, time.monotonic() + length_s)
         end = self._counter_step(name)
         told = {"kind": name, "begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) * 1e-3}
-        return {**told, "calls": self.calls - calls, "all_calls": self.calls - before}
+        since = lambda calls: {region: count - calls.get(region, 0) for region, count in self.calls.items()}  # noqa: E731
+        return {**told, "calls": since(inside_calls), "all_calls": since(begin_calls)}
 
-    def _bursts_until(self, name: str | None, end_s: float) -> None:
+    def _turn(self, name: str | None, length_s: float) -> None:
+        if name is None:
+            time.sleep(length_s)
+        else:
+            self.burst(name, length_s, f"{name} alone")
+
+    def _turns_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
-            burst_s = self.random.uniform(LEAST_BURST_S, MOST_BURST_S)
-            if name is not None:
-                self.burst(name, burst_s, f"{name} alone")
-            time.sleep(burst_s)
+            self._turn(name, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
+            self._turn(COMPANION, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
 
     def _counter_step(self, name: str | None) -> tuple[int, int, int]:
         """The load goes on while the counter is watched."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         while True:
-            if name is not None:
-                self.burst(name, 0.004, f"{name} alone")
+            self._turn(name, LEAST_BURST_S)
+            self._turn(COMPANION, LEAST_BURST_S)
             now_ns = time.monotonic_ns()
             value = self.counter.read_mj()
             if value != last:
@@ -170,9 +177,9 @@ def main() -> None:
         load = Load({"A": kinds_a, "B": kinds_b}[options.kinds](), options.seed)
         load.mixture(3)  # warm
         order = [None, *load.kinds]
-        truth = [load.alone(name, options.truth_s) for name in order]
+        truth = [load.in_company(name, options.truth_s) for name in order]
         mixture = load.mixture(options.mix_s)
-        truth += [load.alone(name, options.truth_s) for name in reversed(order)]
+        truth += [load.in_company(name, options.truth_s) for name in reversed(order)]
     with open(options.out, "w") as file:
         json.dump({"kinds": options.kinds, "seed": options.seed, "truth": truth, "mixture": mixture}, file)
 

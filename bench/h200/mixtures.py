@@ -27,6 +27,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
+COMPANION = "add"  # of mixture_load.py
+
 MODES = ["regress", "integral", "hold"]
 MOST_RMS, MOST_RMS_CAPPED = 0.025, 0.08
 MOST_HALF_WIDTH, LEAST_SHARE = 0.06, 0.02
@@ -59,30 +61,42 @@ class Recording:
         return rows
 
     def call_s(self) -> dict[str, float]:
-        """Kernel time of a call of each kind alone, from all of them."""
+        """Kernel time of a call in each region of the truth, from all of them."""
         calls: dict[str, int] = {}
         for entry in self.told["truth"]:
-            calls[entry["kind"]] = calls.get(entry["kind"], 0) + entry["all_calls"]
+            for region, count in entry["all_calls"].items():
+                calls[region] = calls.get(region, 0) + count
         rows = self.report("region", "integral", None)["rows"]
         times = {row["path"][-1]: row["time_s"] for row in rows if row["device"].startswith("gpu")}
-        return {kind: times[f"{kind} alone"] / calls[kind] for kind in self.kinds()}
+        return {region: times[region] / count for region, count in calls.items() if region.endswith(" alone") and count}
+
+    def truth_w(self) -> tuple[dict[str, list[float]], float]:
+        """Power while a kind's kernels run, twice, and of a GPU that rests between bursts."""
+        call_s, companion = self.call_s(), f"{COMPANION} alone"
+        known: dict[str | None, float] = {None: 0.0, COMPANION: 0.0}
+        watts: dict[str | None, list[float]] = {}
+
+        def estimate(entry: dict) -> float:
+            length_s = (entry["end_ns"] - entry["begin_ns"]) * 1e-9
+            busy_s = {region: count * call_s[region] for region, count in entry["calls"].items() if region in call_s}
+            rest_s = length_s - sum(busy_s.values())
+            if entry["kind"] == COMPANION:
+                return (entry["joules"] - known[None] * rest_s) / busy_s[companion]
+            left_j = entry["joules"] - known[COMPANION] * busy_s[companion]
+            if entry["kind"] is None:
+                return left_j / rest_s
+            return (left_j - known[None] * rest_s) / busy_s[f"{entry['kind']} alone"]
+
+        for _ in range(4):  # the companion rests between its kernels, and rest is known by the companion
+            for kind in (COMPANION, None):
+                known[kind] = statistics.fmean(estimate(entry) for entry in self.told["truth"] if entry["kind"] == kind)
+        for entry in self.told["truth"]:
+            watts.setdefault(entry["kind"], []).append(estimate(entry))
+        idle_w = statistics.fmean(watts.pop(None))
+        return watts, idle_w
 
     def kinds(self) -> list[str]:
         return sorted({entry["kind"] for entry in self.told["truth"] if entry["kind"] is not None})
-
-    def truth_w(self) -> tuple[dict[str, list[float]], float]:
-        """Power while a kind's kernels run, twice, and of an idle GPU between bursts."""
-        idle = [entry for entry in self.told["truth"] if entry["kind"] is None]
-        idle_w = statistics.mean(entry["joules"] / ((entry["end_ns"] - entry["begin_ns"]) * 1e-9) for entry in idle)
-        watts: dict[str, list[float]] = {}
-        call_s = self.call_s()
-        for entry in self.told["truth"]:
-            if entry["kind"] is None:
-                continue
-            busy_s = entry["calls"] * call_s[entry["kind"]]
-            length_s = (entry["end_ns"] - entry["begin_ns"]) * 1e-9
-            watts.setdefault(entry["kind"], []).append((entry["joules"] - idle_w * (length_s - busy_s)) / busy_s)
-        return watts, idle_w
 
     def windows(self, length_s: float) -> list[tuple[float, float]]:
         begin_s, end_s = (self.seconds(self.told["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
