@@ -35,6 +35,21 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   }
 }
 
+void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
+  PlacePaths::Operations all;
+  for (const auto& [process, names] : sums.processes()) {
+    const PlacePaths::Operations some = names.places.operations();
+    all.all += some.all;
+    all.without_tensors += some.without_tensors;
+  }
+  if (all.without_tensors == 0) return;
+  diagnostics.add(
+      {"shapes_unknown", all.without_tensors,
+       fmt::format("the shapes of what {} of {} operations are given are not known: their names stand alone",
+                   all.without_tensors, all.all),
+       is_imported ? "profile PyTorch with record_shapes=True" : ""});
+}
+
 }  // namespace
 
 HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode)
@@ -126,6 +141,7 @@ LedgerResult HostLedgers::result_of(Host& host) {
   if (level_ != Level::step && level_ != Level::epoch) {
     LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
     note_light_mode(host.sums, result.diagnostics);
+    if (level_ == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
     return result;
   }
   const auto most = std::max_element(host.moments.begin(), host.moments.end(),

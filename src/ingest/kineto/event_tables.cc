@@ -136,10 +136,14 @@ std::uint32_t EventTables::thread_of(const RawEvent& raw) {
 
 std::uint32_t EventTables::name_of(std::string_view name, const RawEvent& raw) {
   const std::uint32_t number = names.number_of(name);
-  if (raw.hierarchy.raw.empty()) return number;
-  std::string key(reinterpret_cast<const char*>(&number), sizeof number);
-  key += plain(raw.hierarchy);
-  return placed.number_of(key) | kPlacedName;
+  if (raw.hierarchy.raw.empty() && raw.shapes.empty()) return number;
+  const std::string_view hierarchy = plain(raw.hierarchy);
+  const PlacedKey key{.name = number,
+                      .hierarchy_size = static_cast<std::uint32_t>(hierarchy.size()),
+                      .shapes_size = static_cast<std::uint32_t>(raw.shapes.size())};
+  key_.assign(reinterpret_cast<const char*>(&key), sizeof key);
+  key_.append(hierarchy).append(raw.shapes).append(raw.types);
+  return placed.number_of(key_) | kPlacedName;
 }
 
 std::string_view EventTables::plain(const formats::JsonText& text) {

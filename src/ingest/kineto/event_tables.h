@@ -18,7 +18,7 @@
 
 namespace joulemap::ingest::kineto {
 
-// A name that a TorchScript module hierarchy goes with: the index of `placed` instead of one of `names`.
+// A name that a TorchScript module hierarchy or shapes go with: the index of `placed` instead of one of `names`.
 inline constexpr std::uint32_t kPlacedName = 0x8000'0000;
 
 // The keys of the tables, as their bytes. `name` and the words are numbers of other tables of the same thread.
@@ -33,6 +33,11 @@ struct ClassKey {
   std::uint32_t kind = 0;
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
+};
+struct PlacedKey {
+  std::uint32_t name = 0;
+  std::uint32_t hierarchy_size = 0;
+  std::uint32_t shapes_size = 0;
 };
 struct QueueKey {
   std::uint32_t device = 0;
@@ -70,7 +75,7 @@ class EventTables {
   }
 
   TextTable names;         // of events on threads
-  TextTable placed;        // number of a name (4 bytes), then its module hierarchy
+  TextTable placed;        // PlacedKey, then module hierarchy, shapes and types
   TextTable kernel_names;  // of kernels, copies and fills
   TextTable words;         // of processes and threads that are no numbers; [0] is empty
   TextTable threads;       // ThreadKey
@@ -88,6 +93,7 @@ class EventTables {
   std::string_view plain(const formats::JsonText& text);
 
   std::string scratch_;
+  std::string key_;
   ThreadKey last_thread_;  // most events are on the thread of the one before
   std::optional<std::uint32_t> last_thread_number_;
 };
