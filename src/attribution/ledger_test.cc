@@ -105,6 +105,32 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
 }
 
+TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
+  Activity activity = names();
+  activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
+  activity.places.push_back({11, 5, PlaceKind::tensors, "[64,64,56,56] [64,64,3,3]"});
+  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
+  const Outcome tensors = account(Level::tensor, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const first =
+      tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
+  ASSERT_NE(first, nullptr);
+  EXPECT_NEAR(first->energy_j.value_or(0), 500, 1e-6);
+  EXPECT_EQ(first->count, 20u);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are not known
+  const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
+  EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+}
+
+TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
+  PlacePaths paths;
+  for (const Place& place : names().places) paths.add(place);
+  paths.add({10, 5, PlaceKind::tensors, "[2]"});
+  EXPECT_EQ(paths.operations().all, 2u);
+  EXPECT_EQ(paths.operations().without_tensors, 1u);
+}
+
 TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.place_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
