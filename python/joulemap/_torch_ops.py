@@ -3,8 +3,8 @@
 
 In the forward pass a function mode sees every operation of PyTorch. In the backward pass every node of the graph gets a hook
 of its own before it begins: within the module that made it, which the stretches of sequence numbers tell (see
-python/capture/module_calls.h). Only the thread that began the step is looked at. Each operation is told with the shapes of what it
-is given.
+python/capture/module_calls.h). Only the thread that began the step is looked at. Each operation is told with the shapes of
+what it is given.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tensors are that an operation is given, as `report --by tensor` shows them: "[64,3,224,224] [64,3,7,7]".
 
-A type stands in front unless it is float32: "int64[64]". Of many tensors the first ones are told, and how many there are besides; "()"
-is an operation that is given none. Texts are made once for the same shapes: programs repeat themselves. Nothing is read
-of a tensor but its shape and type, so nothing waits for a GPU.
+A type stands in front unless it is float32: "int64[64]". Of many tensors the first ones are told, and how many there are
+besides; "()" is an operation that is given none. Texts are made once for the same shapes: programs repeat themselves.
+Nothing is read of a tensor but its shape and type, so nothing waits for a GPU.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorText: what an operation is given, as `report --by tensor` shows it: "[64,3,224,224] [64,3,7,7]". A type stands in front
-// unless it is float32 or not told: "int64[64]". Of many tensors the first kMostTensors are told, and how many there are
-// besides; "()" is an operation that is given none. A live capture writes the same (python/joulemap/_torch_shapes.py). Pure.
+// TensorText: what an operation is given, as `report --by tensor` shows it: "[64,3,224,224] [64,3,7,7]". A type stands in
+// front unless it is float32 or not told: "int64[64]". Of many tensors the first kMostTensors are told, and how many there
+// are besides; "()" is an operation that is given none. A live capture writes the same
+// (python/joulemap/_torch_shapes.py). Pure.
 #pragma once
 
 #include <cstddef>
