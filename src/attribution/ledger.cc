@@ -160,7 +160,8 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     Amount& sum = (is_function ? function_shares_ : shares_)[coarse][std::move(path)];
-    if (!is_function) sum.count += share.count;  // how often it was seen is not how often it was called
+    // How often a function was seen, or how many operations a layer has, is not how often it was called.
+    if (!is_function && !part_at_level(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
   std::map<std::uint32_t, std::pair<std::string, double>> queues;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/ledger.h"
 
+#include "attribution/lost_kernels.h"
+
 #include <gtest/gtest.h>
 
 namespace joulemap::attribution {
@@ -121,6 +123,41 @@ TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+}
+
+TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.begin_ns = 0;
+  activity.end_ns = 5 * kSecond_ns;
+  MachineEnergy energy;
+  energy.gpus["GPU-1"] = {"gpu0", evenly(1000), {}};
+  for (const bool is_lost : {false, true}) {
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, activity);
+    const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+    if (is_lost) sums.add(kProcess, lost_kernels(mark, sums.names(kProcess)));
+    sums.finish();
+    for (const Level level : {Level::layer, Level::kernel}) {
+      Ledger ledger(level, energy, sums);
+      ledger.add(kProcess, activity);
+      const Outcome outcome{ledger.finish()};
+      ASSERT_EQ(outcome.result.rows.size(), 1u);
+      EXPECT_NEAR(outcome.result.rows[0].energy_j.value_or(0), 500, 1);
+      EXPECT_NEAR(*outcome.result.idle_j, is_lost ? 200 : 500, 1);
+      EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
+    }
+  }
+}
+
+TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
+  ProcessNames names;
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  names.queues[0] = {0, "GPU-1", 0, 1, 7};
+  EXPECT_FALSE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
 }
 
 TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {

@@ -50,6 +50,7 @@ struct EventNotes {
   std::uint64_t seen = 0;      // all that are events
   std::uint64_t dropped = 0;   // made no sense
   std::uint64_t repaired = 0;  // had quotes that were not escaped
+  std::uint64_t odd_devices = 0;  // on a GPU of a number that no machine has
   std::uint64_t same_ids = 0;  // of a GPU or the runtime: the external id is the correlation, and so tells nothing
   std::uint64_t different_ids = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
@@ -87,7 +88,7 @@ class EventTables {
 
  private:
   void add_on_thread(const RawEvent& raw, TraceEvent& event);
-  void add_on_gpu(const RawEvent& raw, TraceEvent& event);
+  void add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes& notes);
   std::uint32_t thread_of(const RawEvent& raw);
   std::uint32_t name_of(std::string_view name, const RawEvent& raw);
   std::string_view plain(const formats::JsonText& text);
