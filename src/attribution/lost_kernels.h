@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that ran and that nobody told of, because another profiler had the GPU's records: a stretch of time that is neither
-// idle nor anybody's. It is looked at as if one kernel of a class of its own had run all the while on every GPU the process
-// uses. That class takes part in the regression and in sharing out each moment, but no row has its share: it is not
-// attributed. Pure; CLOCK_MONOTONIC.
+// Kernels that ran and that nobody told of, because another profiler had the GPU's records: a stretch of time that is
+// neither idle nor anybody's. It is looked at as if one kernel of a class of its own had run all the while on every GPU the
+// process uses. That class takes part in the regression and in sharing out each moment, but no row has its share: it is
+// not attributed. Pure; CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>

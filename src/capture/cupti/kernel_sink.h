@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelSink: whom CUPTI's news is for. KernelLogSink passes it on to the process's KernelLog and MarkLog; tests keep it. on_launch
-// and on_graph_node are called by the threads that launch, the rest by CUPTI's own and by the one that polls.
+// KernelSink: whom CUPTI's news is for. KernelLogSink passes it on to the process's KernelLog and MarkLog; tests keep it.
+// on_launch and on_graph_node are called by the threads that launch, the rest by CUPTI's own and by the one that polls.
 #pragma once
 
 #include <cstdint>
