@@ -68,7 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view payload(reinterpret_cast<const char*>(data), size);
   const auto decoded = recording::decode_activity(payload);
   if (!decoded) return 0;
-  for (const Level level : {Level::phase, Level::layer, Level::op, Level::function, Level::region, Level::kernel}) {
+  for (const Level level :
+       {Level::phase, Level::layer, Level::op, Level::tensor, Level::function, Level::region, Level::kernel}) {
     account(level, decoded->activity);
   }
   const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));

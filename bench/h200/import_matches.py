@@ -58,7 +58,8 @@ def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
     told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
     device = "gpu" if any(row["device"].startswith("gpu") for row in told["rows"]) else "cpu"
     # What does not come back in every step is not of the steps: weights on their way to the GPU, say.
-    return {tuple(row["path"]): row for row in told["rows"] if row["device"].startswith(device) and row["count"] >= STEPS}
+    often = [row for row in told["rows"] if (row["count"] or 0) >= STEPS]
+    return {tuple(row["path"]): row for row in often if row["device"].startswith(device)}
 
 
 def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:

@@ -23,7 +23,7 @@ extern "C" {
 JMC_API int jmc_is_recording(void);
 
 typedef uint32_t jmc_place;
-typedef enum jmc_kind { JMC_MODE, JMC_PHASE, JMC_MODULE, JMC_OP, JMC_FUNCTION, JMC_REGION } jmc_kind;
+typedef enum jmc_kind { JMC_MODE, JMC_PHASE, JMC_MODULE, JMC_OP, JMC_FUNCTION, JMC_REGION, JMC_TENSORS } jmc_kind;
 
 /* The place of that kind and name within another: the same for the same three. 0 when nothing is recorded. */
 JMC_API jmc_place jmc_place_in(jmc_place parent, int kind, const char* name);
@@ -44,6 +44,8 @@ JMC_API void jmc_backward_begin(jmc_place place);
 JMC_API void jmc_backward_end(void);
 /* From now on this thread works on the backward pass of `place`, until it says otherwise or the pass ends. */
 JMC_API void jmc_backward_at(jmc_place place);
+/* The same of an operation: each is counted, also where the one before was of the same place. */
+JMC_API void jmc_backward_operation(jmc_place place);
 
 /* Steps and epochs the program names itself; number NULL: one more than the last. They end inference. */
 JMC_API void jmc_step(const int64_t* number);

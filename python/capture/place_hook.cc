@@ -16,9 +16,11 @@ constinit PyTypeObject* place_hook_type = nullptr;
 
 PyObject* call(PyObject* self, PyObject*, PyObject*) {
   const auto* const hook = reinterpret_cast<PlaceHook*>(self);
-  if (capture_state().is_on) {
-    jmc_backward_at(hook->operation != 0 ? hook->operation
-                                         : capture_state().calls.names.place(hook->node, Pass::backward));
+  if (!capture_state().is_on) Py_RETURN_NONE;
+  if (hook->operation != 0) {
+    jmc_backward_operation(hook->operation);
+  } else {
+    jmc_backward_at(capture_state().calls.names.place(hook->node, Pass::backward));
   }
   Py_RETURN_NONE;
 }
@@ -54,8 +56,9 @@ bool add_place_hook_type(PyObject* module) {
 
 PyObject* new_backward_hook(std::uint32_t node) { return new_hook(node, 0); }
 
-PyObject* new_operation_hook(std::uint32_t node, const char* operation) {
-  return new_hook(node, jmc_place_in(capture_state().calls.names.place(node, Pass::backward), JMC_OP, operation));
+PyObject* new_operation_hook(std::uint32_t node, const char* operation, const char* tensors) {
+  const jmc_place place = jmc_place_in(capture_state().calls.names.place(node, Pass::backward), JMC_OP, operation);
+  return new_hook(node, tensors == nullptr ? place : jmc_place_in(place, JMC_TENSORS, tensors));
 }
 
 }  // namespace joulemap::python

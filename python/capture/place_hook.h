@@ -18,6 +18,6 @@ bool add_place_hook_type(PyObject* module);
 // Of the module that node names.
 PyObject* new_backward_hook(std::uint32_t node);
 // Of an operation within it. Places die with a fork; such a hook is used within a step.
-PyObject* new_operation_hook(std::uint32_t node, const char* operation);
+PyObject* new_operation_hook(std::uint32_t node, const char* operation, const char* tensors);
 
 }  // namespace joulemap::python

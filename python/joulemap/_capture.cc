@@ -166,8 +166,10 @@ PyObject* backward_end(PyObject*, PyObject*) {
 PyObject* enter_within(PyObject*, PyObject* args) {
   int kind = 0;
   const char* name = nullptr;
-  if (!PyArg_ParseTuple(args, "is", &kind, &name)) return nullptr;
-  return PyLong_FromSize_t(jmc_enter(jmc_place_in(jmc_here(), kind, name)));
+  const char* tensors = nullptr;
+  if (!PyArg_ParseTuple(args, "is|z", &kind, &name, &tensors)) return nullptr;
+  const jmc_place place = jmc_place_in(jmc_here(), kind, name);
+  return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? place : jmc_place_in(place, JMC_TENSORS, tensors)));
 }
 
 // While operations are looked at: which stretch of the graph is whose, as (sequence number of its last node, node).
@@ -196,9 +198,10 @@ PyObject* stretches(PyObject*, PyObject*) {
 PyObject* operation_hook(PyObject*, PyObject* args) {
   unsigned node = 0;
   const char* operation = nullptr;
-  if (!PyArg_ParseTuple(args, "Is", &node, &operation)) return nullptr;
+  const char* tensors = nullptr;
+  if (!PyArg_ParseTuple(args, "Is|z", &node, &operation, &tensors)) return nullptr;
   if (!calls().names.has(node)) return PyErr_Format(PyExc_ValueError, "no node %u", node);
-  return joulemap::python::new_operation_hook(node, operation);
+  return joulemap::python::new_operation_hook(node, operation, tensors);
 }
 
 PyObject* set_followed(PyObject*, PyObject* followed) {
@@ -297,10 +300,10 @@ PyMethodDef kFunctions[] = {
     {"tell_event", tell_event, METH_O, "tell_event(event)"},
     {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
     {"backward_end", backward_end, METH_NOARGS, nullptr},
-    {"enter_within", enter_within, METH_VARARGS, "enter_within(kind, name) -> depth for leave_to"},
+    {"enter_within", enter_within, METH_VARARGS, "enter_within(kind, name, tensors=None) -> depth for leave_to"},
     {"keep_stretches", keep_stretches, METH_O, "keep_stretches(whether)"},
     {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
-    {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation) -> callable"},
+    {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
     {"set_followed", set_followed, METH_O, "Whether modules within modules are looked at."},
     {"model_types", model_types, METH_NOARGS, "Classes of modules that were called from outside of modules."},
     {"set_own_modes", set_own_modes, METH_O, "How many of the active function modes are ours."},

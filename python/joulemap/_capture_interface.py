@@ -8,7 +8,7 @@ import functools
 import os
 from typing import Callable
 
-MODE, PHASE, MODULE, OP, FUNCTION, REGION = range(6)
+MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
 LOADER_NEW, LOADER_NEXT, FORWARD_TRAIN, FORWARD_INFER, FORWARD_DONE, BACKWARD, OPTIMIZER_DONE = range(7)
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap_capture.so"))

@@ -3,7 +3,8 @@
 
 In the forward pass a function mode sees every operation of PyTorch. In the backward pass every node of the graph gets a hook
 of its own before it begins: within the module that made it, which the stretches of sequence numbers tell (see
-python/capture/module_calls.h). Only the thread that began the step is looked at.
+python/capture/module_calls.h). Only the thread that began the step is looked at. Each operation is told with the shapes of
+what it is given.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Optional
 
 from . import _capture
 from ._guard import tell_failure
+from ._torch_shapes import TensorTexts
 
 OP = 3
 # A graph of more nodes than this is not looked at: a step must not take seconds.
@@ -30,7 +32,8 @@ class Operations:
         self._mode: Optional[object] = None
         self._thread = 0  # whose mode it is
         self._passes = 0
-        self._mode_type = _mode_type(torch)
+        self._texts = TensorTexts(torch)
+        self._mode_type = _mode_type(torch, self._texts)
 
     def look(self, is_sampled: bool) -> None:
         """A step has begun that is to be looked at closely, or not."""
@@ -80,7 +83,7 @@ class Operations:
             nodes = [tensor.grad_fn for tensor in roots if getattr(tensor, "grad_fn", None) is not None]
             graph = _nodes_of_graph(nodes)
             if graph is not None:
-                _hook_operations(graph)
+                _hook_operations(graph, self._texts)
 
 
 def _namer(torch):
@@ -103,7 +106,7 @@ def _namer(torch):
     return name_of
 
 
-def _mode_type(torch):
+def _mode_type(torch, texts: TensorTexts):
     name_of = _namer(torch)
     names: dict = {}
 
@@ -120,7 +123,7 @@ def _mode_type(torch):
                 self.is_idle = self.seen >= MOST_OPERATIONS
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
-                    depth = _capture.enter_within(OP, name)
+                    depth = _capture.enter_within(OP, name, texts.of_arguments(types, args, kwargs))
             except Exception as error:  # noqa: BLE001 - the program must not notice
                 self.is_idle = True
                 tell_failure(error)
@@ -148,7 +151,7 @@ def _nodes_of_graph(roots: list) -> Optional[list]:
     return found
 
 
-def _hook_operations(graph: list) -> None:
+def _hook_operations(graph: list, texts: TensorTexts) -> None:
     stretches = sorted(_capture.stretches())
     ends = [number for number, _ in stretches]
     hooks: dict = {}
@@ -158,7 +161,7 @@ def _hook_operations(graph: list) -> None:
             continue
         at = bisect.bisect_left(ends, number)
         module = stretches[at][1] if at < len(ends) else 0
-        key = module, node.name()
+        key = module, node.name(), texts.of_node(node)
         if key not in hooks:
             hooks[key] = _capture.operation_hook(*key)
         node.register_prehook(hooks[key])

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "attribution/clipped_activity.h"
+#include "attribution/lost_kernels.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -35,6 +36,38 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
                                  names.listened, names.steps),
                      "record --trace full records all, at a cost"});
   }
+}
+
+void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
+  PlacePaths::Operations all;
+  for (const auto& [process, names] : sums.processes()) {
+    const PlacePaths::Operations some = names.places.operations();
+    all.all += some.all;
+    all.without_tensors += some.without_tensors;
+  }
+  if (all.without_tensors == 0) return;
+  diagnostics.add(
+      {"shapes_unknown", all.without_tensors,
+       fmt::format("the shapes of what {} of {} operations are given are not known: their names stand alone",
+                   all.without_tensors, all.all),
+       is_imported ? "profile PyTorch with record_shapes=True" : ""});
+}
+
+// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer, not its
+// calls) the count is not known. Other programs are no calls of anything.
+void mark_unknown_counts(LedgerResult& result) {
+  std::uint64_t unknown = 0;
+  for (ReportRow& row : result.rows) {
+    const bool is_background = row.path == std::vector<std::string>{"background"};
+    if (row.count != 0u || row.time_s <= 0 || is_background) continue;
+    row.count.reset();
+    ++unknown;
+  }
+  if (unknown == 0) return;
+  result.diagnostics.add(
+      {"counts_unknown", unknown,
+       fmt::format("how often {} rows ran is not known: names of their operations tell no calls", unknown),
+       "report --by op counts operations"});
 }
 
 }  // namespace
@@ -70,9 +103,21 @@ void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activi
 }
 
 void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
+  Host* const host = host_of(source);
+  if (host == nullptr) return;
+  if (mark.kind == MarkKind::kernels_lost) host->losses.emplace_back(source, mark);
   const MarkKind wanted = level_ == Level::epoch ? MarkKind::epoch : MarkKind::step;
   if (mark.kind != wanted || (level_ != Level::epoch && level_ != Level::step)) return;
-  if (Host* const host = host_of(source)) host->moments[source].push_back({mark.time_ns, mark.id});
+  host->moments[source].push_back({mark.time_ns, mark.id});
+}
+
+void HostLedgers::add_losses(Host& host) {
+  for (const auto& [process, mark] : host.losses) {
+    const Activity lost = lost_kernels(mark, host.sums.names(process));
+    if (lost.empty()) continue;
+    host.sums.add(process, lost);
+    if (shares_out_gpus()) host.work.add(process, lost);
+  }
 }
 
 // By domain, step and epoch nobody is given a part of a GPU's energy.
@@ -93,6 +138,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
+  add_losses(host);
   host.sums.finish();
   std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
   const auto work_of = [&](const std::string& device) {
@@ -134,7 +180,9 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
 LedgerResult HostLedgers::result_of(Host& host) {
   if (level_ != Level::step && level_ != Level::epoch) {
     LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
+    mark_unknown_counts(result);
     note_light_mode(host.sums, result.diagnostics);
+    if (level_ == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
     return result;
   }
   const auto most = std::max_element(host.moments.begin(), host.moments.end(),

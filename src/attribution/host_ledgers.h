@@ -43,6 +43,7 @@ class HostLedgers {
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
+    std::vector<std::pair<std::uint32_t, Mark>> losses;            // of kernels, with the process
     std::optional<Ledger> ledger;
 
     Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command), work(command) {}
@@ -51,6 +52,7 @@ class HostLedgers {
   Host* host_of(std::uint32_t source);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool shares_out_gpus() const;
+  void add_losses(Host& host);
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;
   LedgerResult result_of(Host& host);

@@ -14,15 +14,16 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Level>, 9> kLevels = {{{"domain", Level::domain},
-                                                                        {"phase", Level::phase},
-                                                                        {"layer", Level::layer},
-                                                                        {"op", Level::op},
-                                                                        {"function", Level::function},
-                                                                        {"region", Level::region},
-                                                                        {"kernel", Level::kernel},
-                                                                        {"step", Level::step},
-                                                                        {"epoch", Level::epoch}}};
+constexpr std::array<std::pair<std::string_view, Level>, 10> kLevels = {{{"domain", Level::domain},
+                                                                         {"phase", Level::phase},
+                                                                         {"layer", Level::layer},
+                                                                         {"op", Level::op},
+                                                                         {"tensor", Level::tensor},
+                                                                         {"function", Level::function},
+                                                                         {"region", Level::region},
+                                                                         {"kernel", Level::kernel},
+                                                                         {"step", Level::step},
+                                                                         {"epoch", Level::epoch}}};
 
 constexpr std::string_view kCpu = "cpu";
 constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
@@ -87,6 +88,7 @@ std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) cons
 // What a layer's energy is shared out among.
 std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
   if (level_ == Level::op) return meaning.op;
+  if (level_ == Level::tensor) return meaning.op_with_tensors();
   if (level_ != Level::function) return {};
   return meaning.function.empty() ? meaning.op : meaning.function;
 }
@@ -158,7 +160,8 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     Amount& sum = (is_function ? function_shares_ : shares_)[coarse][std::move(path)];
-    if (!is_function) sum.count += share.count;  // how often it was seen is not how often it was called
+    // How often a function was seen, or how many operations a layer has, is not how often it was called.
+    if (!is_function && !part_at_level(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
   std::map<std::uint32_t, std::pair<std::string, double>> queues;
@@ -321,7 +324,7 @@ void Ledger::balance(LedgerResult& result) const {
 }
 
 LedgerResult Ledger::finish() {
-  if (level_ == Level::op || level_ == Level::function) share_out_parts();
+  if (level_ == Level::op || level_ == Level::tensor || level_ == Level::function) share_out_parts();
   share_out_places();
   if (level_ == Level::function) gather_functions();
   add_background();

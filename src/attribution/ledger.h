@@ -28,7 +28,7 @@
 
 namespace joulemap::attribution {
 
-enum class Level : std::uint8_t { domain, phase, layer, op, function, region, kernel, step, epoch };
+enum class Level : std::uint8_t { domain, phase, layer, op, tensor, function, region, kernel, step, epoch };
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/ledger.h"
 
+#include "attribution/lost_kernels.h"
+
 #include <gtest/gtest.h>
 
 namespace joulemap::attribution {
@@ -103,6 +105,67 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
+}
+
+TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
+  Activity activity = names();
+  activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
+  activity.places.push_back({11, 5, PlaceKind::tensors, "[64,64,56,56] [64,64,3,3]"});
+  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
+  const Outcome tensors = account(Level::tensor, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const first =
+      tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
+  ASSERT_NE(first, nullptr);
+  EXPECT_NEAR(first->energy_j.value_or(0), 500, 1e-6);
+  EXPECT_EQ(first->count, 20u);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are not known
+  const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
+  EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+}
+
+TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.begin_ns = 0;
+  activity.end_ns = 5 * kSecond_ns;
+  MachineEnergy energy;
+  energy.gpus["GPU-1"] = {"gpu0", evenly(1000), {}};
+  for (const bool is_lost : {false, true}) {
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, activity);
+    const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+    if (is_lost) sums.add(kProcess, lost_kernels(mark, sums.names(kProcess)));
+    sums.finish();
+    for (const Level level : {Level::layer, Level::kernel}) {
+      Ledger ledger(level, energy, sums);
+      ledger.add(kProcess, activity);
+      const Outcome outcome{ledger.finish()};
+      ASSERT_EQ(outcome.result.rows.size(), 1u);
+      EXPECT_NEAR(outcome.result.rows[0].energy_j.value_or(0), 500, 1);
+      EXPECT_NEAR(*outcome.result.idle_j, is_lost ? 200 : 500, 1);
+      EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
+    }
+  }
+}
+
+TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
+  ProcessNames names;
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  names.queues[0] = {0, "GPU-1", 0, 1, 7};
+  EXPECT_FALSE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernels({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+}
+
+TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
+  PlacePaths paths;
+  for (const Place& place : names().places) paths.add(place);
+  paths.add({10, 5, PlaceKind::tensors, "[2]"});
+  EXPECT_EQ(paths.operations().all, 2u);
+  EXPECT_EQ(paths.operations().without_tensors, 1u);
 }
 
 TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {

@@ -2,6 +2,7 @@
 #include "attribution/place_paths.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace joulemap::attribution {
 namespace {
@@ -33,6 +34,8 @@ std::vector<std::string> PlaceMeaning::layer_path() const {
   return path;
 }
 
+std::string PlaceMeaning::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
+
 const PlaceMeaning& PlacePaths::meaning(std::uint32_t place) {
   const auto [slot, is_new] = meanings_.try_emplace(place);
   if (!is_new) return slot->second;
@@ -45,12 +48,26 @@ const PlaceMeaning& PlacePaths::meaning(std::uint32_t place) {
     if (kind == PlaceKind::phase) keep_first(meaning.phase, name);
     if (kind == PlaceKind::module) keep_first(meaning.module, name);
     if (kind == PlaceKind::op) keep_first(meaning.op, name);
+    if (kind == PlaceKind::tensors && meaning.op.empty()) keep_first(meaning.tensors, name);
     if (kind == PlaceKind::function) keep_first(meaning.function, name);
     if (kind == PlaceKind::region) meaning.regions.push_back(name);
     place = parent;
   }
   std::reverse(meaning.regions.begin(), meaning.regions.end());
   return meaning;
+}
+
+PlacePaths::Operations PlacePaths::operations() const {
+  Operations counts;
+  std::unordered_set<std::uint32_t> with_tensors;
+  for (const auto& [id, place] : places_) {
+    if (place.kind == PlaceKind::op) ++counts.all;
+    if (place.kind != PlaceKind::tensors) continue;
+    const auto parent = places_.find(place.parent);
+    if (parent != places_.end() && parent->second.kind == PlaceKind::op) with_tensors.insert(place.parent);
+  }
+  counts.without_tensors = counts.all - with_tensors.size();
+  return counts;
 }
 
 }  // namespace joulemap::attribution

@@ -136,8 +136,11 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
   const double out = (1 - share) / 2 * static_cast<double>(values.size());
   const auto low = std::min(static_cast<std::size_t>(out), values.size() - 1);
   const std::size_t high = values.size() - 1 - low;
-  std::sort(values.begin(), values.end());
-  return {values[std::min(low, high)], values[std::max(low, high)]};
+  const auto first = values.begin() + static_cast<std::ptrdiff_t>(std::min(low, high));
+  const auto last = values.begin() + static_cast<std::ptrdiff_t>(std::max(low, high));
+  std::nth_element(values.begin(), last, values.end());
+  std::nth_element(values.begin(), first, last);
+  return {*first, *last};
 }
 
 PowerFit alike_powers(std::size_t classes) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "attribution/host_ledgers.h"
@@ -158,7 +159,10 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
 }  // namespace
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
-  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
+  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not count.
+  std::vector<std::string> ordered(paths.begin(), paths.end());
+  std::sort(ordered.begin(), ordered.end());
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);

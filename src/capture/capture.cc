@@ -156,14 +156,14 @@ void Capture::end_backward() {
 }
 
 // The thread that called for the pass has a slot of its own for it; a thread of the engine is lent the place.
-void Capture::backward_at(std::uint32_t place) {
+void Capture::backward_at(std::uint32_t place, ThreadTrack::Entry entry) {
   ThreadState& thread = this_thread();
   const EdgeClocks edge = clocks(thread);
   leader_.store(thread.track.get(), std::memory_order_relaxed);
   if (!thread.passes.empty() && thread.passes.back() + 1 == thread.track->depth()) {
-    thread.track->move_to(place, edge);
+    thread.track->move_to(place, edge, entry);
   } else {
-    thread.track->lend(place, edge);
+    thread.track->lend(place, edge, entry);
   }
 }
 

@@ -74,7 +74,7 @@ class Capture {
 
   void begin_backward(std::uint32_t place);
   void end_backward();
-  void backward_at(std::uint32_t place);
+  void backward_at(std::uint32_t place, ThreadTrack::Entry entry = ThreadTrack::Entry::once);
 
   bool on_event(LoopEvent event);
   void step(std::optional<std::int64_t> number);  // of the program's own

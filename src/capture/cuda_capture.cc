@@ -16,7 +16,7 @@ namespace {
 
 class CuptiKernels final : public KernelSource {
  public:
-  CuptiKernels(cupti::CuptiApi api, KernelLog& log);
+  CuptiKernels(cupti::CuptiApi api, Capture& capture);
 
   Status start() { return session_.start(); }
   void listen(bool on) override { session_.listen(on); }
@@ -44,8 +44,9 @@ std::uint32_t present_step() noexcept {
   return capture == nullptr ? 0 : capture->step_serial();
 }
 
-CuptiKernels::CuptiKernels(cupti::CuptiApi api, KernelLog& log)
-    : sink_(log), session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
+CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
+    : sink_(capture.kernels(), &capture.marks()),
+      session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
 
 void finish_before_cupti() {
   if (Capture* const capture = Capture::existing()) capture->finish_kernels();
@@ -55,7 +56,7 @@ void start(Capture& capture) {
   const SignalShield signals_are_for_the_program;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
   if (!api) return capture.marks().diagnose({"no_kernels", 1, api.error().message, api.error().remedy});
-  auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture.kernels());
+  auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture);
   if (const Status started = kernels->start(); !started) {
     // CUPTI's threads may know it already: it stays where it is.
     static_cast<void>(kernels.release());

@@ -15,6 +15,7 @@ using joulemap::MarkKind;
 using joulemap::PlaceKind;
 using joulemap::capture::Capture;
 using joulemap::capture::LoopEvent;
+using joulemap::capture::ThreadTrack;
 
 namespace {
 
@@ -87,7 +88,11 @@ void jmc_backward_end(void) {
 }
 
 void jmc_backward_at(jmc_place place) {
-  when_recorded([&](Capture& capture) { capture.backward_at(place); });
+  when_recorded([&](Capture& capture) { capture.backward_at(place, ThreadTrack::Entry::once); });
+}
+
+void jmc_backward_operation(jmc_place place) {
+  when_recorded([&](Capture& capture) { capture.backward_at(place, ThreadTrack::Entry::each); });
 }
 
 void jmc_step(const int64_t* number) {

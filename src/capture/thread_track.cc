@@ -73,18 +73,18 @@ void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   stand_at(top());
 }
 
-void ThreadTrack::move_to(std::uint32_t place, const EdgeClocks& clocks) {
+void ThreadTrack::move_to(std::uint32_t place, const EdgeClocks& clocks, Entry entry) {
   const std::lock_guard lock(lock_);
-  if (stack_.empty() || stack_.back() == place) return;
+  if (stack_.empty() || (stack_.back() == place && entry == Entry::once)) return;
   pass_time(clocks);
   stack_.back() = place;
   count_entry(place, clocks.sampled);
   stand_at(place);
 }
 
-void ThreadTrack::lend(std::uint32_t place, const EdgeClocks& clocks) {
+void ThreadTrack::lend(std::uint32_t place, const EdgeClocks& clocks, Entry entry) {
   const std::lock_guard lock(lock_);
-  if (lent_ == place) return;
+  if (lent_ == place && entry == Entry::once) return;
   pass_time(clocks);
   lent_ = place;
   if (place != 0) count_entry(place, clocks.sampled);

@@ -34,11 +34,13 @@ class ThreadTrack {
   std::size_t enter(std::uint32_t place, const EdgeClocks& clocks);
   void leave_to(std::size_t depth, const EdgeClocks& clocks);
   // In place of what was entered last.
-  void move_to(std::uint32_t place, const EdgeClocks& clocks);
+  // Whether being told the same place again is entering it again.
+  enum class Entry : std::uint8_t { once, each };
+  void move_to(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::size_t depth() const { return stack_.size(); }
   // What lies beneath everything that was entered: a place lent by the thread this one works for.
   // Any thread may take it back (0).
-  void lend(std::uint32_t place, const EdgeClocks& clocks);
+  void lend(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::uint32_t here() const { return here_.load(std::memory_order_relaxed); }
 
   // Of the capture's thread: as if an edge lay here.

@@ -82,5 +82,17 @@ TEST(HelperAccount, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly
   EXPECT_EQ(account.draw(1500), 50);
 }
 
+TEST(ThreadTrack, OperationsOfTheSamePlaceOneAfterTheOtherAreCountedEach) {
+  ThreadTrack track(0, 0, {});
+  track.enter(1, {.now_ns = 0});
+  track.move_to(2, {.now_ns = 10}, ThreadTrack::Entry::each);
+  track.move_to(2, {.now_ns = 30}, ThreadTrack::Entry::each);
+  track.move_to(2, {.now_ns = 50});
+  track.leave_to(0, {.now_ns = 60});
+  const PlaceTally operation = at(sums(track), 2);
+  EXPECT_EQ(operation.count, 2u);
+  EXPECT_EQ(operation.wall_ns, 50);
+}
+
 }  // namespace
 }  // namespace joulemap::capture

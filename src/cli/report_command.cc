@@ -61,9 +61,10 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
-  verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, function, region, kernel, step, epoch")
+  verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "function", "region", "kernel", "step", "epoch"}));
+      ->check(
+          CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"}));
   verb.add_option("--mode", flags->mode,
                   "how a GPU's energy is shared out: regress (by what kernels draw, the default), integral (by time), "
                   "hold (by the power shown last)")

@@ -21,7 +21,8 @@ constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseSt
 // What RapidJSON calls for each token of one object.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
-  explicit Handler(JsonFields& fields) : fields_(fields) {}
+  Handler(JsonFields& fields, std::string_view text, const rapidjson::MemoryStream& stream)
+      : fields_(fields), text_(text), stream_(stream) {}
 
   bool Default() { return true; }
   bool Int(int number) { return set(std::int64_t{number}); }
@@ -57,12 +58,15 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     }
     return true;
   }
+  // RapidJSON stands at a bracket when it tells of it.
   bool StartArray() {
+    if (is_kept()) array_begin_ = stream_.Tell();
     ++skipped_;
     return true;
   }
   bool EndArray(rapidjson::SizeType) {
     --skipped_;
+    if (is_kept()) fields_.set_array(path_, text_.substr(array_begin_, stream_.Tell() + 1 - array_begin_));
     return true;
   }
 
@@ -76,6 +80,9 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   }
 
   JsonFields& fields_;
+  std::string_view text_;
+  const rapidjson::MemoryStream& stream_;
+  std::size_t array_begin_ = 0;
   std::string path_;
   std::size_t prefix_ = 0;             // of path_: of the objects around the present member
   std::vector<std::size_t> prefixes_;  // of the objects that are open
@@ -147,8 +154,8 @@ class Scan {
   // The bytes of the object that the text begins with; 0 when it makes no sense.
   std::size_t parse(std::string_view text) {
     fields_.clear();
-    Handler handler(fields_);
     rapidjson::MemoryStream stream(text.data(), text.size());
+    Handler handler(fields_, text, stream);
     if (reader_.Parse<kFlags>(stream, handler).IsError()) return 0;
     visit_(fields_);
     return stream.Tell();
@@ -198,6 +205,13 @@ const JsonFields::Field* JsonFields::find(std::string_view path) const {
   return nullptr;
 }
 
+void JsonFields::set_array(std::string_view path, std::string_view text) { next(path, Kind::array).text = text; }
+
+std::string_view JsonFields::array(std::string_view path) const {
+  const Field* const field = find(path);
+  return field == nullptr || field->kind != Kind::array ? std::string_view() : std::string_view(field->text);
+}
+
 std::string_view JsonFields::text(std::string_view path) const {
   const Field* const field = find(path);
   return field == nullptr || field->kind != Kind::text ? std::string_view() : std::string_view(field->text);
@@ -210,7 +224,7 @@ std::optional<std::int64_t> JsonFields::integer(std::string_view path) const {
 
 std::optional<double> JsonFields::number(std::string_view path) const {
   const Field* const field = find(path);
-  if (field == nullptr || field->kind == Kind::text) return std::nullopt;
+  if (field == nullptr || field->kind == Kind::text || field->kind == Kind::array) return std::nullopt;
   return field->kind == Kind::integer ? static_cast<double>(field->integer) : field->real;
 }
 

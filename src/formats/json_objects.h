@@ -25,6 +25,8 @@ class JsonFields {
  public:
   // Empty or nothing where there is no such member, or one of another type. Until the next object.
   std::string_view text(std::string_view path) const;
+  // The text of an array, with its brackets, as it stands in the file.
+  std::string_view array(std::string_view path) const;
   std::optional<std::int64_t> integer(std::string_view path) const;
   // Integer or not.
   std::optional<double> number(std::string_view path) const;
@@ -32,10 +34,11 @@ class JsonFields {
   void set(std::string_view path, std::int64_t value);
   void set(std::string_view path, double value);
   void set(std::string_view path, std::string_view value);
+  void set_array(std::string_view path, std::string_view text);
   void clear() { size_ = 0; }
 
  private:
-  enum class Kind : std::uint8_t { integer, real, text };
+  enum class Kind : std::uint8_t { integer, real, text, array };
   struct Field {
     std::string path;
     Kind kind = Kind::integer;

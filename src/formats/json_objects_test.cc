@@ -33,6 +33,21 @@ std::vector<std::string> names_in(std::string_view text, JsonObjectsRead* read =
   return names;
 }
 
+TEST(JsonObjects, AnArrayIsTheTextItIsInTheFile) {
+  std::string found, nested;
+  for_each_json_object(R"([{"args": {"shapes" : [{"float": [1, 2]}, []], "x": 3}, "list": []}])",
+                       [&](const JsonFields& fields) {
+                         found = fields.array("args.shapes");
+                         nested = fields.array("list");
+                         EXPECT_EQ(fields.integer("args.x"), 3);
+                         EXPECT_EQ(fields.text("args.shapes"), "");
+                         EXPECT_EQ(fields.number("list"), std::nullopt);
+                         EXPECT_EQ(fields.array("args.x"), "");
+                       });
+  EXPECT_EQ(found, R"([{"float": [1, 2]}, []])");
+  EXPECT_EQ(nested, "[]");
+}
+
 TEST(JsonObjects, ATextThatIsCutGivesWhatCameBefore) {
   JsonObjectsRead read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));

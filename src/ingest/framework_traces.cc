@@ -48,6 +48,7 @@ class Shares {
       std::uint32_t place = place_in(within, PlaceKind::phase, share.place.phase);
       place = place_in(place, PlaceKind::module, share.place.module);
       place = place_in(place, PlaceKind::op, share.place.op);
+      place = place_in(place, PlaceKind::tensors, share.place.tensors);
       PlaceShare& sum = sums_[{coarse, place}];
       sum.coarse = coarse;
       sum.place = place;

@@ -22,6 +22,7 @@ struct OpPlace {
   std::string phase;
   std::string module;  // dotted
   std::string op;
+  std::string tensors;  // what it is given: tensor_text.h
 
   friend auto operator<=>(const OpPlace&, const OpPlace&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
 };

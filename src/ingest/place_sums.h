@@ -27,9 +27,22 @@ class PlaceSums {
     ++sum.count;
     ++sum.sampled;
   }
+  // One call that was counted at a place, with that much time, turns out to be another's. What was taken already stays.
+  void move(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
+    PlaceTally& source = at(from);
+    const bool has_call = source.count > 0;
+    if (has_call) --source.count, --source.sampled;
+    time_ns = std::clamp<std::int64_t>(time_ns, 0, source.wall_ns);
+    source.wall_ns -= time_ns;
+    source.cpu_ns -= time_ns;
+    if (has_call) count(to);
+    if (time_ns > 0) add_time(to, time_ns);
+    placed_ns_ -= time_ns;
+  }
   // What has come since it was asked last, by place.
   std::vector<PlaceTally> take() {
     for (const PlaceTally& row : rows_) row_of_[row.place] = 0;
+    std::erase_if(rows_, [](const PlaceTally& row) { return row.count == 0 && row.wall_ns == 0; });
     std::sort(rows_.begin(), rows_.end(), [](const PlaceTally& a, const PlaceTally& b) { return a.place < b.place; });
     return std::exchange(rows_, {});
   }

@@ -225,8 +225,7 @@ class KernelPass {
     }
     if (trace_.gpu_names_ops && event.external > 0) {
       const std::uint32_t name = event.external - 1;
-      kernel.place = names_[name].has_place ? names_.place(name, 0, 0)
-                                            : tree_.child(kernel.place, PlaceKind::op, names_[name].text);
+      kernel.place = names_[name].has_place ? names_.place(name, 0, 0) : names_.op_in(kernel.place, name);
     }
     ++placed_.kernels;
     placed_.kernel_ns += time_ns;

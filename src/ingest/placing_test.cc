@@ -57,6 +57,20 @@ TEST(Placing, PhasesAndLayersAreThoseOfALiveCapture) {
   EXPECT_TRUE(outcome.placed.diagnostics.empty()) << outcome.placed.diagnostics.list()[0].message;
 }
 
+TEST(Placing, ANodeOfTheGraphIsAtTheInputsThatTheNodeWithinTheEnginesCallTells) {
+  Program program = training_step();
+  TraceEvent node = program.event(EventKind::op, "", 503, 50, 2);
+  node.name = program.builder.name("AddmmBackward0", {.tensors = "[32,10]"});
+  node.is_backward = true;
+  node.detail = 1;
+  program.builder.add(node);
+  const Outcome outcome = place(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
+  EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0/[32,10]"), 1U);
+  EXPECT_EQ(outcome.time_us("train/backward/Net/first/AddmmBackward0/[32,10]"), 60);  // the engine's, too
+  EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0"), 0U);
+  EXPECT_EQ(outcome.count("train/backward/Net/second/AddmmBackward0"), 1U);  // whose inputs nobody tells
+}
+
 TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
   Program program;
   for (std::int64_t begin = 0; begin < 3000; begin += 1000) {

@@ -123,6 +123,7 @@ void ThreadPlaces::add(TraceEvent& event) {
   }
   Frame frame;
   frame.kind = event.kind;
+  frame.begin_ns = event.start_ns;
   frame.end_ns = end_of(event);
   frame.is_cut = make_room(thread, event, frame.end_ns);
   if (!thread.stack.empty()) frame.context = thread.stack.back().context;
@@ -252,7 +253,7 @@ void ThreadPlaces::enter_communication(const TraceEvent& event, Frame& frame) {
   if (context.in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.outside;
   const std::uint32_t module = tree_.child(within, PlaceKind::module, texts_.comm);
-  context.place = tree_.child(module, PlaceKind::op, names_[event.name].text);
+  context.place = names_.op_in(module, event.name);
   context.in_op = context.in_communication = true;
   sums_.count(context.place);
 }
@@ -289,11 +290,24 @@ void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& fram
     forward_.insert_or_assign(event.detail, Forward{context.node, context.call});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
-  if (context.in_op) return;
+  if (context.in_op) return tell_tensors(thread, event, frame);
   const std::uint32_t container = context.phase != 0 ? context.container : phase_of_op(thread, event, context);
-  context.place = tree_.child(container, PlaceKind::op, name.text);
+  context.place = names_.op_in(container, event.name);
   context.in_op = true;
   sums_.count(context.place);
+}
+
+// The engine does not tell what the node that it runs is given; the node within it does. Both are one operation.
+void ThreadPlaces::tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame) {
+  const NameMeaning& name = names_[event.name];
+  if (thread.stack.empty() || name.tensors == 0 || frame.context.node_text != name.text + 1) return;
+  Frame& engine = thread.stack.back();
+  const std::uint32_t place = tree_.child(engine.context.place, PlaceKind::tensors, name.tensors - 1);
+  sums_.move(engine.context.place, place, event.start_ns - engine.begin_ns);
+  for (Context* const context : {&engine.context, &frame.context}) {
+    context->place = place;
+    context->node_text = 0;
+  }
 }
 
 void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
@@ -324,7 +338,8 @@ void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame
   context.node = at.node;
   context.call = at.call;
   context.container = container;
-  context.place = tree_.child(container, PlaceKind::op, names_[event.name].text);
+  context.place = names_.op_in(container, event.name);
+  context.node_text = names_[event.name].tensors == 0 ? names_[event.name].text + 1 : 0;
   context.function = 0;
   context.in_op = context.in_backward = true;
   context.in_communication = false;

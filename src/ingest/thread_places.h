@@ -50,14 +50,16 @@ class ThreadPlaces {
     std::uint32_t phase = 0;      // its place, or 0
     std::uint32_t function = 0;   // of the innermost function, where no phase is known: its text + 1
     ModulePaths::Node node = 0;
-    std::uint32_t call = 0;     // of modules, counted
-    std::uint32_t regions = 0;  // around
+    std::uint32_t call = 0;       // of modules, counted
+    std::uint32_t regions = 0;    // around
+    std::uint32_t node_text = 0;  // of what runs a node and does not tell its inputs: its text + 1
     bool in_op = false;
     bool in_backward = false;
     bool in_communication = false;
   };
   struct Frame {
     Context context;
+    std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
     EventKind kind = EventKind::op;
     Between then = Between::nothing;  // what follows it
@@ -90,6 +92,7 @@ class ThreadPlaces {
   void enter_function(const TraceEvent& event, Frame& frame);
   void enter_op(Thread& thread, const TraceEvent& event, Frame& frame);
   void enter_backward(Thread& thread, const TraceEvent& event, Frame& frame);
+  void tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame);
   void enter_told_place(const TraceEvent& event, Frame& frame);
   void enter_communication(const TraceEvent& event, Frame& frame);
   std::uint32_t phase_of_op(Thread& thread, const TraceEvent& event, const Context& context);

@@ -74,10 +74,11 @@ TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tre
   bool trains = false;
   for (const TraceName& name : trace.names) {
     NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
-    const auto& [phase, module, op] = name.place;
+    const auto& [phase, module, op, tensors] = name.place;
     meaning.has_place = !phase.empty() || !module.empty();
     if (!phase.empty()) meaning.phase = tree.text(phase) + 1;
     if (!module.empty()) meaning.module = tree.text(module) + 1;
+    if (!tensors.empty()) meaning.tensors = tree.text(tensors) + 1;
     if (!op.empty()) meaning.text = tree.text(op);
     trains = trains || phase == "backward" || phase == "optimizer" || phase == "recompute";
   }
@@ -91,7 +92,13 @@ std::uint32_t TraceNames::place(std::uint32_t name, std::uint32_t outside, std::
     place = tree_.child(tree_.child(outside, PlaceKind::mode, mode_), PlaceKind::phase, meaning.phase - 1);
   }
   if (meaning.module != 0) place = tree_.child(place, PlaceKind::module, meaning.module - 1);
-  return tree_.child(place, PlaceKind::op, meaning.text);
+  return op_in(place, name);
+}
+
+std::uint32_t TraceNames::op_in(std::uint32_t container, std::uint32_t name) const {
+  const NameMeaning& meaning = (*this)[name];
+  const std::uint32_t op = tree_.child(container, PlaceKind::op, meaning.text);
+  return meaning.tensors == 0 ? op : tree_.child(op, PlaceKind::tensors, meaning.tensors - 1);
 }
 
 std::string_view TraceNames::text(std::uint32_t name) const {

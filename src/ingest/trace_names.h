@@ -36,11 +36,12 @@ enum class NameRole : std::uint8_t {
 
 struct NameMeaning {
   NameRole role = NameRole::plain;
-  bool has_place = false;    // see TraceName::place
-  std::uint32_t text = 0;    // of PlaceTree: how the place is called
-  std::uint32_t phase = 0;   // of a name with a place: the text + 1, or 0
-  std::uint32_t module = 0;  // likewise
-  std::uint64_t number = 0;  // of a step
+  bool has_place = false;     // see TraceName::place
+  std::uint32_t text = 0;     // of PlaceTree: how the place is called
+  std::uint32_t phase = 0;    // of a name with a place: the text + 1, or 0
+  std::uint32_t module = 0;   // likewise
+  std::uint32_t tensors = 0;  // likewise, of any operation whose inputs are told
+  std::uint64_t number = 0;   // of a step
 };
 
 class TraceNames {
@@ -50,6 +51,8 @@ class TraceNames {
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
   // The place that a name itself tells, within the root or a region, or, where it tells no phase, within `phase`.
   std::uint32_t place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
+  // The operation of that name, with its inputs where they are told, within a place.
+  std::uint32_t op_in(std::uint32_t container, std::uint32_t name) const;
   std::string_view text(std::uint32_t name) const;
 
  private:

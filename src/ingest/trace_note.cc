@@ -9,7 +9,8 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::array<std::string_view, kPlaceKinds> kKinds = {"mode", "phase", "module", "op", "function", "region"};
+constexpr std::array<std::string_view, kPlaceKinds> kKinds = {"mode",     "phase",  "module", "op",
+                                                              "function", "region", "tensors"};
 
 std::optional<PlaceKind> kind_named(std::string_view name) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {

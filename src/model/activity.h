@@ -26,8 +26,9 @@ enum class PlaceKind : std::uint8_t {
   op,        // an operation of the framework
   function,  // a function of the program
   region,    // what the program named itself: jm.region, record_function, NVTX
+  tensors,   // within an operation: its inputs, as ingest/tensor_text.h writes them
 };
-inline constexpr std::size_t kPlaceKinds = 6;
+inline constexpr std::size_t kPlaceKinds = 7;
 
 struct Place {
   std::uint32_t id = 0;

@@ -44,8 +44,9 @@ enum class MarkKind : std::uint8_t {
   region_end,
   window_begin,  // jm.measure: id ties begin and end together
   window_end,
+  kernels_lost,  // a stretch whose kernels nobody told: time_ns its begin, id how many nanoseconds it lasted
 };
-inline constexpr std::size_t kMarkKinds = 8;
+inline constexpr std::size_t kMarkKinds = 9;
 
 struct Mark {
   std::int64_t time_ns = 0;

@@ -42,7 +42,7 @@ struct ReportRow {
   std::string name;          // as recorded
   std::string display_name;  // for people
   std::string device;
-  std::uint64_t count = 0;
+  std::optional<std::uint64_t> count;
   double time_s = 0;
   std::optional<double> energy_j;
   std::optional<double> low_j;

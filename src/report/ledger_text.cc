@@ -49,7 +49,7 @@ std::string row_line(const ReportRow& row, std::size_t columns) {
   const std::string joules = fmt::format("{:>9} J{:<{}}", row.energy_j ? number(*row.energy_j) : "?",
                                          columns > 0 ? interval_text(row) : "", columns);
   return line(joules, row.share ? fmt::format("{:.1f} %", 100 * *row.share) : "", row.time_s,
-              row.count > 0 ? fmt::format("{}x", row.count) : "", row.device.substr(0, 5),
+              row.count.value_or(0) > 0 ? fmt::format("{}x", *row.count) : "", row.device.substr(0, 5),
               fitted(path_text(row), row.path.size() > 1));
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.kineto_trace import begin_ns, training
 
-LEVELS = ["domain", "phase", "layer", "op", "function", "region", "kernel", "step", "epoch"]
+LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"]
 
 
 @pytest.fixture
@@ -73,6 +73,31 @@ def test_at_every_level_energies_add_up_to_what_was_measured(imported, tmp_path,
         parts = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
         assert parts == pytest.approx(told["measured_j"], rel=1e-3)
         assert sum(row["energy_j"] or 0 for row in told["rows"]) == pytest.approx(told["attributed_j"], abs=1e-6)
+
+
+def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported, tmp_path):
+    trace = training()
+    shapes = {"Input type": ["float", "c10::Half", "Scalar"]}
+    for step in (0, 1):
+        for i, rows_of_weight in enumerate((4, 4, 8)):
+            dims = {"Input Dims": [[2, 3], [rows_of_weight, 3], []], **shapes}
+            trace.add("cpu_op", "aten::matmul", step * 500_000 + 310_000 + i * 10_000, 5_000, **dims)
+            trace.kernel("gemm", step * 500_000 + 320_000 + i * 10_000, 1_000,
+                         trace.launch(step * 500_000 + 311_000 + i * 10_000))  # fmt: skip
+    power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0, "package-0": lambda _: 100.0})
+    report = imported("kineto", trace.write(tmp_path / "trace.json"), "--power", power)
+    told = report("tensor")
+    found = {(row["path"][-1], row["device"]): row for row in told["rows"] if "matmul" in row["path"][-1]}
+    small, large = "aten::matmul [2,3] float16[4,3]", "aten::matmul [2,3] float16[8,3]"
+    assert {key: row["count"] for key, row in found.items()} == {
+        (small, "cpu"): 4, (small, "gpu0"): 4, (large, "cpu"): 2, (large, "gpu0"): 2,
+    }  # fmt: skip
+    assert found[small, "cpu"]["time_s"] == pytest.approx(0.02)
+    assert all(row["energy_j"] > 0 for row in found.values())
+    by_op = [row for row in report("op")["rows"] if row["path"][-1] == "aten::matmul" and row["device"] == "cpu"]
+    assert [row["count"] for row in by_op] == [6]
+    unknown = next(entry for entry in told["diagnostics"] if entry["code"] == "shapes_unknown")
+    assert unknown["count"] == 2 and "record_shapes=True" in unknown["remedy"]  # the layer's, and its gradient's
 
 
 def test_a_gpus_energy_goes_to_what_ran_at_that_moment(imported, tmp_path):

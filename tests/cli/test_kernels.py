@@ -106,6 +106,7 @@ def test_records_that_another_profiler_takes_are_told_as_lost_and_taken_back(rec
     assert "kernels_lost" in codes(told)
     lost_steps = 300 - rows_of(told)["gemm"]["count"] / 2
     assert 0 < lost_steps < 300
+    assert told["unattributed_j"] > 0.5 * 300 * 0.5  # what was drawn while they were lost; it is not idle
 
 
 def test_kernels_alone_can_be_asked_for_and_nothing_at_all(record):

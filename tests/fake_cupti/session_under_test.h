@@ -43,6 +43,7 @@ class Heard final : public KernelSink {
     const std::lock_guard hold(lock_);
     devices.emplace_back(ordinal, std::move(uuid));
   }
+  void on_loss(std::int64_t since_ns, std::int64_t until_ns) override { losses.emplace_back(since_ns, until_ns); }
   void on_kernel(const KernelFacts& facts) override {
     const std::lock_guard hold(lock_);
     kernels.push_back({std::string(facts.name), facts});
@@ -53,6 +54,7 @@ class Heard final : public KernelSink {
   std::map<std::uint64_t, std::uint64_t> copies;
   std::vector<std::pair<std::uint32_t, std::string>> devices;
   std::vector<Ran> kernels;
+  std::vector<std::pair<std::int64_t, std::int64_t>> losses;
 
  private:
   std::mutex lock_;

@@ -11,7 +11,7 @@ from pathlib import Path
 import read_joule
 
 RECORDING_ID = "0123456789abcdef0123456789abcdef"
-MODE, PHASE, MODULE, OP, FUNCTION, REGION = range(6)
+MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
 
 
 class ProcessPart:
@@ -20,6 +20,7 @@ class ProcessPart:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.times: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])  # count, wall, cpu with helpers
+        self.tensors: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)  # of operations: calls by their inputs
         self.kinds: dict[tuple[str, ...], int] = {}
         self._places = {0: (0, MODE, "")}
         for line in lines:
@@ -31,12 +32,17 @@ class ProcessPart:
                 place, count, wall, cpu, helpers = map(int, line.split()[4:9])
                 row = self.times[self.path(place)]
                 row[0], row[1], row[2] = row[0] + count, row[1] + wall, row[2] + cpu + helpers
+                _, kind, name = self._places[place]
+                if kind == TENSORS:
+                    calls = self.tensors[self.path(place)]
+                    calls[name] = calls.get(name, 0) + count
 
     def path(self, place: int) -> tuple[str, ...]:
+        """Inputs of an operation are no part of it."""
         names: tuple[str, ...] = ()
         while place:
             parent, kind, name = self._places[place]
-            names = (name, *names)
+            names = names if kind == TENSORS else (name, *names)
             place = parent
         return names
 

@@ -30,6 +30,8 @@ TEST_F(CuptiRecoveryTest, TakesItsRecordsBackFromAProfilerThatTookTheClockToo) {
   ASSERT_EQ(heard.kernels.size(), 2U);
   EXPECT_EQ(heard.kernels[1].name, "found");
   EXPECT_NE(message_of("kernels_lost").find("2.0 s are missing"), std::string::npos) << message_of("kernels_lost");
+  ASSERT_EQ(heard.losses.size(), 1U);
+  EXPECT_EQ(heard.losses[0].second - heard.losses[0].first, 2'000'000'000);
 }
 
 TEST_F(CuptiRecoveryTest, NoticesTheLossWithoutAClockWhenMoreWasLaunchedThanBuffersHold) {

@@ -322,6 +322,7 @@ void CuptiSession::note_flush(Outcome outcome) {
 }
 
 void CuptiSession::note_loss(Losses& losses, std::int64_t since_ns, std::int64_t now_ns) {
+  sink_.on_loss(since_ns, now_ns);
   const std::lock_guard hold(notes_);
   losses.add(since_ns, now_ns);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelSink: whom CUPTI's news is for. KernelLogSink passes it on to the process's KernelLog; tests keep it. on_launch
-// and on_graph_node are called by the threads that launch, the rest by CUPTI's own and by the one that polls.
+// KernelSink: whom CUPTI's news is for. KernelLogSink passes it on to the process's KernelLog and MarkLog; tests keep it.
+// on_launch and on_graph_node are called by the threads that launch, the rest by CUPTI's own and by the one that polls.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "capture/kernel_log.h"
+#include "capture/mark_log.h"
 
 namespace joulemap::capture::cupti {
 
@@ -20,11 +21,13 @@ class KernelSink {
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
   virtual void on_kernel(const KernelFacts& facts) = 0;
+  virtual void on_loss(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of that time are not told
 };
 
 class KernelLogSink final : public KernelSink {
  public:
-  explicit KernelLogSink(KernelLog& log) : log_(log) {}
+  // `marks` (may be null): where stretches without kernels are told.
+  explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : log_(log), marks_(marks) {}
 
   void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {
     log_.on_launch(correlation, place, step);
@@ -35,9 +38,14 @@ class KernelLogSink final : public KernelSink {
   }
   void set_device(std::uint32_t ordinal, std::string uuid) override { log_.set_device(ordinal, std::move(uuid)); }
   void on_kernel(const KernelFacts& facts) override { log_.on_kernel(facts); }
+  void on_loss(std::int64_t since_ns, std::int64_t until_ns) override {
+    if (marks_ == nullptr || until_ns <= since_ns) return;
+    marks_->mark_at(since_ns, MarkKind::kernels_lost, static_cast<std::uint64_t>(until_ns - since_ns), {});
+  }
 
  private:
   KernelLog& log_;
+  MarkLog* marks_;
 };
 
 }  // namespace joulemap::capture::cupti

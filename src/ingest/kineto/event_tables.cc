@@ -70,7 +70,7 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
     ++(event.correlation == event.external ? notes.same_ids : notes.different_ids);
   }
   if (is_gpu(raw.category)) {
-    add_on_gpu(raw, event);
+    add_on_gpu(raw, event, notes);
   } else {
     add_on_thread(raw, event);
   }
@@ -101,7 +101,7 @@ void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
   event.track = thread_of(raw);
 }
 
-void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event) {
+void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes& notes) {
   const bool is_kernel = raw.category == Category::kernel;
   event.kind = is_kernel ? EventKind::kernel : raw.category == Category::copy ? EventKind::copy : EventKind::fill;
   const KernelKind kind = is_kernel                       ? KernelKind::kernel
@@ -113,9 +113,9 @@ void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event) {
                                            .block = raw.block});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process of a GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
-  event.track = number_of(queues, QueueKey{.device = device < kMostDevices ? id_of(device) : 0,
-                                           .context = id_of(raw.context),
-                                           .stream = id_of(stream)});
+  if (device >= kMostDevices) ++notes.odd_devices;
+  event.track =
+      number_of(queues, QueueKey{.device = id_of(device), .context = id_of(raw.context), .stream = id_of(stream)});
   if (!is_kernel && raw.bytes > 0) event.detail = number_of(sizes, static_cast<std::uint64_t>(raw.bytes));
 }
 
@@ -136,10 +136,14 @@ std::uint32_t EventTables::thread_of(const RawEvent& raw) {
 
 std::uint32_t EventTables::name_of(std::string_view name, const RawEvent& raw) {
   const std::uint32_t number = names.number_of(name);
-  if (raw.hierarchy.raw.empty()) return number;
-  std::string key(reinterpret_cast<const char*>(&number), sizeof number);
-  key += plain(raw.hierarchy);
-  return placed.number_of(key) | kPlacedName;
+  if (raw.hierarchy.raw.empty() && raw.shapes.empty()) return number;
+  const std::string_view hierarchy = plain(raw.hierarchy);
+  const PlacedKey key{.name = number,
+                      .hierarchy_size = static_cast<std::uint32_t>(hierarchy.size()),
+                      .shapes_size = static_cast<std::uint32_t>(raw.shapes.size())};
+  key_.assign(reinterpret_cast<const char*>(&key), sizeof key);
+  key_.append(hierarchy).append(raw.shapes).append(raw.types);
+  return placed.number_of(key_) | kPlacedName;
 }
 
 std::string_view EventTables::plain(const formats::JsonText& text) {

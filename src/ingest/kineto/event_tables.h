@@ -18,7 +18,7 @@
 
 namespace joulemap::ingest::kineto {
 
-// A name that a TorchScript module hierarchy goes with: the index of `placed` instead of one of `names`.
+// A name that a TorchScript module hierarchy or shapes go with: the index of `placed` instead of one of `names`.
 inline constexpr std::uint32_t kPlacedName = 0x8000'0000;
 
 // The keys of the tables, as their bytes. `name` and the words are numbers of other tables of the same thread.
@@ -34,6 +34,11 @@ struct ClassKey {
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
 };
+struct PlacedKey {
+  std::uint32_t name = 0;
+  std::uint32_t hierarchy_size = 0;
+  std::uint32_t shapes_size = 0;
+};
 struct QueueKey {
   std::uint32_t device = 0;
   std::uint32_t context = 0;
@@ -45,6 +50,7 @@ struct EventNotes {
   std::uint64_t seen = 0;      // all that are events
   std::uint64_t dropped = 0;   // made no sense
   std::uint64_t repaired = 0;  // had quotes that were not escaped
+  std::uint64_t odd_devices = 0;  // on a GPU of a number that no machine has
   std::uint64_t same_ids = 0;  // of a GPU or the runtime: the external id is the correlation, and so tells nothing
   std::uint64_t different_ids = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
@@ -70,7 +76,7 @@ class EventTables {
   }
 
   TextTable names;         // of events on threads
-  TextTable placed;        // number of a name (4 bytes), then its module hierarchy
+  TextTable placed;        // PlacedKey, then module hierarchy, shapes and types
   TextTable kernel_names;  // of kernels, copies and fills
   TextTable words;         // of processes and threads that are no numbers; [0] is empty
   TextTable threads;       // ThreadKey
@@ -82,12 +88,13 @@ class EventTables {
 
  private:
   void add_on_thread(const RawEvent& raw, TraceEvent& event);
-  void add_on_gpu(const RawEvent& raw, TraceEvent& event);
+  void add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes& notes);
   std::uint32_t thread_of(const RawEvent& raw);
   std::uint32_t name_of(std::string_view name, const RawEvent& raw);
   std::string_view plain(const formats::JsonText& text);
 
   std::string scratch_;
+  std::string key_;
   ThreadKey last_thread_;  // most events are on the thread of the one before
   std::optional<std::uint32_t> last_thread_number_;
 };

@@ -93,6 +93,11 @@ void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace
          "events hold quotes that are not escaped and were read as they were likely meant" + place_in(events),
          "a newer PyTorch escapes them"});
   }
+  if (events.notes.odd_devices > 0) {
+    diagnostics.add({"import.odd-devices", events.notes.odd_devices,
+                     "events are on GPUs of numbers that no machine has: their energy is not known",
+                     "say with --map which GPU is meant"});
+  }
   if (events.cut && !source.is_bare_list()) {
     diagnostics.add({"import.truncated", 1, "the trace ends too soon: what it holds was read, its end is missing", ""});
   }

@@ -180,6 +180,22 @@ TEST(KinetoReader, AModuleHierarchyIsAPlace) {
   EXPECT_EQ(trace.names[events[1].name].place, OpPlace());
 }
 
+TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
+  const auto conv = [](const char* start, const char* shapes) {
+    return event("cpu_op", "aten::conv2d", start, "2",
+                 std::string(R"("Input type": ["float", "c10::Half", "Scalar"], "Input Dims": )") + shapes);
+  };
+  const Trace trace =
+      read_kineto_text(new_file_of(conv("1", "[[2, 3], [4, 5], []]") + "," + conv("4", "[[2,3],[4,5],[]]") + "," +
+                                   conv("7", "[[9], [], []]") + "," + conv("10", "7")));
+  const std::vector<TraceEvent> events = events_of(trace);
+  EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
+  EXPECT_EQ(trace.names[events[0].name].place, (OpPlace{.tensors = "[2,3] float16[4,5]"}));
+  EXPECT_EQ(events[0].name, events[1].name);
+  EXPECT_EQ(trace.names[events[2].name].place.tensors, "[9] float16[]");
+  EXPECT_EQ(trace.names[events[3].name].place, OpPlace());
+}
+
 TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {
   const Trace trace = read_kineto_text(file_of(
       op("a"),

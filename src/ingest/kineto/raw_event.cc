@@ -102,6 +102,14 @@ std::int64_t* number_argument(std::string_view key, RawEvent& event) {
   }
 }
 
+// As it stands in the text.
+JOULEMAP_INLINE std::string_view list_of(JsonCursor& json) {
+  const bool is_list = json.peek() == '[';
+  const char* const begin = json.at();
+  json.skip();
+  return is_list && !json.failed() ? std::string_view(begin, json.at()) : std::string_view();
+}
+
 JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
   if (!has_wanted_args(event) || json.peek() != '{') return json.skip();
   json.enter_object();
@@ -116,6 +124,8 @@ JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
         continue;
       }
       (key.size() == 4 ? event.label : event.hierarchy) = json.text();
+    } else if (is(key, "Input Dims") || is(key, "Input type") || is(key, "Input dims")) {
+      (key[6] == 't' ? event.types : event.shapes) = list_of(json);
     } else {
       json.skip();
     }

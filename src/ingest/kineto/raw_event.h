@@ -54,7 +54,9 @@ struct RawEvent {
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
   formats::JsonText hierarchy;  // "Module Hierarchy", of TorchScript
-  formats::JsonText label;      // "name": of a thread, in the event that names it
+  std::string_view shapes;      // "Input Dims" and "Input type", of an op: the whole list
+  std::string_view types;
+  formats::JsonText label;  // "name": of a thread, in the event that names it
 };
 
 Category category_of(std::string_view text);

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "base/text.h"
+#include "ingest/tensor_text.h"
 
 namespace joulemap::ingest::kineto {
 namespace {
 
 constexpr char kPlain = 'n';
-constexpr char kWithHierarchy = 'h';
+constexpr char kWithPlace = 'p';
 
 template <class Add>
 std::uint32_t renumbered(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
@@ -87,17 +88,22 @@ std::uint32_t TableMerge::add_name(const EventTables& tables, std::uint32_t numb
 }
 
 std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t number) {
-  const std::string_view key = tables.placed.text(number);
-  const auto name = EventTables::key_of<std::uint32_t>(tables.placed, number);
-  const std::string_view hierarchy = key.substr(sizeof name);
-  const std::string_view text = tables.names.text(name);
-  std::string whole = kWithHierarchy + std::to_string(text.size()) + " ";
-  whole.append(text).append(hierarchy);
+  const auto key = EventTables::key_of<PlacedKey>(tables.placed, number);
+  const std::string_view told = tables.placed.text(number).substr(sizeof key);
+  const std::string_view hierarchy = told.substr(0, key.hierarchy_size);
+  const std::string_view shapes_and_types = told.substr(key.hierarchy_size);
+  const std::string tensors =
+      tensors_of_kineto(shapes_and_types.substr(0, key.shapes_size), shapes_and_types.substr(key.shapes_size));
+  if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
+  const std::string_view text = tables.names.text(key.name);
+  std::string whole = kWithPlace + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
+  whole.append(text).append(hierarchy).append(tensors);
   const std::uint32_t known = names_.number_of(whole);
   if (known < trace_.names.size()) return known;
   TraceName& added = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
   added.place.module = to_valid_utf8(module_of_hierarchy(hierarchy));
   if (!added.place.module.empty()) added.place.op = added.text;
+  added.place.tensors = tensors;
   return known;
 }
 

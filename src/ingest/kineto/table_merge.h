@@ -46,7 +46,7 @@ class TableMerge {
   Trace& trace_;
   std::vector<Numbers> numbers_;
   // What the trace has already, with numbers of the trace within.
-  TextTable names_;  // a name, or a name and its module hierarchy behind a byte that tells them apart
+  TextTable names_;  // a name, or a name, its module hierarchy and its inputs, behind a byte that tells them apart
   TextTable words_;
   TextTable threads_;
   TextTable kernel_names_;

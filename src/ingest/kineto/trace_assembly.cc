@@ -17,6 +17,7 @@ void add_notes(EventNotes& sum, const EventNotes& notes) {
   sum.seen += notes.seen;
   sum.dropped += notes.dropped;
   sum.repaired += notes.repaired;
+  sum.odd_devices += notes.odd_devices;
   sum.same_ids += notes.same_ids;
   sum.different_ids += notes.different_ids;
   for (const auto& [category, count] : notes.unknown_categories) sum.unknown_categories[category] += count;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "formats/json_objects.h"
+#include "ingest/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -31,7 +32,8 @@ class Runs {
     if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
-    const OpPlace place = place_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    OpPlace place = place_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    place.tensors = tensors_of_onnxruntime(event.array("args.input_type_shape"));
     add(present_, place, 1, time_us * kNanosecondsPerMicrosecond);
   }
 

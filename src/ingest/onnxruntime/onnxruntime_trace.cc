@@ -11,6 +11,7 @@
 
 #include "formats/json_objects.h"
 #include "ingest/kernel_details.h"
+#include "ingest/tensor_text.h"
 #include "ingest/trace_builder.h"
 #include "ingest/trace_file.h"
 
@@ -53,7 +54,9 @@ class Reading {
     are_its_own_ |= is_known;
     TraceEvent made;
     if (category == "Node" && name.ends_with(kCost)) {
-      made.name = node(name, event.text("args.op_name"));
+      const std::string_view inputs = event.array("args.input_type_shape");
+      note_inputs(name, inputs);
+      made.name = node(name, event.text("args.op_name"), inputs);
       made.track = thread(event);
     } else if (category == "Session" && name == "model_run") {
       made.kind = EventKind::annotation;
@@ -102,13 +105,26 @@ class Reading {
     return builder_.thread(process, event.integer("tid").value_or(0));
   }
 
-  std::uint32_t node(std::string_view name, std::string_view type) {
-    const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}", name, type), 0);
+  std::uint32_t node(std::string_view name, std::string_view type, std::string_view inputs) {
+    if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
+    const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
     if (is_new) {
-      if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
-      slot->second = builder_.name(name, place_of_onnx_node(name, type));
+      OpPlace place = place_of_onnx_node(name, type);
+      place.tensors = tensors_of_onnxruntime(inputs);
+      slot->second = builder_.name(name, place);
     }
     return slot->second;
+  }
+
+  // A kernel tells its node and not what that was given: known where it is always the same.
+  void note_inputs(std::string_view node, std::string_view inputs) {
+    const auto [slot, is_new] = inputs_.try_emplace(std::string(node.substr(0, node.size() - kCost.size())), inputs);
+    if (!is_new && slot->second != inputs) slot->second.clear();
+  }
+  std::string_view inputs_of(std::string_view node) const {
+    if (node.ends_with(kCost)) node.remove_suffix(kCost.size());
+    const auto known = inputs_.find(std::string(node));
+    return known == inputs_.end() ? std::string_view() : std::string_view(known->second);
   }
 
   void describe_kernel(const JsonFields& event, std::string_view name, TraceEvent& made) {
@@ -124,11 +140,12 @@ class Reading {
     made.track = builder_.queue({.stream = number_in(event, "args.stream")});
     made.correlation = number_in(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");
-    if (!parent.empty()) made.external = node(parent, event.text("args.op_name")) + 1;
+    if (!parent.empty()) made.external = node(parent, event.text("args.op_name"), inputs_of(parent)) + 1;
   }
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
   std::unordered_map<std::string, std::uint32_t> nodes_;
+  std::unordered_map<std::string, std::string> inputs_;  // by node; empty: not always the same
   std::optional<std::int64_t> process_;
   std::uint64_t events_ = 0;
   std::uint64_t runs_ = 0;

@@ -46,6 +46,25 @@ TEST(OnnxRuntimeTrace, ANodesCostIsAnOperationAtItsPlace) {
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
+TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
+  const auto node = [](const char* name, const char* inputs) {
+    return event("Node", std::string(name) + "_kernel_time", 1, 7,
+                 std::string(R"("op_name" : "Gemm", "input_type_shape" : )") + inputs);
+  };
+  const auto kernel = [](const char* parent) {
+    return event("Kernel", "sgemm", 3, 3, std::string(R"("op_name" : "Gemm", "parent_name" : ")") + parent + "\"");
+  };
+  const Trace trace = trace_of("[" + node("/a/Gemm", R"([{"float":[1,2]},{"int64":[2]}])") + "," +
+                               node("/b/Gemm", R"([{"float":[1]}])") + "," + node("/b/Gemm", R"([{"float":[2]}])") +
+                               "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(trace.names.at(events[0].name).place.tensors, "[1,2] int64[2]");
+  EXPECT_EQ(trace.names.at(events[2].name).place.tensors, "[2]");
+  EXPECT_EQ(events[3].external, events[0].name + 1);
+  EXPECT_EQ(trace.names.at(events[4].external - 1).place.tensors, "");  // one of two: which, the kernel does not say
+}
+
 TEST(OnnxRuntimeTrace, ARunIsAStep) {
   const Trace trace = trace_of("[" + kRun + "," + kRun + "]");
   const std::vector<TraceEvent> events = events_of(trace);

@@ -139,6 +139,7 @@ void PowerLogMaker::put_in_order(std::vector<Value>& values, bool sorts) {
   const auto earlier = [](const Value& a, const Value& b) { return a.time_ns < b.time_ns; };
   if (std::is_sorted(values.begin(), values.end(), earlier)) return;
   if (sorts) {
+    for (std::size_t i = 1; i < values.size(); ++i) out_of_order_ += earlier(values[i], values[i - 1]) ? 1 : 0;
     std::stable_sort(values.begin(), values.end(), earlier);
     return;
   }
@@ -198,6 +199,14 @@ Result<PowerLog> PowerLogMaker::finish(bool sorts) {
   }
   for (const auto& [why, count] : dropped_) {
     log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were left out: {}", name_, why), {}});
+  }
+  if (out_of_order_ > 0) {
+    log_.diagnostics.add({"power_out_of_order",
+                          out_of_order_,
+                          fmt::format("{}: times go back; the rows were put in order of time, which is wrong where the "
+                                      "clock was set while they were written",
+                                      name_),
+                          {}});
   }
   if (!has_energy) {
     log_.diagnostics.add({"no_power", 1, fmt::format("{} holds no two values of power or energy", name_), {}});

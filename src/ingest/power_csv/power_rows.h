@@ -62,6 +62,7 @@ class PowerLogMaker {
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::vector<std::vector<Value>> values_;  // by channel
   std::map<std::string, std::uint64_t, std::less<>> dropped_;
+  std::uint64_t out_of_order_ = 0;  // rows before the one above
 };
 
 }  // namespace joulemap::ingest

@@ -6,6 +6,7 @@
 
 #include "formats/protobuf.h"
 #include "ingest/op_names.h"
+#include "ingest/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -16,14 +17,37 @@ constexpr std::uint32_t kProtoModule = 1;
 constexpr std::uint32_t kModuleComputations = 3, kModuleSchedule = 7;
 constexpr std::uint32_t kScheduleSequences = 1, kMapValue = 2, kSequenceIds = 1;
 constexpr std::uint32_t kComputationInstructions = 2, kComputationId = 5;
-constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructionMetadata = 7, kInstructionId = 35,
-                        kInstructionCalled = 38;
+constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructionShape = 3, kInstructionMetadata = 7,
+                        kInstructionId = 35, kInstructionOperands = 36, kInstructionCalled = 38;
+constexpr std::uint32_t kShapeType = 2, kShapeDimensions = 3;
 constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
 
 // Opcodes that nothing runs for.
 constexpr std::array<std::string_view, 10> kNoWork = {"parameter",         "constant",  "bitcast", "tuple",
                                                       "get-tuple-element", "while",     "call",    "conditional",
                                                       "after-all",         "async-done"};
+
+// PrimitiveType of xla_data.proto, by number.
+constexpr std::array<std::string_view, 21> kTypes = {
+    "",    "pred", "s8",    "s16",    "s32",       "s64",  "u8",    "uint16",     "uint32", "uint64",  "f16",
+    "f32", "f64",  "tuple", "opaque", "complex64", "bf16", "token", "complex128", "f8e5m2", "f8e4m3fn"};
+
+void add_shape(std::string_view bytes, TensorText& text) {
+  std::string_view type;
+  std::string dimensions;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == kShapeType) {
+      const std::uint64_t number = fields.unsigned_number();
+      type = number < kTypes.size() ? kTypes[number] : std::string_view();
+    }
+    if (fields.field() != kShapeDimensions) continue;
+    for (const std::uint64_t size : formats::packed_numbers(fields.bytes())) {
+      dimensions += (dimensions.empty() ? "" : ",") + std::to_string(size);
+    }
+  }
+  text.add(type, dimensions);
+}
 
 // A name without a path ("reduce_sum") does not tell where it comes from.
 bool tells_a_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
@@ -39,6 +63,8 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
     if (fields.field() == kInstructionOpcode) {
       instruction.is_work = std::find(kNoWork.begin(), kNoWork.end(), fields.bytes()) == kNoWork.end();
     }
+    if (fields.field() == kInstructionShape) instruction.shape = fields.bytes();
+    if (fields.field() == kInstructionOperands) instruction.operands = formats::packed_numbers(fields.bytes());
     if (fields.field() == kInstructionCalled) instruction.called = formats::packed_numbers(fields.bytes());
     if (fields.field() != kInstructionMetadata) continue;
     ProtobufReader metadata(fields.bytes());
@@ -53,11 +79,12 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
 void HloProgram::add_computation(std::string_view bytes) {
   std::uint64_t id = 0;
   std::unordered_map<std::string_view, std::size_t> names;
+  std::vector<Instruction> instructions;
   ProtobufReader fields(bytes);
   while (fields.next()) {
     if (fields.field() == kComputationId) id = fields.unsigned_number();
     if (fields.field() != kComputationInstructions) continue;
-    Instruction instruction = read_instruction(fields.bytes());
+    Instruction& instruction = instructions.emplace_back(read_instruction(fields.bytes()));
     const std::string_view op_name = instruction.origin.op_name;
     if (instruction.is_work && instruction.id != 0) work_.insert_or_assign(instruction.id, instruction.name);
     trains_ = trains_ || is_of_gradients(op_name);
@@ -65,12 +92,34 @@ void HloProgram::add_computation(std::string_view bytes) {
       ++names[op_name];
       origins_.insert_or_assign(instruction.name, instruction.origin);
     } else if (!instruction.called.empty()) {
-      nameless_.push_back(std::move(instruction));
+      nameless_.push_back(instruction);
     } else if (!op_name.empty()) {
       origins_.insert_or_assign(instruction.name, instruction.origin);
     }
   }
   names_in_.insert_or_assign(id, std::move(names));
+  add_inputs(instructions);
+}
+
+void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
+  std::unordered_map<std::uint64_t, std::string_view> shapes;
+  for (const Instruction& some : instructions) shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape);
+  for (const Instruction& some : instructions) {
+    if (!some.is_work || some.shape.empty()) continue;
+    std::vector<std::string_view>& inputs = inputs_[some.name];
+    inputs.clear();
+    for (const std::uint64_t operand : some.operands) {
+      if (const auto known = shapes.find(operand); known != shapes.end()) inputs.push_back(known->second);
+    }
+  }
+}
+
+std::string HloProgram::tensors_of(std::string_view instruction) const {
+  const auto known = inputs_.find(instruction);
+  if (known == inputs_.end()) return {};
+  TensorText text;
+  for (const std::string_view shape : known->second) add_shape(shape, text);
+  return text.text();
 }
 
 // A fusion is called after what most of its instructions come from.

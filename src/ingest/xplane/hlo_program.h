@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,8 @@ class HloProgram {
 
   // nullptr for an instruction that is not in the program, or whose origin the compiler forgot.
   const HloOrigin* origin_of(std::string_view instruction) const;
+  // What an instruction is given (tensor_text.h); empty where the program does not tell.
+  std::string tensors_of(std::string_view instruction) const;
   // The instructions that become work of a device, in the order in which each computation runs them.
   const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
   // Some of its instructions compute gradients.
@@ -32,17 +35,21 @@ class HloProgram {
   struct Instruction {
     std::string_view name;
     HloOrigin origin;
-    std::vector<std::uint64_t> called;  // computations
+    std::vector<std::uint64_t> called;    // computations
+    std::vector<std::uint64_t> operands;  // ids
+    std::string_view shape;               // of its result, a ShapeProto
     std::int64_t id = 0;
     bool is_work = true;  // else it only names or moves around what others make
   };
 
   void add_computation(std::string_view bytes);
+  void add_inputs(const std::vector<Instruction>& instructions);
   Instruction read_instruction(std::string_view bytes);
   void name_after_what_they_call();
   void add_schedule(std::string_view sequence);
 
   std::unordered_map<std::string_view, HloOrigin> origins_;
+  std::unordered_map<std::string_view, std::vector<std::string_view>> inputs_;  // by instruction: shapes
   std::vector<Instruction> nameless_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>> names_in_;  // by computation
   std::unordered_map<std::int64_t, std::string_view> work_;                                        // names by id

@@ -104,10 +104,13 @@ XOperation XPlaneOperations::named_by_program(const Key& key) {
   const HloProgram& program = program_of(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
   const HloOrigin* const origin = program.origin_of(name);
-  if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.'))}};
+  const std::string tensors = program.tensors_of(name);
+  if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
-  return {name, is_jax ? place_of_xla_op(origin->op_name, program.trains())
-                       : place_of_tensorflow_op(origin->op_name, origin->op_type, scopes_)};
+  XOperation operation{name, is_jax ? place_of_xla_op(origin->op_name, program.trains())
+                                    : place_of_tensorflow_op(origin->op_name, origin->op_type, scopes_)};
+  operation.place.tensors = tensors;
+  return operation;
 }
 
 // Programs are read when one of their instructions is met. Some versions do not number them.

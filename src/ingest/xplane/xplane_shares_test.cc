@@ -121,6 +121,21 @@ TEST(XPlaneShares, AnInstructionOfXlaIsNamedByItsProgram) {
   EXPECT_EQ(shares.placed_ns(), 10);
 }
 
+TEST(XPlaneShares, AnInstructionOfXlaIsGivenTheResultsOfItsOperands) {
+  const auto shape = [](int type, std::string_view dimensions) {
+    return ProtobufWriter().add(2, type).add(3, dimensions);
+  };
+  ProtobufWriter computation;
+  computation.add(2, ProtobufWriter().add(1, "p.0").add(2, "parameter").add(3, shape(11, "\x20\x03")).add(35, 1));
+  computation.add(2, ProtobufWriter().add(1, "p.1").add(2, "parameter").add(3, shape(16, "\x03")).add(35, 2));
+  ProtobufWriter dot = instruction("dot.1", "jit(step)/jvp(Net)/Dense_0/dot_general");
+  computation.add(2, dot.add(3, shape(11, "\x20")).add(35, 3).add(36, std::string_view("\x01\x02"))).add(5, 1);
+  Trace trace;
+  trace.program("jit_step(182)", ProtobufWriter().add(3, computation));
+  trace.line("worker").event("dot.1", "", 0, 10, hlo("dot.1"));
+  EXPECT_NE(find(trace.shares(), {"forward", "Dense_0", "dot_general", "[32,3] bfloat16[3]"}), nullptr);
+}
+
 TEST(XPlaneShares, AFusionWithoutANameIsNamedAfterWhatItHolds) {
   ProtobufWriter fused;
   fused.add(2, instruction("add.1", "jit(step)/jvp(Net)/a/add"))

@@ -1,0 +1,163 @@
+"""Attribution of what is odd, scarce or wrong: the best honest answer, and a diagnostic that says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.kineto_trace import KinetoTrace, begin_ns, training
+
+HEADER = "time_unix_ns,domain,kind,value"
+
+
+@pytest.fixture
+def reported(joulemap, tmp_path: Path):
+    """reported(trace, rows of power): a report by level."""
+
+    def run(trace: KinetoTrace, power: list[str], *flags: object):
+        (tmp_path / "power.csv").write_text("\n".join([HEADER, *power]) + "\n")
+        file = tmp_path / "imported.joule"
+        outcome = joulemap("import", "kineto", trace.write(tmp_path / "trace.json"), "--power", tmp_path / "power.csv",
+                           "-o", file, *flags)  # fmt: skip
+        assert outcome.code == 0, outcome.err
+
+        def report(by: str = "layer") -> dict:
+            told = joulemap("report", file, "--json", "--by", by)
+            assert told.code == 0, told.err
+            balanced(told.json)
+            return told.json
+
+        return report
+
+    return run
+
+
+def balanced(report: dict) -> None:
+    if report["attributed_j"] is None:
+        assert all(row["energy_j"] is None for row in report["rows"])
+        return
+    parts = report["attributed_j"] + report["idle_j"] + report["unattributed_j"]
+    assert parts == pytest.approx(report["measured_j"], rel=1e-3)
+    assert sum(row["energy_j"] or 0 for row in report["rows"]) == pytest.approx(report["attributed_j"], abs=1e-6)
+
+
+def codes(report: dict) -> dict[str, int]:
+    return {entry["code"]: entry["count"] for entry in report["diagnostics"]}
+
+
+def power(watts, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01, domain: str = "gpu0") -> list[str]:
+    times = [begin_s + i * period_s for i in range(round((end_s - begin_s) / period_s) + 1)]
+    return [f"{begin_ns() + round(s * 1e9)},{domain},power_w,{watts(s) if callable(watts) else watts}" for s in times]
+
+
+def counter(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01) -> list[str]:
+    times = [begin_s + i * period_s for i in range(round((end_s - begin_s) / period_s) + 1)]
+    return [f"{begin_ns() + round(s * 1e9)},gpu0,energy_j,{joules(s):.6f}" for s in times]
+
+
+def test_without_kernels_a_gpus_energy_is_nobodys_and_not_idle(reported):
+    trace = training()
+    trace.events = [event for event in trace.events if event["cat"] != "kernel"]
+    told = reported(trace, power(300.0))()
+    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=1e-3)
+    assert told["unattributed_j"] == pytest.approx(told["measured_j"], rel=1e-3)
+
+
+def test_one_sample_is_no_energy(reported):
+    told = reported(training(), power(300.0, begin_s=0.5, end_s=0.5))()
+    assert told["measured_j"] is None and told["attributed_j"] is None
+    assert told["rows"] and "no_power" in codes(told)
+
+
+def test_what_a_counter_lost_at_a_reset_is_told_and_the_rest_stands(reported):
+    """300 W; at 0.5 s it begins again at 0."""
+    told = reported(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
+    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=0.03)
+    assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in told["diagnostics"])
+
+
+def test_power_whose_clock_is_set_back_is_told(reported):
+    """After 1 s the clock is set back by half a second: two stretches of the log claim the same time."""
+    late = power(600.0, begin_s=0.5, end_s=1.5)
+    told = reported(training(), power(300.0, end_s=1.0) + late)()
+    assert "power_out_of_order" in codes(told)
+
+
+def test_power_whose_clock_is_set_ahead_has_a_gap_that_is_told(reported):
+    told = reported(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
+    assert codes(told)["power_gap"] == 1
+
+
+def test_samples_of_another_time_give_no_energy(reported):
+    told = reported(training(), power(300.0, begin_s=100, end_s=101))()
+    assert told["measured_j"] is None and "power_does_not_overlap" in codes(told)
+
+
+def test_a_class_seen_once_is_shared_out_by_time_and_says_so(reported):
+    trace = training(steps=10, step_us=100_000)
+    trace.kernel("once", 50_000, 20, trace.launch(40_000))
+    told = reported(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
+    once = next(row for row in told["rows"] if row["name"] == "once")
+    assert once["count"] == 1 and once["basis"] == "time-share"
+    assert once["energy_j"] == pytest.approx(300 * 20e-6, rel=1.0)
+
+
+@pytest.mark.parametrize("bad", ["nan", "-5", "-inf", "inf", "1e400", "", "watts"])
+def test_power_that_is_no_amount_is_left_out_and_counted(reported, bad):
+    rows = power(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
+    told = reported(training(), rows)()
+    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=1e-3)
+    assert codes(told)["power_rows_dropped"] == 11
+
+
+def test_events_of_no_length_count_and_those_of_a_negative_one_are_dropped_and_told(reported):
+    trace = training()
+    trace.kernel("short", 210_000, 0, trace.launch(140_000))
+    trace.kernel("negative", 220_000, -5, trace.launch(141_000))
+    trace.add("cpu_op", "aten::negative", 150_000, -1)
+    told = reported(trace, power(300.0))("kernel")
+    rows = {row["name"]: row for row in told["rows"]}
+    assert rows["short"]["count"] == 1 and rows["short"]["time_s"] == 0 and rows["short"]["energy_j"] == 0
+    assert "negative" not in rows and codes(told)["import.events-dropped"] == 2
+
+
+def test_a_gpu_of_an_odd_number_is_not_taken_for_the_first(reported):
+    trace = training()
+    odd = KinetoTrace(device=5000)
+    odd.kernel("elsewhere", 250_000, 1000, 0)
+    trace.events += odd.events
+    told = reported(trace, power(300.0))("kernel")
+    elsewhere = next(row for row in told["rows"] if row["name"] == "elsewhere")
+    assert elsewhere["device"] != "gpu0" and elsewhere["energy_j"] is None
+    assert codes(told)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(told)
+
+
+def test_how_often_layers_ran_that_only_names_tell_is_null_and_said_so(joulemap, tmp_path):
+    """A profile of ONNX Runtime names nodes after layers, and does not tell calls of those."""
+    nodes = [{"cat": "Node", "pid": 1, "tid": 1, "ts": 10 + i * 10, "dur": 7, "ph": "X", "name": f"/fc/{op}_kernel_time",
+              "args": {"op_name": op}} for i, op in enumerate(("MatMul", "Add", "MatMul"))]  # fmt: skip
+    (tmp_path / "profile.json").write_text(json.dumps(nodes))
+    file = tmp_path / "run.joule"
+    assert joulemap("import", "onnxruntime", tmp_path / "profile.json", "-o", file).code == 0
+    layers = joulemap("report", file, "--json", "--by", "layer").json
+    assert [row["count"] for row in layers["rows"]] == [None] and codes(layers)["counts_unknown"] == 1
+    operations = joulemap("report", file, "--json", "--by", "op").json
+    assert {row["name"]: row["count"] for row in operations["rows"]} == {"MatMul": 2, "Add": 1}
+    assert "counts_unknown" not in codes(operations)
+
+
+def test_a_hundred_thousand_classes_are_told_in_bounded_memory(joulemap, binaries, tmp_path):
+    trace = training()
+    for i in range(100_000):
+        trace.kernel(f"kernel_{i}", 200_000 + i * 2, 1, 0)
+    file = tmp_path / "run.joule"
+    assert joulemap("import", "kineto", trace.write(tmp_path / "trace.json"), "-o", file).code == 0
+    has_sanitizer = "san" in os.environ.get("JOULEMAP_BUILD", "")  # which reserves terabytes
+    limit = "" if has_sanitizer else "ulimit -v 2000000; "
+    limited = ["sh", "-c", f'{limit}exec "$@"', "sh", str(binaries / "joulemap")]
+    process = subprocess.run([*limited, "report", file, "--json", "--by", "kernel"], capture_output=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    assert len(json.loads(process.stdout)["rows"]) == 100_002
