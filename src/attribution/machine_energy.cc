@@ -43,8 +43,9 @@ std::optional<Mode> mode_named(std::string_view name) {
   return std::nullopt;
 }
 
-GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span) {
-  std::optional<PowerFit> fit = fit_powers(work.timeline, steps);
+GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span,
+                      std::span<const TimeSpan> probing) {
+  std::optional<PowerFit> fit = fit_powers(work.timeline, steps, probing);
   if (!fit) fit = alike_powers(work.timeline.classes());
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   TimeCurve modelled_j(span, cells_for(span));

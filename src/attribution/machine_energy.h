@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,10 @@ struct MachineEnergy {
   bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
 };
 
-// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few.
-GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span);
+// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few. `probing`: when
+// modules were replayed to be told apart.
+GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span,
+                      std::span<const TimeSpan> probing = {});
 
 // Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like);

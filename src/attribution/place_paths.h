@@ -24,6 +24,7 @@ struct PlaceMeaning {
   // ["train", "backward", "layer4.0.conv2"]; where none of them is known, the program's own regions.
   std::vector<std::string> layer_path() const;
   std::vector<std::string> phase_path() const;
+  bool probes() const { return mode == kProbeMode; }
 };
 
 class PlacePaths {
@@ -31,6 +32,8 @@ class PlacePaths {
   void add(const Place& place) { places_.insert_or_assign(place.id, place); }
   // By reference: until the next add.
   const PlaceMeaning& meaning(std::uint32_t place);
+  // As far as places were told by now.
+  bool probes(std::uint32_t place) const;
   bool knows(std::uint32_t place) const { return place == 0 || places_.contains(place); }
 
  private:

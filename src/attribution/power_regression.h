@@ -32,6 +32,7 @@ struct ClassPower {
   double high_w = 0;
   double from_data = 0;    // how much of it is data, not belief
   bool regressed = false;  // else its share of time, with those it cannot be told from
+  bool probed = false;     // the former, and not without the probing
 };
 
 struct PowerFit {
@@ -51,8 +52,9 @@ struct PowerFit {
 };
 
 // Nothing where too few steps were seen to know their noise, or where they say what cannot be. Points in order of time; the
-// timeline is finished.
-std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points);
+// timeline is finished. `probing`: when modules were replayed to be told apart.
+std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
+                                   std::span<const TimeSpan> probing = {});
 
 // Nothing known but that powers of classes spread: all are 1, and replicates differ from it.
 PowerFit alike_powers(std::size_t classes);
