@@ -29,6 +29,7 @@ QUIET_BEFORE_S, QUIET_AFTER_S = 0.7, 0.3
 # A pause now and then tells what the GPU draws when it waits.
 PAUSE_SHARE, LONGEST_PAUSE_S = 0.1, 0.04
 LIMIT_S = 30.0
+MOST_TOLD = 8
 
 
 class Probe:
@@ -90,16 +91,18 @@ class Probe:
             with Undisturbed(self._torch, [module for _, module in pairs]):
                 end = time.monotonic() + limit_s
                 time.sleep(min(QUIET_BEFORE_S, limit_s / 10))
-                replays = self._tried_out(pairs, end - limit_s / 2)
-                bursts, seed = self._take_turns(replays, end)
+                failures = dict(self._watch.refused)
+                replays = self._tried_out(pairs, end - limit_s / 2, failures)
+                bursts, seed = self._take_turns(replays, end, failures)
                 time.sleep(min(QUIET_AFTER_S, limit_s / 10))
+            tell_failures(failures)
             interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
         finally:
             flag.lower()
             interface.probing(0)
 
-    def _tried_out(self, pairs: list, deadline: float) -> list:
-        replays, failures = [], dict(self._watch.refused)
+    def _tried_out(self, pairs: list, deadline: float, failures: dict) -> list:
+        replays = []
         for number, (call, module) in enumerate(pairs):
             name = self._names.path_of(module)
             if time.monotonic() > deadline and replays:
@@ -110,25 +113,27 @@ class Probe:
                 replay.try_out()
                 replays.append(replay)
             except Exception as error:  # noqa: BLE001 - of the module
-                failures[name] = f"{type(error).__name__}: {error}".split("\n", 1)[0]
-        for name, why in failures.items():
-            interface.diagnose("probe_skipped", f"{name} was not replayed: {why}", "its kernels are known by the run alone")
+                failures[name] = first_line(error)
         return replays
 
-    def _take_turns(self, replays: list, end: float) -> tuple:
+    def _take_turns(self, replays: list, end: float, failures: dict) -> tuple:
         """Returns how many bursts there were, and the seed of their order."""
         seed = int.from_bytes(os.urandom(4), "little")
         numbers = random.Random(seed)
         bursts = 0
         now = time.monotonic()
         end = min(end, now + MOST_EACH_S * len(replays))
+        burst_s = (end - now) / (TURNS * max(len(replays), 1))
+        burst_s = min(max(burst_s, SHORTEST_BURST_S), LONGEST_BURST_S)
         while replays and now < end:
-            burst_s = (end - now) / (TURNS * len(replays)) if bursts == 0 else burst_s
-            burst_s = min(max(burst_s, SHORTEST_BURST_S), LONGEST_BURST_S)
             numbers.shuffle(replays)
-            for replay in replays:
-                replay.burst(burst_s * numbers.uniform(0.5, 1.5))
-                bursts += 1
+            for replay in list(replays):
+                try:
+                    replay.burst(burst_s * numbers.uniform(0.5, 1.5))
+                    bursts += 1
+                except Exception as error:  # noqa: BLE001 - of the module
+                    failures[replay.name] = first_line(error)
+                    replays.remove(replay)
                 if numbers.random() < PAUSE_SHARE:
                     time.sleep(numbers.uniform(0, LONGEST_PAUSE_S))
                 now = time.monotonic()
@@ -155,6 +160,18 @@ class ProbingFlag:
                 remove(path)
             except OSError:  # another process probes still; or it is gone
                 pass
+
+
+def first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".split("\n", 1)[0]
+
+
+def tell_failures(failures: dict) -> None:
+    """By name: why it was not replayed."""
+    for name, why in list(failures.items())[:MOST_TOLD]:
+        interface.diagnose("probe_skipped", f"{name} was not replayed: {why}", "its kernels are known by the run alone")
+    if len(failures) > MOST_TOLD:
+        interface.diagnose("probe_skipped", f"{len(failures) - MOST_TOLD} more modules were not replayed")
 
 
 def not_probed(reason: str) -> None:
