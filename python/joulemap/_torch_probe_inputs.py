@@ -2,7 +2,8 @@
 """What modules were called with, so that each can be called again alone: kept in the first calls of every model.
 
 A copy is kept as long as memory is plenty: programs change tensors in place and free them. After that only shape, layout
-and type are kept, and numbers are made up when they are needed. Of calls that are alike (class, settings, inputs) one is kept.
+and type are kept, and numbers are made up when they are needed. Of calls that are alike (class, settings, inputs) one is
+kept.
 """
 
 from __future__ import annotations

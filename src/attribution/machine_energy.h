@@ -45,8 +45,8 @@ struct MachineEnergy {
   bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
 };
 
-// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few. `probing`: when
-// modules were replayed to be told apart.
+// The powers of a GPU's classes, from its counter's steps and what ran. All alike where the steps are too few.
+// `probing`: when modules were replayed to be told apart.
 GpuPowers find_powers(DeviceWork work, std::span<const EnergyPoint> steps, TimeSpan span,
                       std::span<const TimeSpan> probing = {});
 

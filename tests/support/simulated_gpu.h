@@ -56,8 +56,8 @@ class SimulatedGpu {
   SimulatedRun mixture(double length_s);
   // The same step again and again: each kind once, `kernels_each` kernels long, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
-  // The same, and then modules replayed in bursts of 0.1 to 0.3 s, in random order, for `probe_s`: one for each kind, of which
-  // most of its kernels are.
+  // The same, and then modules replayed in bursts of 0.1 to 0.3 s, in random order, for `probe_s`: one for each kind, of
+  // which most of its kernels are.
   SimulatedRun probed_loop(double length_s, std::size_t kernels_each, double probe_s);
   // The channel that the samples are of.
   static Channel channel();
