@@ -79,6 +79,8 @@ class Probe:
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
             return "several processes work together (torch.distributed): a replay might wait for another for ever"
+        if not pairs and self._watch.calls:
+            return "its models were gone by then, and too large to be kept; hold them until the end, or use jm.attach"
         if not pairs:
             return "no module was seen that could be replayed; torch.compile hides those of a model"
         return None

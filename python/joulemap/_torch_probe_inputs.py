@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules were called with, so that each can be called again alone: kept in the first calls of every model.
+"""What modules were called with, so that each can be called again alone: kept in the second and third call of every model.
 
 A copy is kept as long as memory is plenty: programs change tensors in place and free them. After that only shape, layout
 and type are kept, and numbers are made up when they are needed. Of calls that are alike (class, settings, inputs) one is
@@ -17,8 +17,8 @@ from typing import Callable, NamedTuple, Optional
 from . import _capture_interface as interface
 from ._torch_wrappers import WRAPPERS
 
-# Calls of a model that are looked at: first ones may be unlike the others.
-CALLS_OF_A_MODEL = 3
+# Calls of a model that are looked at. Not the first: only after it is known how much memory the program needs.
+LOOKED_AT = range(1, 3)
 MOST_MODELS = 64
 MOST_KEPT = 400
 SHARE_OF_FREE_MEMORY = 0.25
@@ -106,7 +106,7 @@ class InputWatch:
         self._copies: dict[int, tuple] = {}  # of the present outermost call: by id, so that parents share with children
         self._room: dict[object, float] = {}  # bytes that may still be kept, by device
         self._held: dict[int, object] = {}  # models, so that they can be replayed after the program has let go of them
-        self._settings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._settings: dict[int, tuple] = {}  # by id of the module
         self._known: set = set()
         self.calls: list[Call] = []
         self.refused: dict[str, str] = {}  # class -> why
@@ -157,10 +157,10 @@ class InputWatch:
     def _is_worth_a_look(self, module) -> bool:
         key = id(module), module.training, self._torch.is_grad_enabled()
         count = self._calls_of.get(key, 0)
-        if count >= CALLS_OF_A_MODEL or len(self._calls_of) > MOST_MODELS or len(self.calls) >= MOST_KEPT:
+        if count >= LOOKED_AT.stop or len(self._calls_of) > MOST_MODELS or len(self.calls) >= MOST_KEPT:
             return False
         self._calls_of[key] = count + 1
-        return True
+        return count in LOOKED_AT
 
     def _enter(self, module, args, kwargs) -> _Frame:
         self._thread = self._thread or threading.get_ident()
@@ -214,10 +214,14 @@ class InputWatch:
         self.calls.append(Call(*frame.kept, is_leaf=frame.children == 0))
 
     def _settings_of(self, module) -> tuple:
-        if module not in self._settings:
+        if id(module) not in self._settings:
             parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
-            self._settings[module] = type(module), repr(module), parameters
-        return self._settings[module]
+            try:
+                described = repr(module)
+            except Exception:  # noqa: BLE001 - of the program: then it is like no other
+                described = str(id(module))
+            self._settings[id(module)] = type(module), described, parameters
+        return self._settings[id(module)]
 
     def _signature(self, tensor) -> tuple:
         if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
@@ -229,7 +233,7 @@ class InputWatch:
         model = self._frames[0].module
         if id(model) not in self._held:
             tensors = [*model.parameters(), *model.buffers()]
-            if tensors and not self._take(tensors[0].device, 2 * sum(t.numel() * t.element_size() for t in tensors)):
+            if tensors and not self._take(tensors[0].device, sum(t.numel() * t.element_size() for t in tensors)):
                 return weakref.ref(module)
             self._held[id(model)] = model
         return lambda: module

@@ -115,30 +115,46 @@ class Replay:
             for phase in ("forward", "backward")
         ]
         self._leaves: list = []
-        self._args, self._kwargs = map_tensors((call.args, call.kwargs), self._make)
+        self._inputs: tuple = ((), {})
         self._changes_inputs = True  # until it is known that it does not
         self._upstream: list = []
         self._targets: list = []
-        self._devices = {leaf.device for leaf in self._leaves} | {p.device for p in module.parameters()}
+        self._devices: set = set()
         self.run_s = 0.0
 
     def try_out(self) -> None:
         """Raises what the module raises."""
-        self._set_flags()
-        self._targets = [t for t in (*self._leaves, *self._module.parameters()) if t.requires_grad]
-        self._changes_inputs = self._run_on_copies()
-        self._run()
-        self._wait()
-        begun = time.perf_counter()
-        self._run()
-        self._wait()
-        self.run_s = max(time.perf_counter() - begun, 1e-6)
+        with self._inputs_made():
+            self._changes_inputs = self._run_on_copies()
+            self._run()
+            self._wait()
+            begun = time.perf_counter()
+            self._run()
+            self._wait()
+            self.run_s = max(time.perf_counter() - begun, 1e-6)
 
     def burst(self, length_s: float) -> None:
+        with self._inputs_made():
+            for _ in range(max(1, math.ceil(length_s / self.run_s))):
+                self._run()
+            self._wait()
+
+    @contextlib.contextmanager
+    def _inputs_made(self):
+        """For a burst only: those of all modules together might not fit into memory."""
         self._set_flags()
-        for _ in range(max(1, math.ceil(length_s / self.run_s))):
-            self._run()
-        self._wait()
+        depth = interface.enter(self._places[0])
+        try:
+            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make)
+        finally:
+            interface.leave_to(depth)
+        parameters = list(self._module.parameters())
+        self._targets = [tensor for tensor in (*self._leaves, *parameters) if tensor.requires_grad]
+        self._devices = {tensor.device for tensor in (*self._leaves, *parameters)}
+        try:
+            yield
+        finally:
+            self._leaves, self._targets, self._upstream, self._inputs = [], [], [], ((), {})
 
     def _make(self, kept: KeptTensor):
         leaf = kept.make(self._torch)
@@ -178,7 +194,7 @@ class Replay:
                 context.enter_context(torch.autocast(kind, dtype=dtype))
             depth = interface.enter(self._places[0])
             context.callback(interface.leave_to, depth)
-            args, kwargs = self._args, self._kwargs
+            args, kwargs = self._inputs
             if make is not None:
                 args, kwargs = map_tensors((args, kwargs), make)
             self._seen_before = look()

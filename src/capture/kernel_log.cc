@@ -125,7 +125,8 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   const std::uint32_t class_id = class_of(facts);
   if (!launch_seen && place == 0) {
-    const std::optional<std::uint32_t> repeated = repeated_.next(class_id);
+    // While modules are replayed nothing repeats the steps.
+    const std::optional<std::uint32_t> repeated = is_between_ ? std::nullopt : repeated_.next(class_id);
     ++(repeated ? counts_.repeated : counts_.unplaced);
     place = repeated.value_or(0);
   }
@@ -148,12 +149,14 @@ void KernelLog::end_last(std::int64_t time_ns) {
 void KernelLog::end_step(std::int64_t time_ns) {
   const std::lock_guard lock(lock_);
   end_last(time_ns);
+  is_between_ = true;
   detail_tokens_ = std::max(detail_tokens_, kDetailOfProbing);
 }
 
 void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened) {
   const std::lock_guard lock(lock_);
   end_last(time_ns);
+  is_between_ = false;
   OpenStep& fresh = steps_[step];
   fresh.record.number = number;
   fresh.record.begin_ns = time_ns;

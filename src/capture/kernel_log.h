@@ -129,6 +129,7 @@ class KernelLog {
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
   std::uint32_t closed_until_ = 0;  // steps up to this one are written
+  bool is_between_ = false;         // after end_step
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   RepeatedPlaces repeated_;

@@ -8,6 +8,9 @@ import sys
 import pytest
 from recorded_program import run_alone
 
+# Modules have had enough after a tenth of a second each; the limit is far away, however busy the machine is.
+QUICK = "from joulemap import _torch_probe; _torch_probe.MOST_EACH_S = 0.1\n"
+
 NETWORK = """
 import random, sys
 import torch, torch.nn as nn
@@ -74,7 +77,7 @@ def probed(part) -> dict:
 def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
     alone = run_alone(tmp_path / "alone", NETWORK + OFF + GOES_ON)
     assert alone.returncode == 0, alone.stderr
-    recorded = record(NETWORK + "import joulemap as jm\n" + ON + GOES_ON, JOULEMAP_PROBE="4")
+    recorded = record(QUICK + NETWORK + "import joulemap as jm\n" + ON + GOES_ON, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout
     assert recorded.err == alone.stderr
     assert recorded.part.diagnostics == []
@@ -84,7 +87,7 @@ def test_training_goes_on_bit_for_bit_after_probing(record, tmp_path):
 
 def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_path):
     alone = run_alone(tmp_path / "alone", NETWORK + OFF)
-    recorded = record(NETWORK + OFF, JOULEMAP_PROBE="4")
+    recorded = record(QUICK + NETWORK + OFF, JOULEMAP_PROBE="60")
     assert recorded.out == alone.stdout and recorded.err == alone.stderr
     part = recorded.part
     assert part.diagnostics == []
@@ -99,8 +102,8 @@ def test_each_module_is_replayed_forward_and_backward_at_the_end(record, tmp_pat
 
 
 def test_inference_is_replayed_without_gradients(record):
-    program = "net.eval()\nwith torch.no_grad():\n    net(torch.randn(4, 3, 10, 10))\nassert not net.training\n"
-    part = record(NETWORK + program, JOULEMAP_PROBE="3").part
+    program = "net.eval()\nwith torch.no_grad():\n    [net(torch.randn(4, 3, 10, 10)) for _ in range(2)]\n"
+    part = record(QUICK + NETWORK + program, JOULEMAP_PROBE="60").part
     assert {path[0] for path in probed(part)} == {"forward"}
 
 
@@ -108,9 +111,10 @@ def test_equal_modules_are_replayed_once(record):
     program = """
 import torch, torch.nn as nn
 net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(6)), nn.Linear(8, 2))
-net(torch.randn(4, 8)).sum().backward()
+for _ in range(2):
+    net(torch.randn(4, 8)).sum().backward()
 """
-    part = record(program, JOULEMAP_PROBE="3").part
+    part = record(QUICK + program, JOULEMAP_PROBE="60").part
     # The first needs no gradient of its input.
     assert {path[1] for path in probed(part) if path[0] == "forward"} == {"0", "1", "6"}
 
@@ -124,7 +128,7 @@ net = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 2))
 for _ in range(3):
     net(torch.randint(3, 10, (4, 5))).sum().backward()
 """
-    part = record(program, JOULEMAP_PROBE="3").part
+    part = record(QUICK + program, JOULEMAP_PROBE="60").part
     assert {path[1] for path in probed(part)} == {"0", "1"}
     assert part.diagnostics == []
 
@@ -133,14 +137,14 @@ for _ in range(3):
     "ending, code", [("raise ValueError('no')", 1), ("import os; os._exit(4)", 4), ("os.kill(os.getpid(), 15)", -15)]
 )
 def test_a_program_that_does_not_end_well_is_not_probed(record, ending, code):
-    recorded = record(NETWORK + "import os\n" + OFF + ending + "\n", code=code, JOULEMAP_PROBE="3")
+    recorded = record(NETWORK + "import os\n" + OFF + ending + "\n", code=code, JOULEMAP_PROBE="60")
     assert not probed(recorded.part)
     if code == 1:
         assert recorded.part.diagnostics == ["not_probed"]
 
 
 def test_the_exit_code_stays_the_program_s_own(record):
-    recorded = record(NETWORK + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="3")
+    recorded = record(QUICK + NETWORK + OFF + "sys.exit(3)\n", code=3, JOULEMAP_PROBE="60")
     assert probed(recorded.part)
 
 
@@ -164,9 +168,11 @@ class TakesACache(nn.Module):
 net = nn.Sequential(nn.Linear(4, 4), Once(3), nn.Linear(4, 3), Once(8))
 for _ in range(4):
     net(torch.randn(2, 4)).sum().backward()
-TakesACache()(torch.randn(2), Cache())
+taker = TakesACache()
+for _ in range(2):
+    taker(torch.randn(2), Cache())
 """
-    part = record(program, JOULEMAP_PROBE="3").part
+    part = record(QUICK + program, JOULEMAP_PROBE="60").part
     told = [line for line in part.of("diagnostic") if line.startswith("probe_skipped")]
     assert [line.split()[2] for line in told] == ["TakesACache", "1", "3"], told
     assert ("forward", "0") in probed(part)
