@@ -174,7 +174,8 @@ class InputWatch:
             return frame
         depth = interface.enter(self._place)
         try:
-            self._keep(frame, args, kwargs)
+            with torch._C.DisableTorchFunction():  # neither modes nor ours for operations see this
+                self._keep(frame, args, kwargs)
         except CannotBeKept as error:
             self.refused.setdefault(type(module).__name__, str(error))
         finally:
@@ -191,7 +192,7 @@ class InputWatch:
         key = self._settings_of(module), tuple(shapes), plain, module.training, gradients, autocast
         if key in self._known or len(self.calls) + len(self._frames) > MOST_KEPT:
             return
-        with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
             kept_args, kept_kwargs = map_tensors((args, kwargs), self._kept_tensor)
         frame.key = key
         training = [inner.training for inner in module.modules()]

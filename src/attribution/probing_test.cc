@@ -113,11 +113,12 @@ std::vector<Activity> activities_of(const SimulatedRun& run) {
   return activities;
 }
 
-LedgerResult account(const SimulatedRun& run, Level level) {
+// `activities`: what is told, where that is not the whole run.
+LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
   const RecordedEnergy::Result energy = energy_of(run);
-  const std::vector<Activity> activities = activities_of(run);
+  if (activities.empty()) activities = activities_of(run);
   ActivitySums sums(span);
   GpuWork work(span);
   for (const Activity& activity : activities) {
@@ -176,6 +177,27 @@ TEST(Probing, LayersOfTheRunAreNotMixedWithTheirReplays) {
       probed = probed || is_probe;
     }
     EXPECT_TRUE(probed);
+  }
+}
+
+double time_at(const SimulatedRun& run, bool probing) {
+  double time_s = 0;
+  for (const SimulatedKernel& kernel : run.kernels) {
+    if ((kernel.start_ns >= run.probe_begin_ns) == probing) time_s += seconds(kernel.end_ns - kernel.start_ns);
+  }
+  return time_s;
+}
+
+// Where every other step was listened to, kernels of the run stand for two. Those of probing were all heard.
+TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
+  SimulatedGpu gpu({}, 13);
+  const SimulatedRun run = gpu.probed_loop(20, 5, 15);
+  std::vector<Activity> activities = activities_of(run);
+  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = kNanosecondsPerSecond, .listened = true},
+                              {.number = 1, .begin_ns = 0, .end_ns = kNanosecondsPerSecond}};
+  for (const ReportRow& row : account(run, Level::layer, activities).rows) {
+    const bool is_probe = row.path.front() == "probe";
+    EXPECT_NEAR(row.time_s / time_at(run, is_probe), is_probe ? 1 : 2, 1e-6);
   }
 }
 
