@@ -74,7 +74,7 @@ int measure(double length_s, std::int64_t kernel_ns) {
   for (const Activity& activity : activities) work.add(0, activity);
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const GpuPowers powers = find_powers(std::move(device), energy.curves.at(0).steps, span);
+  const GpuPowers powers = find_powers(std::move(device), {energy.curves.at(0).steps}, span);
   const double took_s = seconds(monotonic_ns() - begin_ns);
   const double kernels = static_cast<double>(run.kernels.size());
   double squares = 0;

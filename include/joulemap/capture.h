@@ -72,6 +72,10 @@ JMC_API int jmc_step_is_sampled(void);
 /* Whether modules are to be followed in the present step: always, unless the program is launch bound. */
 JMC_API int jmc_step_is_followed(void);
 
+/* Modules are replayed from now on (1), or no more (0), to find out what they draw: of no step, in full detail. Whoever says
+ * so goes to places within the mode "probe" first. */
+JMC_API void jmc_probing(int on);
+
 /* Another profiler begins (1) or ends (0) in this process: it may take the GPU's records for itself. */
 JMC_API void jmc_someone_profiles(int on);
 

@@ -17,13 +17,14 @@ from ._marks import epoch, is_recording, log, region, step
 from ._measure import Measurement, begin, end, measure
 
 __all__ = [
-    "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "begin", "doctor", "end", "epoch", "is_recording",
-    "log", "measure", "module_names", "region", "save_module_names", "start", "step", "stop", "version",
+    "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "attach", "begin", "doctor", "end", "epoch",
+    "is_recording", "log", "measure", "module_names", "region", "save_module_names", "start", "step", "stop", "version",
 ]  # fmt: skip
 
 # What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
 _LATER = {
-    "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "doctor": "_library",
+    "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "attach": "_attach",
+    "doctor": "_library",
     "module_names": "_module_names", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
     "version": "_library",
 }  # fmt: skip
@@ -47,6 +48,7 @@ def __dir__() -> list[str]:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._attach import attach
     from ._energy import Diagnostic, Domain, Energy
     from ._library import JoulemapError, doctor, start, stop, version
     from ._module_names import module_names, save_module_names

@@ -266,6 +266,15 @@ PyObject* turn_off(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_on(PyObject*, PyObject* on) {
+  if (PyObject_IsTrue(on) != 1) {
+    stop();
+  } else {
+    capture_state().is_on = jmc_is_recording() != 0;
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* forget_in_child(PyObject*, PyObject*) {
   calls().forget_in_child();
   Py_RETURN_NONE;
@@ -313,6 +322,7 @@ PyMethodDef kFunctions[] = {
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
     {"someone_profiles", someone_profiles, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
+    {"set_on", set_on, METH_O, "Whether calls of modules are told, from now on."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
     {"finish", finish, METH_NOARGS, nullptr},
     {"here", here, METH_NOARGS, nullptr},

@@ -25,6 +25,11 @@ _library.jmc_epoch.argtypes = [ctypes.POINTER(ctypes.c_int64)]
 _library.jmc_epoch.restype = None
 _library.jmc_metric.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int64]
 _library.jmc_metric.restype = None
+_library.jmc_probing.argtypes = [ctypes.c_int]
+_library.jmc_probing.restype = None
+_library.jmc_backward_begin.argtypes = [ctypes.c_uint32]
+_library.jmc_backward_begin.restype = None
+_library.jmc_backward_end.restype = None
 _library.jmc_diagnose.argtypes = [ctypes.c_char_p] * 3
 _library.jmc_diagnose.restype = None
 _library.jmc_hlo_op.argtypes = [ctypes.c_char_p] * 3
@@ -35,6 +40,9 @@ _library.jmc_fact.restype = None
 enter = _library.jmc_enter
 leave_to = _library.jmc_leave_to
 on_event = _library.jmc_on_event
+probing = _library.jmc_probing
+backward_begin = _library.jmc_backward_begin
+backward_end = _library.jmc_backward_end
 
 _off = False
 

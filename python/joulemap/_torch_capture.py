@@ -5,12 +5,52 @@ from __future__ import annotations
 
 import atexit
 import os
+from typing import Any, Optional
 
 from . import _capture
 from ._guard import guarded
 
 
+# Of this process, once it is watched: what jm.attach finds.
+session: Optional[Session] = None
+
+
+class Session:
+    """What a program may ask of the capture of PyTorch while it runs."""
+
+    def __init__(self, torch, followed, operations, names) -> None:
+        self._torch, self._followed, self._operations, self._names = torch, followed, operations, names
+        self._probe: Any = None
+
+    def attach(self, model, probe: bool):
+        from ._attach import Attachment
+
+        self._names.resolve(model, None)
+        if probe:
+            self.watch_inputs()
+        return Attachment(model, self._probe if probe else None, self.limit_s)
+
+    @property
+    def limit_s(self) -> float:
+        from ._torch_probe import LIMIT_S
+
+        return float(os.environ.get("JOULEMAP_PROBE") or LIMIT_S)
+
+    def watch_inputs(self):
+        """From now on inputs of modules are kept, so that they can be replayed."""
+        if self._probe is None:
+            from ._torch_modules import transform_check
+            from ._torch_probe import Probe
+            from ._torch_probe_inputs import InputWatch
+
+            watch = InputWatch(self._torch, transform_check(self._torch))
+            self._followed.wrap_calls(watch.wrap)
+            self._probe = Probe(self._torch, watch, self._operations, self._names)
+        return self._probe
+
+
 def install(torch) -> None:
+    global session
     if not _capture.is_recording():
         return
     from . import _torch_backward, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops, _torch_regions
@@ -41,6 +81,9 @@ def install(torch) -> None:
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
     atexit.register(_capture.end_between)  # what Python does at its end is no part of the last step
     followed.install()
+    session = Session(torch, followed, operations, names)
+    if os.environ.get("JOULEMAP_PROBE"):
+        session.watch_inputs().at_the_end(session.limit_s)
     _torch_backward.install(torch, operations)
     _torch_loop.install(torch)
     _torch_setup.install(torch)

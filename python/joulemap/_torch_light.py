@@ -67,10 +67,19 @@ class FollowedModules:
         self._hooks: list = []
         self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
         self._is_followed = True
+        self._wrap: Callable = lambda call: call
         compiled.when_used = self._become_hooks
 
     def install(self) -> None:
         self._replace(self._modules.Module)
+
+    def wrap_calls(self, wrap: Callable) -> None:
+        """Calls that are seen go through wrap(call), too; not while torch.compile is used."""
+        self._wrap = wrap
+        owners = [owner for owner, _, _ in self._replaced]
+        self._put_back()
+        for owner in owners:
+            self._replace(owner)
 
     def follow(self, is_followed: bool) -> None:
         """Also while a model is being called: a __call__ that saw it begin sees it end, wherever it lies by then."""
@@ -86,7 +95,7 @@ class FollowedModules:
 
     def _replace(self, owner: type) -> None:
         own = owner.__dict__.get("__call__")
-        ours = seen_call(owner.__call__, self._is_compiling)
+        ours = seen_call(self._wrap(owner.__call__), self._is_compiling)
         owner.__call__ = ours
         self._replaced.append((owner, ours, own))
 

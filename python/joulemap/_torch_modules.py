@@ -57,6 +57,10 @@ class ModuleNames:
         if _capture.node_of(module) < 0:
             self._look_through(module)
 
+    def path_of(self, module) -> str:
+        """The path by which it is known; its class where it has none."""
+        return self._paths.get(_capture.node_of(module), "") or type(module).__name__
+
     def _is_worth_a_look(self, outermost) -> bool:
         """A model may grow. One that makes modules in every call, and does not keep them, is looked through ever less."""
         node = _capture.node_of(outermost)

@@ -19,10 +19,12 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   double cpu_s = 0;
   for (const PlaceTally& tally : activity.place_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
-  std::map<std::uint32_t, double> busy_s;
-  for (const KernelTally& tally : activity.kernel_tallies) busy_s[tally.queue] += seconds(tally.time_ns);
-  for (const auto& [queue, time_s] : busy_s) {
-    busy_.push_back({process, queue, activity.begin_ns, activity.end_ns, time_s});
+  std::map<std::pair<std::uint32_t, bool>, double> busy_s;
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    busy_s[{tally.queue, names.places.probes(tally.place)}] += seconds(tally.time_ns);
+  }
+  for (const auto& [key, time_s] : busy_s) {
+    busy_.push_back({process, key.first, key.second, activity.begin_ns, activity.end_ns, time_s});
   }
   for (const StepRecord& step : activity.steps) {
     const double step_s = seconds(step.end_ns - step.begin_ns);
@@ -40,7 +42,7 @@ void ActivitySums::finish() {
   for (const Busy& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
     TimeCurve& curve = gpu_busy_s_.try_emplace(names.device_of(busy.queue), span_, cells_for(span_)).first->second;
-    curve.add(busy.begin_ns, busy.end_ns, busy.busy_s * names.kernel_scale());
+    curve.add(busy.begin_ns, busy.end_ns, busy.busy_s * names.kernel_scale(busy.probes));
   }
   for (auto& [device, curve] : gpu_busy_s_) curve.finish();
   busy_.clear();

@@ -27,8 +27,11 @@ struct ProcessNames {
   std::uint64_t steps = 0;
   std::uint64_t listened = 0;
 
-  // Kernels stand for those of steps that were not listened to.
-  double kernel_scale() const { return listened_s > 0 && listened < steps ? step_s / listened_s : 1; }
+  // Kernels stand for those of steps that were not listened to; those of probing only for themselves.
+  double kernel_scale(bool probes = false) const {
+    if (probes) return 1;
+    return listened_s > 0 && listened < steps ? step_s / listened_s : 1;
+  }
   // Which GPU a queue is of: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
 };
@@ -53,6 +56,7 @@ class ActivitySums {
   struct Busy {
     std::uint32_t process;
     std::uint32_t queue;
+    bool probes;
     std::int64_t begin_ns;
     std::int64_t end_ns;
     double busy_s;

@@ -104,7 +104,7 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
                      fmt::format("{}: {} of its counter do not tell what each kind of kernel draws; {:.0f} % of the "
                                  "kernels' energy is shared out by time",
                                  domain, seen, 100 * by_time_j / all_j),
-                     "record for longer, or with --period 100; equal steps can never tell"});
+                     "record --probe replays modules to find out; or record for longer, or with --period 100"});
   }
 }
 
@@ -115,14 +115,16 @@ void GpuShares::describe(ReportRow& row, const ClassJoules& joules) const {
   if (device == nullptr || all == noted_.end() || !row.energy_j) return;
   const PowerFit& fit = device->gpu->powers->fit;
   double regressed_j = 0;
+  double probed_j = 0;
   double dynamic_j = 0;
   double sum_j = 0;
   for (const auto& [column, column_j] : joules.by_column()) {
     sum_j += column_j;
     if (fit.classes[column].regressed) regressed_j += column_j;
+    if (fit.classes[column].probed) probed_j += column_j;
     dynamic_j += column_j * std::max(1 - fit.idle().watts / fit.classes[column].watts, 0.0);
   }
-  if (regressed_j > sum_j / 2) row.basis = kRegressed;
+  if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbed : kRegressed;
   if (fit.idle().regressed) row.dynamic_j = dynamic_j;
   const auto [low_j, high_j] = middle_of(replicates_of(*device, joules, all->second), kInterval);
   row.low_j = std::min(low_j, *row.energy_j);

@@ -20,6 +20,7 @@ namespace joulemap::attribution {
 
 inline constexpr std::string_view kByTimeShare = "time-share";
 inline constexpr std::string_view kRegressed = "regressed";
+inline constexpr std::string_view kProbed = "probed";
 
 // Joules of a row by class of kernels: what its interval follows from.
 class ClassJoules {

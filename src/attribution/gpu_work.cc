@@ -62,21 +62,21 @@ std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& ti
 
 }  // namespace
 
-std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id) {
+std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes) {
   const auto [line, is_new] =
-      lines_.try_emplace(Line{process, queue, class_id}, static_cast<std::uint32_t>(lines_.size()));
+      lines_.try_emplace(Line{process, queue, class_id, probes}, static_cast<std::uint32_t>(lines_.size()));
   if (is_new) line_ns_.push_back(0);
   return line->second;
 }
 
-void GpuWork::add(std::uint32_t process, const Activity& activity) {
+void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePaths& places) {
   for (const KernelTally& tally : activity.kernel_tallies) {
     const std::int64_t begin_ns = std::max(activity.begin_ns, span_.begin_ns);
     const std::int64_t end_ns = std::min(activity.end_ns, span_.end_ns);
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
     const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
-    const std::uint32_t line = line_of(process, tally.queue, tally.class_id);
+    const std::uint32_t line = line_of(process, tally.queue, tally.class_id, places.probes(tally.place));
     line_ns_[line] += time_ns;
     sums_.push_back({begin_ns, end_ns, time_ns, line});
   }
@@ -87,7 +87,8 @@ void GpuWork::add(std::uint32_t process, const Activity& activity) {
     const std::int64_t end_ns = std::min(kernel.end_ns, span_.end_ns);
     if (end_ns <= start_ns) continue;
     const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
-    if (!same) line = line_of(process, kernel.queue, kernel.class_id);
+    // Only its class matters: single kernels stand for themselves anyway.
+    if (!same) line = line_of(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
     const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
     kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), line});
@@ -118,7 +119,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_of(process->second, line.class_id));
     work.column_of[{line.process, line.class_id}] = column;
-    where[index] = {&work, column, process->second.kernel_scale()};
+    where[index] = {&work, column, process->second.kernel_scale(line.probes)};
   }
   return where;
 }
@@ -130,20 +131,20 @@ std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) c
   double told_s = 0;
   for (const Kept& kernel : kernels_) kept_s += seconds(kernel.length_ns);
   std::map<std::pair<std::int64_t, std::int64_t>, double> stretches;
-  bool any_scaled = false;
+  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // sums that stand for more than themselves
   for (const Sum& sum : sums_) {
     told_s += seconds(sum.time_ns);
     stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
-    any_scaled = any_scaled || where[sum.line].scale != 1;
+    if (where[sum.line].scale != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
   }
-  if (any_scaled) return detailed;
-  if (kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
+  if (scaled.empty() && kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
   TimeCurve kept(span_, cells_for(span_));
   for (const Kept& kernel : kernels_) {
     kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
   }
   kept.finish();
   for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (scaled.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
     const double here_s = kept.between(sums_[i].begin_ns, sums_[i].end_ns);
     detailed[i] = here_s >= kWholeStretch * stretches[{sums_[i].begin_ns, sums_[i].end_ns}];
   }

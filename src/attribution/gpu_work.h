@@ -39,18 +39,21 @@ class GpuWork {
  public:
   explicit GpuWork(TimeSpan span) : span_(span) {}
 
-  void add(std::uint32_t process, const Activity& activity);
+  // `places`: of that process, as far as they were told.
+  void add(std::uint32_t process, const Activity& activity, const PlacePaths& places = {});
   // Once everything was added; `names` of its processes, finished. By device, as ProcessNames calls it. Empties this.
   std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
 
  private:
-  // Kernels of one class in one queue of one process.
+  // Kernels of one class in one queue of one process, of the run or of probing.
   struct Line {
     std::uint32_t process;
     std::uint32_t queue;
     std::uint32_t class_id;
+    bool probes;
     bool operator<(const Line& other) const {
-      return std::tie(process, queue, class_id) < std::tie(other.process, other.queue, other.class_id);
+      return std::tie(process, queue, class_id, probes) <
+             std::tie(other.process, other.queue, other.class_id, other.probes);
     }
   };
   struct Kept {
@@ -70,7 +73,7 @@ class GpuWork {
     double scale = 1;
   };
 
-  std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id);
+  std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes);
   std::vector<Where> place_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                  std::map<std::string, DeviceWork>& devices) const;
   std::vector<bool> detailed_stretches(const std::vector<Where>& where) const;

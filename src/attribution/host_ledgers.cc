@@ -99,13 +99,14 @@ void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
 
 void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
   host.sums.add(source, activity);
-  if (shares_out_gpus()) host.work.add(source, activity);
+  if (shares_out_gpus()) host.work.add(source, activity, host.sums.names(source).places);
 }
 
 void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
   if (mark.kind == MarkKind::kernels_lost) host->losses.emplace_back(source, mark);
+  host->probing.add(source, mark);
   const MarkKind wanted = level_ == Level::epoch ? MarkKind::epoch : MarkKind::step;
   if (mark.kind != wanted || (level_ != Level::epoch && level_ != Level::step)) return;
   host->moments[source].push_back({mark.time_ns, mark.id});
@@ -116,7 +117,7 @@ void HostLedgers::add_losses(Host& host) {
     const Activity lost = lost_kernels(mark, host.sums.names(process));
     if (lost.empty()) continue;
     host.sums.add(process, lost);
-    if (shares_out_gpus()) host.work.add(process, lost);
+    if (shares_out_gpus()) host.work.add(process, lost, host.sums.names(process).places);
   }
 }
 
@@ -129,7 +130,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
                                        DeviceWork* work, const std::string& prefix) const {
   MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}};
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
-  if (work != nullptr) gpu.powers = find_powers(std::move(*work), {curve.steps, curve.history}, host.span);
+  if (work != nullptr) gpu.powers = find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans()}, host.span);
   if (gpu.powers) gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
   return gpu;
 }
@@ -140,6 +141,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   Host& host = found->second;
   add_losses(host);
   host.sums.finish();
+  host.probing.finish();
   std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
   const auto work_of = [&](const std::string& device) {
     const auto work = works.find(device);
@@ -188,13 +190,24 @@ LedgerResult HostLedgers::result_of(Host& host) {
   const auto most = std::max_element(host.moments.begin(), host.moments.end(),
                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::vector<NumberedMoment> moments = most == host.moments.end() ? std::vector<NumberedMoment>() : most->second;
-  return rows_of(name_of(level_), std::move(moments), host.total_j, host.span);
+  return rows_of(name_of(level_), std::move(moments), host.total_j, host.span, host.probing);
 }
 
 LedgerResult HostLedgers::finish() {
   LedgerResult all;
   for (auto& [recorder, host] : hosts_) append(all, result_of(host));
   return all;
+}
+
+std::optional<ProbeCost> HostLedgers::probe_cost() const {
+  std::optional<ProbeCost> cost;
+  for (const auto& [recorder, host] : hosts_) {
+    if (host.probing.empty()) continue;
+    if (!cost) cost.emplace();
+    cost->time_s = std::max(cost->time_s, host.probing.time_s());
+    if (host.total_j) cost->energy_j = cost->energy_j.value_or(0) + host.probing.sum_of(*host.total_j);
+  }
+  return cost;
 }
 
 bool HostLedgers::has_activity() const {

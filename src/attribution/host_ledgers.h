@@ -13,6 +13,7 @@
 #include "attribution/activity_sums.h"
 #include "attribution/gpu_work.h"
 #include "attribution/ledger.h"
+#include "attribution/probe_spans.h"
 #include "attribution/recorded_energy.h"
 #include "attribution/recording_survey.h"
 #include "attribution/step_rows.h"
@@ -33,6 +34,8 @@ class HostLedgers {
 
   LedgerResult finish();
   bool has_activity() const;
+  // After set_energy.
+  std::optional<ProbeCost> probe_cost() const;
 
  private:
   struct Host {
@@ -40,13 +43,15 @@ class HostLedgers {
     TimeSpan span;
     ActivitySums sums;
     GpuWork work;
+    ProbeSpans probing;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
     std::vector<std::pair<std::uint32_t, Mark>> losses;            // of kernels, with the process
     std::optional<Ledger> ledger;
 
-    Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command), work(command) {}
+    Host(std::string boot, TimeSpan command)
+        : boot_id(std::move(boot)), span(command), sums(command), work(command), probing(command) {}
   };
 
   Host* host_of(std::uint32_t source);

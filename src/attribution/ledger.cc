@@ -78,6 +78,7 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
 }
 
 std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) const {
+  if (meaning.probes()) return {std::string(kProbeMode)};  // no part of the run's layers
   if (level_ == Level::phase) return meaning.phase_path();
   if (level_ == Level::region) return meaning.regions;
   std::vector<std::string> path = meaning.layer_path();
@@ -87,6 +88,7 @@ std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) cons
 
 // What a layer's energy is shared out among.
 std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
+  if (meaning.probes()) return {};
   if (level_ == Level::op) return meaning.op;
   if (level_ == Level::tensor) return meaning.op_with_tensors();
   if (level_ != Level::function) return {};
@@ -121,15 +123,15 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, double jo
 
 void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device) {
   ProcessNames& names = sums_.names(process);
-  const double scale = names.kernel_scale();
   const PlaceMeaning& meaning = names.places.meaning(tally.place);
+  const double scale = names.kernel_scale(meaning.probes());
   const double time_s = seconds(tally.time_ns) * scale;
   const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * scale));
   const auto gpu = energy_.gpus.find(device);
   const bool has_energy = gpu != energy_.gpus.end();
   const std::string shown = has_energy ? gpu->second.domain : device;
   std::vector<std::string> path;
-  if (level_ == Level::kernel) {
+  if (level_ == Level::kernel && !meaning.probes()) {
     const auto known = names.classes.find(tally.class_id);
     path = {known == names.classes.end() ? "unknown kernel" : known->second.name};
   } else {
@@ -265,7 +267,7 @@ void Ledger::share_out_parts() {
 void Ledger::gather_functions() {
   std::map<Key, Entry> functions;
   for (auto& [key, entry] : entries_) {
-    if (!entry.is_part) continue;
+    if (!entry.is_part && key.first.front() != kProbeMode) continue;
     Entry& sum = functions[{{key.first.back()}, key.second}];
     sum.basis = entry.basis;
     sum.has_energy = entry.has_energy;

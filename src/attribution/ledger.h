@@ -6,9 +6,10 @@
 // - CPU and memory: while something runs, their energy is shared out by CPU time, to the command's places and to whatever
 //   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
-//   "regressed", or "time-share" where most of a row's energy is of classes that could not be told apart.
+//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart.
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
 //   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
+// - What ran only to probe is one row of its own, "probe", on each device.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
 #pragma once
 

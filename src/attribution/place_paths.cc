@@ -36,6 +36,16 @@ std::vector<std::string> PlaceMeaning::layer_path() const {
 
 std::string PlaceMeaning::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
 
+bool PlacePaths::probes(std::uint32_t place) const {
+  for (int depth = 0; place != 0 && depth < kDeepest; ++depth) {
+    const auto known = places_.find(place);
+    if (known == places_.end()) return false;
+    if (known->second.kind == PlaceKind::mode) return known->second.name == kProbeMode;
+    place = known->second.parent;
+  }
+  return false;
+}
+
 const PlaceMeaning& PlacePaths::meaning(std::uint32_t place) {
   const auto [slot, is_new] = meanings_.try_emplace(place);
   if (!is_new) return slot->second;

@@ -27,6 +27,7 @@ struct PlaceMeaning {
   std::vector<std::string> phase_path() const;
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone where its inputs are not known.
   std::string op_with_tensors() const;
+  bool probes() const { return mode == kProbeMode; }
 };
 
 class PlacePaths {
@@ -40,6 +41,8 @@ class PlacePaths {
     std::size_t without_tensors = 0;
   };
   Operations operations() const;
+  // As far as places were told by now.
+  bool probes(std::uint32_t place) const;
   bool knows(std::uint32_t place) const { return place == 0 || places_.contains(place); }
 
  private:

@@ -195,6 +195,11 @@ IntervalRows UsefulEvidence::rows_at(const Sensing& sensing) const {
   return IntervalRows(*timeline_, steps_, sensing.lag_ns);
 }
 
+TimeSpan UsefulEvidence::span_of(std::size_t row) const {
+  if (!is_gauge()) return {steps_[row].time_ns, steps_[row + 1].time_ns};
+  return {history_[row].time_ns - kLongestMemory_ns, history_[row].time_ns};
+}
+
 UsefulEvidence UsefulEvidence::some() const {
   UsefulEvidence part = *this;
   if (history_.size() <= kSearchedRows) return part;

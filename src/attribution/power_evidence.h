@@ -23,6 +23,7 @@ inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 struct PowerEvidence {
   std::span<const EnergyPoint> steps;
   std::span<const PowerPoint> history = {};
+  std::span<const TimeSpan> probing = {};  // when modules were replayed to be told apart
 };
 
 // What of it makes rows: of one of the two, whichever makes more, while kernels were known. The timeline outlives it.
@@ -33,6 +34,8 @@ class UsefulEvidence {
   bool is_gauge() const { return !history_.empty(); }
   std::size_t rows() const { return is_gauge() ? history_.size() : steps_.size() - (steps_.empty() ? 0 : 1); }
   IntervalRows rows_at(const Sensing& sensing) const;
+  // What time a row is about, as the sensor's own clock has it.
+  TimeSpan span_of(std::size_t row) const;
   // Enough of it to find the lag by.
   UsefulEvidence some() const;
 

@@ -94,6 +94,29 @@ class GroupedFit {
   std::vector<bool> alone_;
 };
 
+// Weights of rows as if there had been no probing.
+std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
+                                    std::vector<double> weights, std::int64_t lag_ns) {
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    const TimeSpan seen = evidence.span_of(row);
+    for (const TimeSpan& span : probing) {
+      if (seen.end_ns - lag_ns > span.begin_ns && seen.begin_ns - lag_ns < span.end_ns) weights[row] = 0;
+    }
+  }
+  return weights;
+}
+
+// By class: whether it is known without the probing, too.
+std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
+                                const IntervalRows& rows, const RobustFit& fit, std::int64_t lag_ns) {
+  std::vector<bool> known(rows.columns(), true);
+  if (probing.empty()) return known;
+  const statistics::GramSums sums = rows.sums(weights_without(probing, evidence, fit.weights, lag_ns));
+  const SeparableGroups groups = separable_groups(sums, fit.pull, rows.times_s());
+  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.alone[k] >= kKnownFromData;
+  return known;
+}
+
 class Replication {
  public:
   Replication(const IntervalRows& rows, const RobustFit& robust, const GroupedFit& fit) : fit_(fit) {
@@ -151,7 +174,7 @@ PowerFit alike_powers(std::size_t classes) {
     for (std::size_t r = 0; r < kReplicates; ++r)
       drawn.push_back(std::max(1 + kTimeShareSpread * random.normal(), 0.0));
     const auto [low, high] = middle_of(drawn, 0.9);
-    fit.classes.push_back({1, low, high, 0, false});
+    fit.classes.push_back({1, low, high, 0, false, false});
   }
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + kGainSpread * random.normal());
   fit.groups = 1;
@@ -183,13 +206,15 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   double told = 0;
   for (const double share : groups.from_data) told += share;
   fit.replicates = Replication(rows, robust, grouped).draw(watts, lag_w, told);
+  const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
   Random random(kSeed + 1);
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + kGainSpread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
     const auto [low, high] = middle_of(std::move(drawn), 0.9);
-    fit.classes.push_back({watts[k], low, high, groups.alone[k], grouped.is_known_alone(k)});
+    const bool known = grouped.is_known_alone(k);
+    fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k]});
   }
   fit.lag_ns = lag.best.lag_ns;
   fit.memory_ns = lag.best.memory_ns;

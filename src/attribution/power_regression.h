@@ -34,6 +34,7 @@ struct ClassPower {
   double high_w = 0;
   double from_data = 0;    // how much of it is data, not belief
   bool regressed = false;  // else its share of time, with those it cannot be told from
+  bool probed = false;     // the former, and not without the probing
 };
 
 struct PowerFit {

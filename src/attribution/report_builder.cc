@@ -156,6 +156,17 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
   }
 }
 
+// A program that was killed, or left by a side door, could not be probed and could not say so.
+void note_missing_probe(ReportResult& result) {
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  if (result.probe || result.diagnostics.contains("not_probed")) return;
+  result.diagnostics.add({"not_probed", 1,
+                          "not probed: no program of the command came to its end in Python and had called modules of "
+                          "PyTorch",
+                          "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
+}
+
 }  // namespace
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
@@ -188,6 +199,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     add_to(result, std::move(found), prefix);
   });
   result.totals = total_energy(result.domains);
+  result.probe = ledgers.probe_cost();
   result.by = name_of(query.level);
   if (query.level == Level::domain) {
     add_domain_rows(result);
@@ -195,6 +207,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     return added.error();
   }
   note_what_is_missing(result, survey.sources());
+  note_missing_probe(result);
   return result;
 }
 

@@ -95,7 +95,7 @@ std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t 
 }
 
 ReportResult report(std::span<const std::string> files, Level level) {
-  const Result<ReportResult> result = build_report(files, level);
+  const Result<ReportResult> result = build_report(files, {level});
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
 }

@@ -6,11 +6,27 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "model/activity.h"
 
 namespace joulemap::attribution {
+namespace {
+
+ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j) {
+  ReportRow row;
+  row.path = {name};
+  row.name = row.display_name = std::move(name);
+  row.count = 1;
+  row.time_s = std::max(time_s, 0.0);
+  row.basis = "measured";
+  row.energy_j = energy_j;
+  if (energy_j && row.time_s > 0) row.power_w = *energy_j / row.time_s;
+  return row;
+}
+
+}  // namespace
 
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span) {
+                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing) {
   std::sort(moments.begin(), moments.end(),
             [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
   LedgerResult result;
@@ -18,20 +34,17 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
     const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : span.end_ns;
-    ReportRow row;
-    row.path = {fmt::format("{} {}", name, moments[i].number)};
-    row.name = fmt::format("{}", moments[i].number);
-    row.display_name = row.path.front();
-    row.count = 1;
-    row.time_s = std::max(seconds(end_ns - begin_ns), 0.0);
-    row.basis = "measured";
-    if (energy_j) {
-      row.energy_j = energy_j->between(begin_ns, end_ns);
-      attributed_j += *row.energy_j;
-      if (row.time_s > 0) row.power_w = *row.energy_j / row.time_s;
-    }
-    result.rows.push_back(std::move(row));
+    std::optional<double> own_j;
+    if (energy_j) own_j = energy_j->between(begin_ns, end_ns) - probing.sum_between(*energy_j, begin_ns, end_ns);
+    const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
+    result.rows.push_back(row_of(fmt::format("{} {}", name, moments[i].number), time_s, own_j));
+    result.rows.back().name = fmt::format("{}", moments[i].number);
   }
+  if (!probing.empty() && !result.rows.empty()) {
+    const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(*energy_j)) : std::nullopt;
+    result.rows.push_back(row_of(std::string(kProbeMode), probing.time_s(), probed_j));
+  }
+  for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   if (!energy_j) return result;
   result.attributed_j = attributed_j;
   result.idle_j = 0;

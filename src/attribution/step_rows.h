@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows of steps and epochs: what the whole machine drew while each of them lasted. They follow one another, so each ends
-// where the next begins, and the last with the command. Pure.
+// where the next begins, and the last with the command. Probing belongs to none and is a row of its own. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attribution/ledger.h"
+#include "attribution/probe_spans.h"
 #include "attribution/time_curve.h"
 
 namespace joulemap::attribution {
@@ -22,6 +23,6 @@ struct NumberedMoment {
 // `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
 // (ranks) number the same steps: those of the process that told the most are taken.
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span);
+                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing);
 
 }  // namespace joulemap::attribution

@@ -176,6 +176,16 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   if (KernelSource* const source = source_.load()) source->listen(step.followed);
 }
 
+void Capture::set_probing(bool on) {
+  const std::lock_guard lock(loop_lock_);
+  if (on == (probing_.load() != 0)) return;
+  if (on) kernels_.end_step(monotonic_ns());
+  const std::uint64_t mark = on ? next_region_.fetch_add(1) : probing_.load();
+  probing_.store(on ? mark : 0);
+  marks_->mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
+  if (KernelSource* const source = source_.load()) source->listen(on || present_step().followed);
+}
+
 bool Capture::on_event(LoopEvent event) {
   const std::lock_guard lock(loop_lock_);
   const std::int64_t now_ns = monotonic_ns();
@@ -253,7 +263,9 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   }
   if (is_last) tick(capture_cpu_told_ns_);
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
-  const bool tallies_due = is_last || now_ns - tallied_ns_ >= tally_period_ns(now_ns - started_ns_);
+  // Sums of probing are not to be mixed with those of the run.
+  const bool tallies_due =
+      is_last || probing_.load() != 0 || now_ns - tallied_ns_ >= tally_period_ns(now_ns - started_ns_);
   // A kernel whose record is lost must not hold up the steps for ever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
   kernels_.collect(activity, settled_ns, tallies_due);

@@ -79,8 +79,12 @@ class Capture {
   bool on_event(LoopEvent event);
   void step(std::optional<std::int64_t> number);  // of the program's own
   void epoch(std::optional<std::int64_t> number);
-  std::uint32_t step_serial() const { return step_serial_.load(std::memory_order_relaxed); }
+  // Of the present step; 0 while modules are replayed.
+  std::uint32_t step_serial() const { return probing_.load() != 0 ? 0 : step_serial_.load(std::memory_order_relaxed); }
   ListeningPlan::Step present_step() const;
+
+  // The present step ends; what runs until the end of probing is of none, and its kernels are kept one by one.
+  void set_probing(bool on);
 
   // The program was seen in that function; it stands for so much time.
   void sample_function(std::string_view name, std::int64_t time_ns);
@@ -117,6 +121,7 @@ class Capture {
   std::atomic<std::uint32_t> passes_{0};          // backward passes that run
   std::atomic<std::uint32_t> step_serial_{0};
   std::atomic<std::uint32_t> step_flags_{1};
+  std::atomic<std::uint64_t> probing_{0};  // the mark of it
 
   std::mutex tracks_lock_;
   std::vector<std::shared_ptr<ThreadTrack>> tracks_;

@@ -55,6 +55,30 @@ void burn(std::int64_t cpu_ns) {
   }
 }
 
+TEST(Capture, ProbingIsMarkedEveryTimeAndOfNoStep) {
+  Written written;
+  Capture capture(std::make_unique<TestSink>(written));
+  capture.step({});
+  const std::uint32_t serial = capture.step_serial();
+  for (int time = 0; time < 2; ++time) {
+    capture.set_probing(true);
+    capture.set_probing(true);
+    EXPECT_EQ(capture.step_serial(), 0u);
+    capture.set_probing(false);
+    capture.set_probing(false);
+    EXPECT_EQ(capture.step_serial(), serial);
+  }
+  capture.step({});
+  EXPECT_EQ(capture.step_serial(), serial + 1);
+  capture.finish();
+  std::map<std::uint64_t, int> edges;  // by id
+  for (const Mark& mark : written.marks) {
+    if (mark.name == kProbeRegion) edges[mark.id] += mark.kind == MarkKind::region_begin ? 1 : 10;
+  }
+  ASSERT_EQ(edges.size(), 2u);
+  for (const auto& [id, seen] : edges) EXPECT_EQ(seen, 11);
+}
+
 TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));

@@ -135,6 +135,10 @@ int jmc_step_is_followed(void) {
   return when_recorded(0, [](Capture& capture) { return capture.present_step().followed ? 1 : 0; });
 }
 
+void jmc_probing(int on) {
+  when_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
+}
+
 void jmc_someone_profiles(int on) {
   when_recorded([&](Capture& capture) { capture.someone_profiles(on != 0); });
 }

@@ -18,6 +18,7 @@ constexpr std::size_t kLaunches = std::size_t{1} << 18;
 constexpr double kDetailAtFirst = 8e6;
 constexpr double kDetailPerSecond = 400;
 constexpr double kMostSaved = 1e6;
+constexpr double kDetailOfProbing = 4e6;
 // A shape that is new is kept a few times whatever the budget says, as long as not every step is new.
 constexpr std::uint64_t kKeptOfAShape = 2;
 constexpr std::size_t kMostShapes = 10'000;
@@ -124,7 +125,8 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   const std::uint32_t class_id = class_of(facts);
   if (!launch_seen && place == 0) {
-    const std::optional<std::uint32_t> repeated = repeated_.next(class_id);
+    // While modules are replayed nothing repeats the steps.
+    const std::optional<std::uint32_t> repeated = is_between_ ? std::nullopt : repeated_.next(class_id);
     ++(repeated ? counts_.repeated : counts_.unplaced);
     place = repeated.value_or(0);
   }
@@ -137,13 +139,24 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }
 
+void KernelLog::end_last(std::int64_t time_ns) {
+  if (steps_.empty() || steps_.rbegin()->second.ended) return;
+  OpenStep& last = steps_.rbegin()->second;
+  last.record.end_ns = time_ns;
+  last.ended = true;
+}
+
+void KernelLog::end_step(std::int64_t time_ns) {
+  const std::lock_guard lock(lock_);
+  end_last(time_ns);
+  is_between_ = true;
+  detail_tokens_ = std::max(detail_tokens_, kDetailOfProbing);
+}
+
 void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened) {
   const std::lock_guard lock(lock_);
-  if (!steps_.empty()) {
-    OpenStep& last = steps_.rbegin()->second;
-    last.record.end_ns = time_ns;
-    last.ended = true;
-  }
+  end_last(time_ns);
+  is_between_ = false;
   OpenStep& fresh = steps_[step];
   fresh.record.number = number;
   fresh.record.begin_ns = time_ns;

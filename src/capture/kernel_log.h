@@ -57,6 +57,9 @@ class KernelLog {
   // Steps begin in order; the one before ends then.
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened);
 
+  // The last one ends, and none begins: what has no step is kept one by one from now on, for a minute of a busy GPU.
+  void end_step(std::int64_t time_ns);
+
   // Moves everything that is settled into `into`: steps that ended before `settled_ns`, by which their kernels have come
   // back, and the sums. At the end of a recording everything is settled.
   void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
@@ -103,6 +106,7 @@ class KernelLog {
     }
   };
 
+  void end_last(std::int64_t time_ns);
   std::uint32_t class_of(const KernelFacts& facts);
   std::uint32_t queue_of(const KernelFacts& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
@@ -125,6 +129,7 @@ class KernelLog {
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
   std::uint32_t closed_until_ = 0;  // steps up to this one are written
+  bool is_between_ = false;         // after end_step
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   RepeatedPlaces repeated_;

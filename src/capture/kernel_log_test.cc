@@ -50,6 +50,23 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   EXPECT_EQ(activity.kernel_tallies.size(), 2u);
 }
 
+TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {
+  KernelLog log;
+  log.begin_step(1, 0, 0, true);
+  log.on_launch(11, 5, 1);
+  log.end_step(kMillisecond_ns);
+  log.on_launch(12, 6, 0);
+  log.on_kernel(kernel(12, 3 * kMillisecond_ns));
+  log.on_kernel(kernel(11, 2 * kMillisecond_ns));
+  log.begin_step(2, 1, 9 * kMillisecond_ns, true);
+  const Activity activity = collect_all(log);
+  ASSERT_EQ(activity.steps.size(), 2u);
+  EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
+  EXPECT_EQ(activity.steps[0].kernels, 1u);
+  EXPECT_EQ(activity.steps[1].kernels, 0u);
+  EXPECT_EQ(activity.kernels.size(), 2u);
+}
+
 TEST(KernelLog, AClassIsANameAndItsExtents) {
   KernelLog log;
   KernelFacts facts = kernel(1, 0);

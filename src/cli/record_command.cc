@@ -23,12 +23,16 @@ namespace {
 
 constexpr double kLeastPeriod_ms = 0.1;
 constexpr double kMostPeriod_ms = 60'000;
+constexpr double kProbe_s = 30;
+constexpr double kMostProbe_s = 3600;
 
 struct RecordFlags {
   std::string file = "run.joule";
   std::optional<double> period_ms;
   std::string trace = "auto";
   std::string sensors;
+  bool probe = false;
+  std::optional<double> probe_s;
   bool json = false;
   std::vector<std::string> command;
   std::string unknown_option;
@@ -39,10 +43,21 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
     return Error{ErrorCode::usage, fmt::format("record knows no option {}", joulemap::quoted(flags.unknown_option)),
                  "see joulemap record --help"};
   }
+  if (flags.probe && (flags.trace == "off" || flags.trace == "kernels")) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--probe needs to see modules, which --trace {} leaves out", flags.trace),
+                 "leave --trace out"};
+  }
   if (flags.command.empty()) {
     return Error{ErrorCode::usage, "record needs a command", "joulemap record -- python train.py"};
   }
   return std::nullopt;
+}
+
+// The command's processes learn of it from their environment, a report from the recording.
+void ask_for_probing(double seconds, sampling::RecordOptions& options) {
+  options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
+  options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
@@ -71,6 +86,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
       CaptureEnvironment capture = capture_environment(*files, flags.trace);
       options.variables = std::move(capture.variables);
       capture_notes = std::move(capture.diagnostics);
+      if (flags.probe) ask_for_probing(flags.probe_s.value_or(kProbe_s), options);
     }
   }
   options.diagnostics = capture_notes;
@@ -100,10 +116,15 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
+  verb.add_flag("--probe", flags->probe, "replay modules of PyTorch at the end, to find out what each draws");
+  verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, kMostProbe_s));
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   verb.callback([flags, &verb, &line] {
     WrappedCommand wrapped = wrapped_command(verb, line);
+    flags->probe = flags->probe || flags->probe_s;
     flags->command = std::move(wrapped.command);
     flags->unknown_option = std::move(wrapped.unknown_option);
     line.exit_code = run_record(*flags, line);

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace joulemap {
@@ -29,6 +30,10 @@ enum class PlaceKind : std::uint8_t {
   tensors,   // within an operation: its inputs, as ingest/tensor_text.h writes them
 };
 inline constexpr std::size_t kPlaceKinds = 7;
+// The mode of what ran only to find out what modules draw: no part of the run (docs/attribution.md).
+inline constexpr std::string_view kProbeMode = "probe";
+// Marks of this region say from when until when.
+inline constexpr std::string_view kProbeRegion = "joulemap.probe";
 
 struct Place {
   std::uint32_t id = 0;

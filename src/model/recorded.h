@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/channel.h"
@@ -69,6 +70,9 @@ struct EnvironmentFact {
   std::string name;
   std::string value;
 };
+
+// The one that says that `record` was asked to replay modules at the end.
+inline constexpr std::string_view kProbeFact = "probe";
 
 // What is known about how a channel behaves on this device, driver and firmware.
 struct ChannelCalibration {

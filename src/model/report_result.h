@@ -61,6 +61,12 @@ struct ReportedMetric {
   double last = 0;
 };
 
+// What replaying modules cost, to find out what they draw: all that the machine drew meanwhile.
+struct ProbeCost {
+  double time_s = 0;
+  std::optional<double> energy_j;
+};
+
 struct ReportResult {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
@@ -91,6 +97,7 @@ struct ReportResult {
   std::vector<ChannelCalibration> calibration;
   std::vector<EnvironmentFact> environment;
 
+  std::optional<ProbeCost> probe;   // nothing: modules were not replayed
   std::optional<double> own_cpu_s;  // what recording cost; none when it was cut off
   std::uint64_t samples = 0;
   std::uint64_t file_bytes = 0;

@@ -115,7 +115,16 @@ Result<RecordingWriter> PartFolder::open_part_of(RecordingSource source) const {
   return RecordingWriter::create(part, std::move(source), 0);
 }
 
-Result<JoinSummary> PartFolder::join() const { return join_parts(path_, file_); }
+bool PartFolder::is_probed() const {
+  std::error_code error;  // a folder that cannot be looked at is none
+  return fs::exists(fs::path(path_) / kProbingFolder, error);
+}
+
+Result<JoinSummary> PartFolder::join() const {
+  std::error_code error;  // of a process that was killed while it probed; what cannot be removed stays
+  fs::remove_all(fs::path(path_) / kProbingFolder, error);
+  return join_parts(path_, file_);
+}
 
 void PartFolder::remove() const {
   std::error_code error;

@@ -21,6 +21,7 @@ namespace joulemap::recording {
 // What a process finds in its environment when it is being recorded.
 inline constexpr std::string_view kFolderVariable = "JOULEMAP_RECORDING";
 inline constexpr std::string_view kIdVariable = "JOULEMAP_RECORDING_ID";
+inline constexpr std::string_view kProbingFolder = "probing";
 
 // This process as the source of a part: host, boot, process, moment.
 RecordingSource describe_this_process(std::string recording_id, std::string role);
@@ -41,6 +42,9 @@ class PartFolder {
   // A part that tells of another process, maybe of another machine: `source` but for the recording's id. Times are exact.
   Result<RecordingWriter> open_part_of(RecordingSource source) const;
   const std::string& recording_id() const { return recording_id_; }
+
+  // Whether one of the command's processes replays its modules at present: it holds a file in a folder of that name.
+  bool is_probed() const;
 
   Result<JoinSummary> join() const;
   // When the command could not be started: as if nothing had happened.

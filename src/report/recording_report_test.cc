@@ -64,6 +64,7 @@ ReportResult training() {
   result.epochs = 2;
   result.metrics = {{"loss", 100, 2.3, 0.41}};
   result.environment = {{"kernel", "6.8.0"}, {"governor", "performance"}};
+  result.probe = ProbeCost{1.5, 210};
   result.own_cpu_s = 0.07;
   result.samples = 12'345;
   result.file_bytes = 30'000;

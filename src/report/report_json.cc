@@ -137,6 +137,9 @@ std::string report_json(const ReportResult& result) {
   write_setting(json, result);
   json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
   result.own_cpu_s&& result.elapsed_s > 0 ? json.value(*result.own_cpu_s / result.elapsed_s) : json.null();
+  json.key("probe_s");
+  result.probe ? json.value(result.probe->time_s) : json.null();
+  json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);
   json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
   write_diagnostics(json, result.diagnostics);
   json.end_object();

@@ -62,13 +62,20 @@ std::string facts(const ReportResult& result) {
   if (result.epochs > 0) out += fmt::format("  {:>11} epochs\n", result.epochs);
   if (result.steps > 0) {
     out += fmt::format("  {:>11} steps", result.steps);
+    // Probing is no part of any step.
+    const double probed_j = result.probe ? result.probe->energy_j.value_or(0) : 0;
     if (result.totals.measured_j)
-      out += fmt::format(", {} J each", number(*result.totals.measured_j / static_cast<double>(result.steps)));
+      out += fmt::format(", {} J each",
+                         number((*result.totals.measured_j - probed_j) / static_cast<double>(result.steps)));
     out += "\n";
   }
   for (const ReportedMetric& metric : result.metrics) {
     out += fmt::format("  {:>11} {} (first {}, {} values)\n", number(metric.last), metric.name, number(metric.first),
                        metric.count);
+  }
+  if (result.probe) {
+    out += fmt::format("  {:>11} s of it probing, {} J\n", number(result.probe->time_s),
+                       result.probe->energy_j ? number(*result.probe->energy_j) : "?");
   }
   if (result.own_cpu_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.own_cpu_s / result.elapsed_s : 0;

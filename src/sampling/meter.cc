@@ -74,7 +74,7 @@ void Meter::relax_settled() {
   relaxed_ = true;
   for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
     if (long_enough || is_settled(sensor)) {
-      sampler_.pay(sensor, Attention::relaxed);
+      sampler_.pay(sensor, between_edges_);
     } else {
       relaxed_ = false;
     }
@@ -124,6 +124,13 @@ void Meter::begin() {
 void Meter::sample() {
   take_in();
   relax_settled();
+}
+
+void Meter::watch_every_step(bool every) {
+  const Attention wanted = every ? Attention::steps : Attention::relaxed;
+  if (wanted == between_edges_) return;
+  between_edges_ = wanted;
+  if (relaxed_) sampler_.pay(wanted);
 }
 
 void Meter::refresh() {

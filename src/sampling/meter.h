@@ -49,7 +49,9 @@ class Meter {
 
   void prepare();
   void begin();
-  void sample();   // takes in what the sensors' threads have read
+  void sample();  // takes in what the sensors' threads have read
+  // Between edges: whether counters are read at each of their steps from now on, which costs more than it usually may.
+  void watch_every_step(bool every);
   void refresh();  // has everything read at once, and takes it in
   void end();
 
@@ -89,6 +91,7 @@ class Meter {
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate
   bool relaxed_ = false;
+  sensors::Attention between_edges_ = sensors::Attention::relaxed;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;
   std::int64_t own_cpu_at_begin_ns_ = 0;

@@ -100,6 +100,7 @@ void Recorder::run() {
     const std::int64_t now_ns = monotonic_ns();
     if (now_ns < next_tick_ns) continue;
     meter_.sample();
+    meter_.watch_every_step(folder_.is_probed());
     if (now_ns >= next_clock_ns_) pair_clocks();
     if (now_ns >= next_flush_ns_) flush();
     const std::int64_t period_ns = meter_.period_ns();

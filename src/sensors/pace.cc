@@ -51,8 +51,9 @@ std::int64_t close_period_ns(std::span<const Channel> channels) {
 }
 
 std::int64_t Sensor::next_read_ns(std::int64_t last_ns, Attention attention) const noexcept {
-  if (attention != Attention::relaxed) return last_ns + close_period_ns(channels());
-  if (!requested_period_ns_) return last_ns + relaxed_period_ns(channels());
+  const bool is_usual = attention == Attention::relaxed || attention == Attention::steps;
+  if (!is_usual) return last_ns + close_period_ns(channels());
+  if (!requested_period_ns_ || attention == Attention::steps) return last_ns + relaxed_period_ns(channels());
   return last_ns + std::clamp(*requested_period_ns_, kFinePeriod_ns, longest_period_ns(channels()));
 }
 

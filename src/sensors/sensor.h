@@ -31,6 +31,7 @@ enum class Attention : std::uint8_t {
   relaxed,  // between edges: what is worth its cost
   close,    // an edge is near: find out when the counters step
   now,      // read every channel at once, whatever it costs
+  steps,    // for a while: every step of the counters, at the moment when a read is cheapest
 };
 
 class Sensor {

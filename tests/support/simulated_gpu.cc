@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace joulemap {
 namespace {
@@ -62,8 +63,7 @@ SimulatedRun SimulatedGpu::mixture(double length_s) {
   return run;
 }
 
-SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
-  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_each) {
   run.begin_ns = now_ns_ = kStart_ns;
   stretches_.clear();
   pause(run, to_ns(0.6));
@@ -73,6 +73,42 @@ SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each
       burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_each) * one_ns - traits_.gap_ns);
     }
     pause(run, to_ns(uniform(0.0002, 0.0004)));
+  }
+}
+
+SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
+  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+  loop(run, length_s, kernels_each);
+  count(run);
+  return run;
+}
+
+// A module's forward and backward pass: mostly kernels of its own, some that it shares with others.
+void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns) {
+  const auto kinds = static_cast<std::uint32_t>(traits_.watts.size());
+  while (now_ns_ < until_ns) {
+    for (const auto& [kind, kernels] : {std::pair(module, 6), std::pair(module + 1, 2), std::pair(module + 3, 1)}) {
+      const std::int64_t one_ns = traits_.kernel_ns + traits_.gap_ns;
+      burst(run, kind % kinds, now_ns_ + kernels * one_ns - traits_.gap_ns);
+    }
+  }
+}
+
+SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each, double probe_s) {
+  const std::size_t kinds = traits_.watts.size();
+  SimulatedRun run{{}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
+  loop(run, length_s, kernels_each);
+  run.loop_joules = run.joules;
+  run.probe_begin_ns = now_ns_;
+  pause(run, to_ns(0.6));
+  std::vector<std::uint32_t> order(kinds);
+  std::iota(order.begin(), order.end(), 0);
+  while (to_s(now_ns_ - run.probe_begin_ns) < probe_s) {
+    std::shuffle(order.begin(), order.end(), random_);
+    for (const std::uint32_t module : order) {
+      replay(run, module, now_ns_ + to_ns(uniform(0.1, 0.3)));
+      pause(run, 30'000);
+    }
   }
   count(run);
   return run;

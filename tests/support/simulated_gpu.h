@@ -29,6 +29,8 @@ struct SimulatedRun {
   double idle_j = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t probe_begin_ns = 0;  // of a loop that is probed: when
+  std::vector<double> loop_joules;  // of that loop: by kind, before then
 };
 
 class SimulatedGpu {
@@ -54,6 +56,9 @@ class SimulatedGpu {
   SimulatedRun mixture(double length_s);
   // The same step again and again: each kind once, `kernels_each` kernels long, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
+  // The same, and then modules replayed in bursts of 0.1 to 0.3 s, in random order, for `probe_s`: one for each kind, of
+  // which most of its kernels are.
+  SimulatedRun probed_loop(double length_s, std::size_t kernels_each, double probe_s);
   // The channel that the samples are of.
   static Channel channel();
 
@@ -66,6 +71,8 @@ class SimulatedGpu {
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
   void burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
+  void loop(SimulatedRun& run, double length_s, std::size_t kernels_each);
+  void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
   void count(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);

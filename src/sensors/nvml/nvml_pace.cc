@@ -41,6 +41,8 @@ constexpr int kMostReadsToSeekAStep = 5;
 // A running mean over about the last eight.
 std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
+bool is_between_edges(Attention attention) { return attention == Attention::relaxed || attention == Attention::steps; }
+
 }  // namespace
 
 void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
@@ -52,7 +54,7 @@ void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::
   ++reads_;
   long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
   const bool phase_unknown = clock_.knows_period() && !clock_.is_locked();
-  seeking_reads_ = attention == Attention::relaxed && phase_unknown ? (seeking_reads_ + 1) % kMostReadsToSeekAStep : 0;
+  seeking_reads_ = is_between_edges(attention) && phase_unknown ? (seeking_reads_ + 1) % kMostReadsToSeekAStep : 0;
   clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
   has_failed_ = false;
@@ -79,7 +81,8 @@ void CounterPace::suggest_period(const StepClock& other) noexcept {
 std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_failed_) return last_after_ns_ + kRetry_ns;
   if (!has_read_) return 0;
-  if (attention != Attention::relaxed) return next_close_ns();
+  if (!is_between_edges(attention)) return next_close_ns();
+  if (attention == Attention::steps) return next_relaxed_ns(last_before_ns_ + kShortestPeriod_ns);
   if (!requested_ns) return next_relaxed_ns(affordable_ns_);
   return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
@@ -147,7 +150,7 @@ void PowerPace::note_failure(std::int64_t after_ns) noexcept {
 std::int64_t PowerPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_failed_) return last_before_ns_ + kRetry_ns;
   if (!has_read_) return 0;
-  if (attention != Attention::relaxed) return last_before_ns_ + kClosePowerPeriod_ns;
+  if (!is_between_edges(attention)) return last_before_ns_ + kClosePowerPeriod_ns;
   const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kShortestPeriod_ns);
   if (!clock_.is_locked()) {
     const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kSeekPowerFor_ns;

@@ -9,6 +9,7 @@
 //
 //   relaxed   the counter between two steps, where a read is cheapest, as often as kCounterShare of a core allows; and
 //             now and then inside what is not known of a step, so that it is known better
+//   steps     the same at every step, whatever the share
 //   close     the counter just before and just after every step; densely until the steps are known
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 #include <vector>
 
 namespace joulemap::sensors::nvml {
@@ -117,6 +118,25 @@ TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
   EXPECT_GE(gpu.counter_reads_ns.size(), 98u);
   EXPECT_LE(gpu.counter_reads_ns.size(), 130u);
   expect_true_step_inside(gpu);
+}
+
+// While modules are replayed each step counts.
+TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.run(kNanosecondsPerSecond, Attention::close);
+    gpu.run(20 * kNanosecondsPerSecond, Attention::relaxed);
+    gpu.counter_reads_ns.clear();
+    gpu.run(10 * kNanosecondsPerSecond, Attention::steps);
+    EXPECT_GE(gpu.counter_reads_ns.size(), 95u);
+    EXPECT_LE(gpu.counter_reads_ns.size(), 205u);
+    std::set<std::int64_t> steps;
+    for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+      steps.insert(gpu.nearest_counter_step_ns(read_ns - static_cast<std::int64_t>(0.3 * gpu.period_ns)));
+    }
+    EXPECT_GE(steps.size(), 95u);
+  }
 }
 
 TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probing: after the run each module is replayed alone, with its own inputs, until the GPU's counter has told what it draws.
+
+Equal steps never tell what each of their kernels draws: every interval of the counter holds the same mixture. So this makes
+another one: bursts of each module in random order. Their kernels are of the same classes as those of the run, and what they
+cost is told apart, as the mode `probe` (docs/attribution.md). Losses by functions and optimizers are not replayed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import sys
+import time
+from typing import Optional
+
+from . import _capture
+from . import _capture_interface as interface
+from ._torch_probe_inputs import InputWatch
+from ._torch_replay import Replay, Undisturbed
+
+# More tells little more of one module.
+MOST_EACH_S = 2.0
+TURNS = 5
+SHORTEST_BURST_S, LONGEST_BURST_S = 0.01, 0.2
+# What is still out of the run comes in, and the recorder begins to read each step of the counter; and its last step.
+QUIET_BEFORE_S, QUIET_AFTER_S = 0.7, 0.3
+# A pause now and then tells what the GPU draws when it waits.
+PAUSE_SHARE, LONGEST_PAUSE_S = 0.1, 0.04
+LIMIT_S = 30.0
+MOST_TOLD = 8
+
+
+class Probe:
+    def __init__(self, torch, watch: InputWatch, operations, names) -> None:
+        self._torch, self._watch, self._operations, self._names = torch, watch, operations, names
+        self._process = os.getpid()
+
+    def at_the_end(self, limit_s: float) -> None:
+        atexit.register(self._at_exit, limit_s)
+
+    def _at_exit(self, limit_s: float) -> None:
+        if os.getpid() != self._process or not self._watch.calls:
+            return
+        if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
+            not_probed("the program ended by an exception")
+            return
+        try:
+            self.run(limit_s)
+        except KeyboardInterrupt:
+            not_probed("it was interrupted")
+
+    def run(self, limit_s: float, model: Optional[object] = None) -> None:
+        """All modules that were seen, or those of a model. Raises nothing but interrupts."""
+        inside = None if model is None else {id(module) for module in model.modules()}
+        pairs = [(call, call.module()) for call in self._watch.calls]
+        pairs = [(call, module) for call, module in pairs if module is not None]
+        pairs = [(call, module) for call, module in pairs if inside is None or id(module) in inside]
+        reason = self._reason_against(pairs)
+        if reason is not None:
+            not_probed(reason)
+            return
+        self._watch.stop()
+        was_on = _capture.is_on()
+        self._operations.look(False)
+        _capture.set_on(False)
+        try:
+            self._probe(pairs, limit_s)
+        except Exception as error:  # noqa: BLE001 - the program must not notice
+            not_probed(f"{type(error).__name__}: {error}")
+        finally:
+            self._watch.forget([call for call, _ in pairs])
+            self._watch.go_on()
+            if was_on:
+                _capture.set_on(True)
+
+    def _reason_against(self, pairs: list) -> Optional[str]:
+        distributed = self._torch.distributed
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            return "several processes work together (torch.distributed): a replay might wait for another for ever"
+        if not pairs and self._watch.calls:
+            return "its models were gone by then, and too large to be kept; hold them until the end, or use jm.attach"
+        if not pairs:
+            return "no module was seen that could be replayed; torch.compile hides those of a model"
+        return None
+
+    def _probe(self, pairs: list, limit_s: float) -> None:
+        interface.probing(1)
+        flag = ProbingFlag()
+        try:
+            flag.raise_()
+            with Undisturbed(self._torch, [module for _, module in pairs]):
+                end = time.monotonic() + limit_s
+                time.sleep(min(QUIET_BEFORE_S, limit_s / 10))
+                failures = dict(self._watch.refused)
+                replays = self._tried_out(pairs, end - limit_s / 2, failures)
+                bursts, seed = self._take_turns(replays, end, failures)
+                time.sleep(min(QUIET_AFTER_S, limit_s / 10))
+            tell_failures(failures)
+            interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
+        finally:
+            flag.lower()
+            interface.probing(0)
+
+    def _tried_out(self, pairs: list, deadline: float, failures: dict) -> list:
+        replays = []
+        for number, (call, module) in enumerate(pairs):
+            name = self._names.path_of(module)
+            if time.monotonic() > deadline and replays:
+                failures[name] = f"no time is left for it and {len(pairs) - number - 1} more (--probe-seconds)"
+                break
+            try:
+                replay = Replay(self._torch, call, module, name)
+                replay.try_out()
+                replays.append(replay)
+            except Exception as error:  # noqa: BLE001 - of the module
+                failures[name] = first_line(error)
+        return replays
+
+    def _take_turns(self, replays: list, end: float, failures: dict) -> tuple:
+        """Returns how many bursts there were, and the seed of their order."""
+        seed = int.from_bytes(os.urandom(4), "little")
+        numbers = random.Random(seed)
+        bursts = 0
+        now = time.monotonic()
+        end = min(end, now + MOST_EACH_S * len(replays))
+        burst_s = (end - now) / (TURNS * max(len(replays), 1))
+        burst_s = min(max(burst_s, SHORTEST_BURST_S), LONGEST_BURST_S)
+        while replays and now < end:
+            numbers.shuffle(replays)
+            for replay in list(replays):
+                try:
+                    replay.burst(burst_s * numbers.uniform(0.5, 1.5))
+                    bursts += 1
+                except Exception as error:  # noqa: BLE001 - of the module
+                    failures[replay.name] = first_line(error)
+                    replays.remove(replay)
+                if numbers.random() < PAUSE_SHARE:
+                    time.sleep(numbers.uniform(0, LONGEST_PAUSE_S))
+                now = time.monotonic()
+                if now >= end:
+                    break
+        return bursts, seed
+
+
+class ProbingFlag:
+    """A file that tells the recorder, beside whose parts it lies, to read the counter at each of its steps."""
+
+    def __init__(self) -> None:
+        self._folder = os.path.join(os.environ.get("JOULEMAP_RECORDING", ""), "probing")
+        self._file = os.path.join(self._folder, str(os.getpid()))
+
+    def raise_(self) -> None:
+        os.makedirs(self._folder, exist_ok=True)
+        with open(self._file, "w", encoding="utf-8"):
+            pass
+
+    def lower(self) -> None:
+        for remove, path in ((os.remove, self._file), (os.rmdir, self._folder)):
+            try:
+                remove(path)
+            except OSError:  # another process probes still; or it is gone
+                pass
+
+
+def first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".split("\n", 1)[0]
+
+
+def tell_failures(failures: dict) -> None:
+    """By name: why it was not replayed."""
+    for name, why in list(failures.items())[:MOST_TOLD]:
+        interface.diagnose("probe_skipped", f"{name} was not replayed: {why}", "its kernels are known by the run alone")
+    if len(failures) > MOST_TOLD:
+        interface.diagnose("probe_skipped", f"{len(failures) - MOST_TOLD} more modules were not replayed")
+
+
+def not_probed(reason: str) -> None:
+    interface.diagnose("not_probed", f"not probed: {reason}", "see docs/attribution.md")

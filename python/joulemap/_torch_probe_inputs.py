@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What modules were called with, so that each can be called again alone: kept in the second and third call of every model.
+
+A copy is kept as long as memory is plenty: programs change tensors in place and free them. After that only shape, layout
+and type are kept, and numbers are made up when they are needed. Of calls that are alike (class, settings, inputs) one is
+kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from typing import Callable, NamedTuple, Optional
+
+from . import _capture_interface as interface
+from ._torch_wrappers import WRAPPERS
+
+# Calls of a model that are looked at. Not the first: only after it is known how much memory the program needs.
+LOOKED_AT = range(1, 3)
+MOST_MODELS = 64
+MOST_KEPT = 400
+SHARE_OF_FREE_MEMORY = 0.25
+DEEPEST = 4
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+class CannotBeKept(Exception):
+    """An input that another call could change, or that nobody knows how to make again."""
+
+
+class KeptTensor(NamedTuple):
+    """A tensor, or what is needed to make one like it."""
+
+    value: Optional[object]
+    shape: tuple
+    stride: tuple
+    dtype: object
+    device: object
+    lowest: int
+    highest: int
+    requires_grad: bool
+
+    def make(self, torch):
+        if self.value is not None:
+            return self.value.detach().requires_grad_(self.requires_grad)
+        made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+        if self.dtype.is_floating_point or self.dtype.is_complex:
+            made.normal_()
+        elif self.dtype is torch.bool:
+            made.random_(0, 2)
+        else:
+            made.random_(self.lowest, self.highest + 1)
+        return made.requires_grad_(self.requires_grad)
+
+
+class Call(NamedTuple):
+    """How a module was called, and in which state it was then."""
+
+    module: Callable[[], Optional[object]]
+    args: tuple
+    kwargs: dict
+    training: list  # of it and all it holds
+    autocast: tuple
+    gradients: bool
+    inference: bool
+    is_leaf: bool
+
+
+class _Frame:
+    __slots__ = ("module", "key", "kept", "children")
+
+    def __init__(self, module, key, kept) -> None:
+        self.module, self.key, self.kept, self.children = module, key, kept, 0
+
+
+def map_tensors(value, use: Callable, nesting: int = 0):
+    """The same nest of tuples, lists and dictionaries with use(tensor) in place of each tensor."""
+    if isinstance(value, PLAIN):
+        return value
+    if hasattr(value, "data_ptr") and hasattr(value, "requires_grad"):
+        return use(value)
+    if isinstance(value, KeptTensor):
+        return use(value)
+    if nesting < DEEPEST and type(value) in (tuple, list):
+        return type(value)(map_tensors(entry, use, nesting + 1) for entry in value)
+    if nesting < DEEPEST and type(value) is dict:
+        return {name: map_tensors(entry, use, nesting + 1) for name, entry in value.items()}
+    if type(value).__module__ == "torch":  # a dtype, a device, a size
+        return value
+    raise CannotBeKept(f"takes a {type(value).__name__}")
+
+
+class InputWatch:
+    """Sees calls of modules on the thread that called first. `wrap` makes a __call__ that it sees."""
+
+    def __init__(self, torch, is_transformed: Callable[[], bool]) -> None:
+        self._torch = torch
+        self._is_transformed = is_transformed
+        self._thread = 0
+        self._is_off = False
+        self._is_resting = False  # within a call that is not looked at
+        self._frames: list[_Frame] = []
+        self._calls_of: dict[tuple, int] = {}
+        self._copies: dict[int, tuple] = {}  # of the present outermost call: by id, so that parents share with children
+        self._room: dict[object, float] = {}  # bytes that may still be kept, by device
+        self._held: dict[int, object] = {}  # models, so that they can be replayed after the program has let go of them
+        self._settings: dict[int, tuple] = {}  # by id of the module
+        self._known: set = set()
+        self.calls: list[Call] = []
+        self.refused: dict[str, str] = {}  # class -> why
+        self._place = interface.place_in(interface.place_in(0, interface.MODE, "probe"), interface.PHASE, "keep")
+
+    def wrap(self, call: Callable) -> Callable:
+        @functools.wraps(call)
+        def __call__(module, *args, **kwargs):
+            if self._is_off or self._is_resting or (self._thread and threading.get_ident() != self._thread):
+                return call(module, *args, **kwargs)
+            if not self._frames and not self._is_worth_a_look(module):
+                self._is_resting = True
+                try:
+                    return call(module, *args, **kwargs)
+                finally:
+                    self._is_resting = False
+            frame = self._guarded(self._enter, module, args, kwargs)
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                self._guarded(self._leave, frame)
+
+        return __call__
+
+    def stop(self) -> None:
+        self._is_off = True
+        self._frames.clear()
+        self._copies.clear()
+
+    def go_on(self) -> None:
+        self._is_off = False
+
+    def forget(self, calls: list[Call]) -> None:
+        """Those were replayed: they and their models are not kept any longer."""
+        gone = {id(call) for call in calls}
+        self.calls = [call for call in self.calls if id(call) not in gone]
+        if not self.calls:
+            self._held.clear()
+
+    def _guarded(self, function: Callable, *args):
+        try:
+            return function(*args)
+        except Exception as error:  # noqa: BLE001 - the program must not notice
+            self.stop()
+            interface.diagnose("not_probed", f"inputs of modules are not kept: {type(error).__name__}: {error}")
+            return None
+
+    def _is_worth_a_look(self, module) -> bool:
+        key = id(module), module.training, self._torch.is_grad_enabled()
+        count = self._calls_of.get(key, 0)
+        if count >= LOOKED_AT.stop or len(self._calls_of) > MOST_MODELS or len(self.calls) >= MOST_KEPT:
+            return False
+        self._calls_of[key] = count + 1
+        return count in LOOKED_AT
+
+    def _enter(self, module, args, kwargs) -> _Frame:
+        self._thread = self._thread or threading.get_ident()
+        if self._frames:
+            self._frames[-1].children += 1
+        frame = _Frame(module, None, None)
+        self._frames.append(frame)
+        torch = self._torch
+        is_odd = type(module).__name__ in WRAPPERS or isinstance(module, torch.jit.ScriptModule) or self._is_transformed()
+        if is_odd or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
+            return frame
+        depth = interface.enter(self._place)
+        try:
+            with torch._C.DisableTorchFunction():  # neither modes nor ours for operations see this
+                self._keep(frame, args, kwargs)
+        except CannotBeKept as error:
+            self.refused.setdefault(type(module).__name__, str(error))
+        finally:
+            interface.leave_to(depth)
+        return frame
+
+    def _keep(self, frame: _Frame, args, kwargs) -> None:
+        module, torch = frame.module, self._torch
+        shapes: list = []
+        map_tensors((args, kwargs), lambda tensor: shapes.append(self._signature(tensor)))
+        autocast = autocast_state(torch)
+        gradients = torch.is_grad_enabled()
+        plain = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, PLAIN))
+        key = self._settings_of(module), tuple(shapes), plain, module.training, gradients, autocast
+        if key in self._known or len(self.calls) + len(self._frames) > MOST_KEPT:
+            return
+        with torch.inference_mode(False), torch.no_grad():
+            kept_args, kept_kwargs = map_tensors((args, kwargs), self._kept_tensor)
+        frame.key = key
+        training = [inner.training for inner in module.modules()]
+        inference = torch.is_inference_mode_enabled()
+        # Which others it holds is known at its end.
+        frame.kept = self._reference(module), kept_args, kept_kwargs, training, autocast, gradients, inference
+
+    def _leave(self, frame: Optional[_Frame]) -> None:
+        if frame is None or frame not in self._frames:
+            return
+        del self._frames[self._frames.index(frame) :]
+        if not self._frames:
+            self._copies.clear()
+        if frame.kept is None or frame.key in self._known:
+            return
+        only_calls_others = type(frame.module).forward is self._torch.nn.Sequential.forward
+        if frame.children and only_calls_others:
+            return
+        self._known.add(frame.key)
+        self.calls.append(Call(*frame.kept, is_leaf=frame.children == 0))
+
+    def _settings_of(self, module) -> tuple:
+        if id(module) not in self._settings:
+            parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
+            try:
+                described = repr(module)
+            except Exception:  # noqa: BLE001 - of the program: then it is like no other
+                described = str(id(module))
+            self._settings[id(module)] = type(module), described, parameters
+        return self._settings[id(module)]
+
+    def _signature(self, tensor) -> tuple:
+        if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
+            raise CannotBeKept(f"takes a tensor of an unusual kind ({type(tensor).__name__})")
+        return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad
+
+    def _reference(self, module) -> Callable[[], Optional[object]]:
+        """To the module. Its model stays alive with it where there is room for that."""
+        model = self._frames[0].module
+        if id(model) not in self._held:
+            tensors = [*model.parameters(), *model.buffers()]
+            if tensors and not self._take(tensors[0].device, sum(t.numel() * t.element_size() for t in tensors)):
+                return weakref.ref(module)
+            self._held[id(model)] = model
+        return lambda: module
+
+    def _take(self, device, size: int) -> bool:
+        if device not in self._room:
+            if device.type == "cuda":
+                free = self._torch.cuda.mem_get_info(device)[0]
+            else:
+                free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            self._room[device] = SHARE_OF_FREE_MEMORY * free
+        if size > self._room[device]:
+            return False
+        self._room[device] -= size
+        return True
+
+    def _kept_tensor(self, tensor) -> KeptTensor:
+        seen = self._copies.get(id(tensor))
+        if seen is not None and seen[0]() is tensor and seen[1] == version_of(tensor):
+            return seen[2]
+        facts = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
+        requires_grad = tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex())
+        if self._take(tensor.device, tensor.numel() * tensor.element_size()):
+            kept = KeptTensor(_copy_of(tensor), *facts, 0, 0, requires_grad)
+        else:
+            is_number = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
+            lowest, highest = (0, 0) if is_number else (int(tensor.min()), int(tensor.max()))
+            kept = KeptTensor(None, *facts, lowest, highest, requires_grad)
+        self._copies[id(tensor)] = weakref.ref(tensor), version_of(tensor), kept
+        return kept
+
+
+def version_of(tensor) -> int:
+    """Counts changes in place; tensors of inference mode have no such count."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _copy_of(tensor):
+    """With its layout: what is repeated by a stride of 0 stays so."""
+    tensor = tensor.detach()
+    repeated = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
+    if not any(repeated):
+        return tensor.clone()
+    once = tensor[tuple(slice(0, 1) if is_repeated else slice(None) for is_repeated in repeated)]
+    return once.clone().expand(tensor.shape)
+
+
+def autocast_state(torch) -> tuple:
+    """(kind of device, type) of those that are on."""
+    found = []
+    for kind in ("cuda", "cpu"):
+        try:
+            is_on, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+        except (TypeError, AttributeError):  # PyTorch before 2.4
+            is_on = torch.is_autocast_enabled() if kind == "cuda" else torch.is_autocast_cpu_enabled()
+            dtype = torch.get_autocast_gpu_dtype() if kind == "cuda" else torch.get_autocast_cpu_dtype()
+        if is_on:
+            found.append((kind, dtype))
+    return tuple(found)

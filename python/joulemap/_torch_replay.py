@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a module again, alone, as it was called in the run: forward, and backward where the run trained it. Nothing of the
+program's changes: see Undisturbed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import sys
+import time
+import warnings
+from typing import Callable
+
+from . import _capture_interface as interface
+from ._torch_probe_inputs import Call, KeptTensor, map_tensors, version_of
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+GLOBAL_HOOKS = (
+    "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks",
+    "_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs",
+)  # fmt: skip
+
+
+class Undisturbed(contextlib.AbstractContextManager):
+    """Within it modules may run without a trace: buffers are copies, hooks of the program are out, parameters that have
+    hooks stand in by aliases without; random numbers, attributes of modules and warnings are put back, and what is printed
+    goes nowhere."""
+
+    def __init__(self, torch, modules: list) -> None:
+        self._torch = torch
+        self._modules = list({id(inner): inner for module in modules for inner in module.modules()}.values())
+        self._undo = contextlib.ExitStack()
+
+    def __enter__(self) -> "Undisturbed":
+        with contextlib.ExitStack() as undo:
+            self._keep_random_numbers(undo)
+            undo.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            nowhere = undo.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            undo.enter_context(contextlib.redirect_stdout(nowhere))
+            undo.enter_context(contextlib.redirect_stderr(nowhere))
+            undo.enter_context(self._torch.inference_mode(False))
+            self._take_out_global_hooks(undo)
+            copies: dict = {}
+            for module in self._modules:
+                undo.callback(_put_back, module.__dict__, dict(module.__dict__))
+                self._stand_in(module, copies)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *details) -> None:
+        self._undo.close()
+
+    def _keep_random_numbers(self, undo: contextlib.ExitStack) -> None:
+        torch = self._torch
+        undo.callback(torch.set_rng_state, torch.get_rng_state())
+        if torch.cuda.is_initialized():
+            undo.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+        undo.callback(random.setstate, random.getstate())
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            undo.callback(numpy.random.set_state, numpy.random.get_state())
+
+    def _take_out_global_hooks(self, undo: contextlib.ExitStack) -> None:
+        for name in GLOBAL_HOOKS:
+            hooks = getattr(self._torch.nn.modules.module, name, None)
+            if hooks:
+                undo.callback(hooks.update, dict(hooks))
+                hooks.clear()
+
+    def _stand_in(self, module, copies: dict) -> None:
+        state = module.__dict__
+        for name in HOOKS:
+            hooks = state.get(name)
+            if hooks:
+                state[name] = type(hooks)((key, hook) for key, hook in hooks.items() if _is_of_torch(hook))
+        state["_buffers"] = {name: self._copied(buffer, copies) for name, buffer in module._buffers.items()}
+        if any(parameter is not None and parameter._backward_hooks for parameter in module._parameters.values()):
+            state["_parameters"] = {name: self._alias(p) for name, p in module._parameters.items()}
+
+    def _copied(self, buffer, copies: dict):
+        if buffer is None:
+            return None
+        if id(buffer) not in copies:
+            copies[id(buffer)] = buffer.detach().clone()
+        return copies[id(buffer)]
+
+    def _alias(self, parameter):
+        if parameter is None or not parameter._backward_hooks:
+            return parameter
+        return self._torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
+
+
+def _put_back(state: dict, before: dict) -> None:
+    state.clear()
+    state.update(before)
+
+
+def _is_of_torch(hook) -> bool:
+    """Hooks by which PyTorch itself makes weights (weight_norm, pruning): without them there is no forward."""
+    return getattr(hook, "__module__", "").startswith("torch.nn.utils.")
+
+
+class Replay:
+    """One call, again and again. Used within Undisturbed."""
+
+    def __init__(self, torch, call: Call, module, name: str) -> None:
+        self._torch, self._call, self._module = torch, call, module
+        self.name = name
+        mode = interface.place_in(0, interface.MODE, "probe")
+        self._places = [
+            interface.place_in(interface.place_in(mode, interface.PHASE, phase), interface.MODULE, name)
+            for phase in ("forward", "backward")
+        ]
+        self._leaves: list = []
+        self._inputs: tuple = ((), {})
+        self._changes_inputs = True  # until it is known that it does not
+        self._upstream: list = []
+        self._targets: list = []
+        self._devices: set = set()
+        self.run_s = 0.0
+
+    def try_out(self) -> None:
+        """Raises what the module raises."""
+        with self._inputs_made():
+            self._changes_inputs = self._run_on_copies()
+            self._run()
+            self._wait()
+            begun = time.perf_counter()
+            self._run()
+            self._wait()
+            self.run_s = max(time.perf_counter() - begun, 1e-6)
+
+    def burst(self, length_s: float) -> None:
+        with self._inputs_made():
+            for _ in range(max(1, math.ceil(length_s / self.run_s))):
+                self._run()
+            self._wait()
+
+    @contextlib.contextmanager
+    def _inputs_made(self):
+        """For a burst only: those of all modules together might not fit into memory."""
+        self._set_flags()
+        depth = interface.enter(self._places[0])
+        try:
+            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make)
+        finally:
+            interface.leave_to(depth)
+        parameters = list(self._module.parameters())
+        self._targets = [tensor for tensor in (*self._leaves, *parameters) if tensor.requires_grad]
+        self._devices = {tensor.device for tensor in (*self._leaves, *parameters)}
+        try:
+            yield
+        finally:
+            self._leaves, self._targets, self._upstream, self._inputs = [], [], [], ((), {})
+
+    def _make(self, kept: KeptTensor):
+        leaf = kept.make(self._torch)
+        self._leaves.append(leaf)
+        return leaf
+
+    def _set_flags(self) -> None:
+        inside = list(self._module.modules())
+        if len(inside) != len(self._call.training):
+            raise RuntimeError("its modules have changed since it was called")
+        for module, training in zip(inside, self._call.training):
+            module.__dict__["training"] = training
+
+    def _wait(self) -> None:
+        for device in self._devices:
+            if device.type == "cuda":
+                self._torch.cuda.synchronize(device)
+
+    def _run_on_copies(self) -> bool:
+        """Once; tells whether the module changes its inputs."""
+        copies: list = []
+
+        def copy(tensor):
+            copies.append(tensor.clone())
+            return copies[-1]
+
+        self._run(copy, lambda: [version_of(tensor) for tensor in copies])
+        return self._seen_before != self._seen_after
+
+    def _run(self, make: Callable = None, look: Callable = lambda: None) -> None:
+        torch, call = self._torch, self._call
+        if make is None and self._changes_inputs:
+            make = torch.clone
+        with contextlib.ExitStack() as context:
+            context.enter_context(torch.inference_mode() if call.inference else torch.set_grad_enabled(call.gradients))
+            for kind, dtype in call.autocast:
+                context.enter_context(torch.autocast(kind, dtype=dtype))
+            depth = interface.enter(self._places[0])
+            context.callback(interface.leave_to, depth)
+            args, kwargs = self._inputs
+            if make is not None:
+                args, kwargs = map_tensors((args, kwargs), make)
+            self._seen_before = look()
+            output = self._module(*args, **kwargs)
+            self._seen_after = look()
+        if call.gradients and not call.inference and self._targets:
+            self._run_backward(output)
+
+    def _run_backward(self, output) -> None:
+        outputs = [tensor for tensor in _tensors_in(output) if tensor.requires_grad]
+        if not outputs:
+            return
+        interface.backward_begin(self._places[1])
+        try:
+            if len(self._upstream) != len(outputs):
+                self._upstream = [_gradient_like(self._torch, tensor) for tensor in outputs]
+            self._torch.autograd.grad(outputs, self._targets, self._upstream, allow_unused=True)
+        finally:
+            interface.backward_end()
+
+
+def _gradient_like(torch, tensor):
+    """Not ones: what a GPU draws depends on the bits it moves."""
+    return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
+
+
+def _tensors_in(value, nesting: int = 0) -> list:
+    if hasattr(value, "requires_grad") and hasattr(value, "data_ptr"):
+        return [value]
+    if nesting > 3:
+        return []
+    if isinstance(value, dict):
+        value = value.values()
+    elif hasattr(value, "__dataclass_fields__"):
+        value = vars(value).values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    return [tensor for entry in value for tensor in _tensors_in(entry, nesting + 1)]

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProbeSpans: when a machine's processes replayed their modules to find out what they draw, from the marks they left
+// (docs/attribution.md, probing). Of several that did so together, once. Pure; CLOCK_MONOTONIC of that machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attribution/time_curve.h"
+#include "model/recorded.h"
+
+namespace joulemap::attribution {
+
+class ProbeSpans {
+ public:
+  explicit ProbeSpans(TimeSpan command) : command_(command) {}
+
+  // Marks of other things are left alone.
+  void add(std::uint32_t process, const Mark& mark);
+  // Once all marks were added: joins those that overlap. A process that was killed meanwhile probed until the end.
+  void finish();
+
+  std::span<const TimeSpan> spans() const { return spans_; }
+  bool empty() const { return spans_.empty(); }
+  double time_s() const;
+  double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
+  // What of the curve lies in them, and of a part of the time.
+  double sum_of(const TimeCurve& curve) const;
+  double sum_between(const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) const;
+
+ private:
+  TimeSpan command_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, TimeSpan> open_;  // by process and the mark's id
+  std::vector<TimeSpan> spans_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,89 @@
+"""joulemap record --probe around programs that say that they probe, on a machine with a pretended GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
+from support import read_joule
+
+# What joulemap/_torch_probe.py does, without PyTorch.
+PROBES = """
+import os, sys, time
+from joulemap import _capture_interface as interface
+for _ in range(3):
+    interface.step()
+    time.sleep(0.2)
+folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "probing")
+os.mkdir(folder)
+interface.probing(1)
+depth = interface.enter(interface.place_in(0, interface.MODE, "probe"))
+time.sleep(2)
+interface.leave_to(depth)
+interface.probing(0)
+if sys.argv[1] == "tidy":
+    os.rmdir(folder)
+"""
+
+
+@pytest.fixture
+def record(binaries: Path, joulemap, tmp_path):
+    def run(*command: object, flags: tuple = ("--probe",)) -> dict:
+        gpu = FakeGpu(power=[(0.0, 300.0)], statements=["counter_spin_us 3000"])
+        nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", gpu)
+        environment = {**os.environ, **nvml.environment}
+        file = tmp_path / "run.joule"
+        outcome = joulemap("record", "--sensors", "nvml", *flags, "-o", file, "--", *command, env=environment)
+        assert outcome.code == 0, outcome.err
+        assert not (tmp_path / "run.joule.d").exists()
+
+        def report(by: str) -> dict:
+            told = joulemap("report", "--json", "--by", by, file)
+            assert told.code == 0, told.err
+            return told.json
+
+        return report
+
+    return run
+
+
+@pytest.mark.parametrize("end", ["tidy", "untidy"])
+def test_what_probing_cost_is_told_apart_from_the_run(record, end):
+    report = record(sys.executable, "-c", PROBES, end)
+    for by in ("domain", "layer", "step"):
+        told = report(by)
+        assert told["overhead"]["probe_s"] == pytest.approx(2, rel=0.2), by
+        assert told["overhead"]["probe_j"] == pytest.approx(300 * told["overhead"]["probe_s"], rel=0.1), by
+        assert "not_probed" not in {entry["code"] for entry in told["diagnostics"]}
+    rows = {row["display_name"]: row for row in report("step")["rows"]}
+    assert rows["probe"]["time_s"] == pytest.approx(2, rel=0.2)
+    assert rows["step 2"]["time_s"] < told["elapsed_s"] - 1.9
+    assert told["environment"]["probe"] == "at most 30 s"
+
+
+def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path):
+    record(sys.executable, "-c", PROBES, "tidy")
+    lines = [line.split() for line in read_joule.dump((tmp_path / "run.joule").read_bytes())]
+    counter = next(words[1] for words in lines if words[0] == "channel" and "gpu0-energy" in words)
+    reads_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]
+    begin_ns, end_ns = (int(words[2]) for words in lines if words[0] == "mark" and words[-1] == "joulemap.probe")
+    # At 3 ms of CPU time each it is read about once a second otherwise. A busy machine may miss some of the 20 steps.
+    assert sum(begin_ns <= at_ns <= end_ns for at_ns in reads_ns) >= 10
+
+
+def test_a_command_that_was_not_probed_says_so(record):
+    told = record("true", flags=("--probe-seconds", "5"))("domain")
+    assert "not_probed" in {entry["code"] for entry in told["diagnostics"]}
+    assert told["overhead"]["probe_s"] is None and told["overhead"]["probe_j"] is None
+    told = record("true", flags=())("domain")
+    assert "not_probed" not in {entry["code"] for entry in told["diagnostics"]}
+
+
+@pytest.mark.parametrize("trace", ["off", "kernels"])
+def test_modules_that_are_not_seen_cannot_be_probed(joulemap, trace):
+    outcome = joulemap("record", "--probe", "--trace", trace, "--", "true")
+    assert outcome.code == 2
+    assert "--probe needs to see modules" in outcome.err
