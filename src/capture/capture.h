@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/close_stretches.h"
 #include "capture/helper_account.h"
 #include "capture/hlo_places.h"
 #include "capture/kernel_log.h"
@@ -103,7 +104,8 @@ class Capture {
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void tick(std::int64_t capture_cpu_ns);
   void gather(MarkSink& sink, bool is_last);
-  void take_tallies(Activity& activity);
+  Activity take_places(std::int64_t now_ns);
+  void take_function_samples(Activity& activity);
   void tell(Diagnostics& told);
 
   const std::uint64_t number_;
@@ -136,7 +138,9 @@ class Capture {
   std::atomic<bool> kernels_are_finished_{false};
 
   std::int64_t started_ns_;
-  std::int64_t tallied_ns_;
+  std::int64_t tallied_ns_;   // places until then were taken
+  std::int64_t gathered_ns_;  // and everything else until then
+  CloseStretches stretches_;
   std::int64_t capture_cpu_told_ns_ = 0;
   std::atomic<std::uint64_t> next_region_{1};
   std::unique_ptr<MarkLog> marks_;  // last: its thread uses all of the above
