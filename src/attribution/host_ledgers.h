@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/cpu_use.h"
 #include "attribution/gpu_work.h"
 #include "attribution/ledger.h"
 #include "attribution/recorded_energy.h"
@@ -38,20 +40,25 @@ class HostLedgers {
   struct Host {
     std::string boot_id;
     TimeSpan span;
+    double cpus = std::numeric_limits<double>::infinity();
     ActivitySums sums;
     GpuWork work;
+    CpuWork cpu_work;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
     std::optional<Ledger> ledger;
 
-    Host(std::string boot, TimeSpan command) : boot_id(std::move(boot)), span(command), sums(command), work(command) {}
+    Host(std::string boot, TimeSpan command)
+        : boot_id(std::move(boot)), span(command), sums(command), work(command), cpu_work(command) {}
   };
 
   Host* host_of(std::uint32_t source);
-  bool shares_out_gpus() const;
+  bool shares_out() const;
+  bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;
+  CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
   LedgerResult result_of(Host& host);
 
   Level level_;
