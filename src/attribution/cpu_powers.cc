@@ -19,14 +19,16 @@ constexpr int kRounds = 5;
 constexpr double kHuber = 1.345;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
 
-// What a CPU second of one kind of work may draw against another's, as a standard deviation: scalar Python, memory-bound loops
-// and vector instructions at the package's limit differ by a factor of two and more at the ends.
+// What a CPU second of one kind of work may draw against another's, as a standard deviation: scalar Python, memory-
+// bound loops and vector instructions at the package's limit differ by a factor of two and more at the ends.
 constexpr double kSpread = 0.3;
 // Of the mean power: how much of it is idling, before anything is known.
 constexpr double kIdleShare = 0.25;
 constexpr double kIdleSpread = 0.15;
 // How power may grow with the number of busy CPUs: as that number to the power of one of these.
 constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
+// A CPU at work draws something, whatever a few odd rows say: so much of what all draw on average.
+constexpr double kLeastAtWork = 0.3;
 // What the model leaves out, for each column: clocks that change with the number of busy CPUs, threads that share a core.
 constexpr double kModelError = 0.03;
 // Residuals of rows in a row are alike: so many are taken together to see by how much.
@@ -107,6 +109,7 @@ class Beliefs {
     common_w_ = (1 - kIdleShare) * rows.joules() / std::max(crowded_s, 1e-9);
   }
 
+  double common_w() const { return common_w_; }
   double spread_w() const { return kSpread * common_w_; }
   // Rows of their own: each differs from the mean of all by nothing, as firmly as the spread is small.
   void add_to(statistics::GramSums& sums, double noise) const {
@@ -179,6 +182,9 @@ Fit robust_fit(const CpuRows& rows) {
   }
   fit.disbelief = beliefs.disbelief(fit.watts);
   fit.crowded_s = rows.crowded_s();
+  for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
+    fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * beliefs.common_w());
+  }
   return fit;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layers draw on CPUs: the energy between two readings of the counters (packages and memory together) is, over columns
-// of CpuUse, CPU seconds times watts, the same for whatever else the machine did, and idle power all the time. CPUs at work draw
-// less each the more they are; how much less is the one of a few laws that leaves the least over. Found by nonnegative least
-// squares, pulled towards one power for all as weakly as the noise is small: what a run cannot tell stays a share of CPU time, and
-// the spread of such powers is in the replicates. Pure; same input, same bits. Watts, joules, CLOCK_MONOTONIC nanoseconds.
+// What layers draw on CPUs: the energy between two readings of the counters (packages and memory together) is, over
+// columns of CpuUse, CPU seconds times watts, the same for whatever else the machine did, and idle power all the
+// time. CPUs at work draw less each the more they are; how much less is the one of a few laws that leaves the least
+// over. Found by nonnegative least squares, pulled towards one power for all as weakly as the noise is small: what a
+// run cannot tell stays a share of CPU time, and the spread of such powers is in the replicates. Pure; same input,
+// same bits. Watts, joules, CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstddef>

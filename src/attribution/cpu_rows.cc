@@ -14,8 +14,8 @@ constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
 // Shorter rows would be all edges: what ran is told every 10 ms.
 constexpr std::int64_t kShortestRow_ns = 40 * kNanosecondsPerMillisecond;
 
-// The machine's CPU time is counted in ticks. Where it has no CPU to spare that is all that its sum varies by, and would say that
-// CPUs at work draw nothing.
+// The machine's CPU time is counted in ticks. Where it has no CPU to spare that is all that its sum varies by, and
+// would say that CPUs at work draw nothing.
 constexpr double kFull = 0.93;
 
 bool is_before(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }

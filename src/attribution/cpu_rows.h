@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuRows: the rows of the regression of CPU powers: what the counters moved by between two moments, and what CPUs did in that
-// time. Rows are as long as it takes to know both: from reading to reading where what ran is told closely, else as long as a sum
-// of it. Each is divided by the root of its length, so that noises are alike. Pure; joules, seconds.
+// CpuRows: the rows of the regression of CPU powers: what the counters moved by between two moments, and what CPUs
+// did in that time. Rows are as long as it takes to know both: from reading to reading where what ran is told
+// closely, else as long as a sum of it. Each is divided by the root of its length, so that noises are alike. Pure;
+// joules, seconds.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuShares: how the energy of CPUs and memory is shared out: at each moment among what runs then. What CPUs at work draw goes
-// by CPU time and power; idle power goes to who has a CPU at work, and is idle while nobody has. Where powers are not known all
-// goes by CPU time. Nothing is lost or made up, in no cell, whatever the powers are. What was not captured is
-// the command's own (nobody's row) or others' ("background"). Also tells how sure such shares are. Pure; joules, seconds.
+// CpuShares: how the energy of CPUs and memory is shared out: at each moment among what runs then. What CPUs at work
+// draw goes by CPU time and power; idle power goes to who has a CPU at work, and is idle while nobody has. Where
+// powers are not known all goes by CPU time. Nothing is lost or made up, in no cell, whatever the powers are. What
+// was not captured is the command's own (nobody's row) or others' ("background"). Also tells how sure such shares
+// are. Pure; joules, seconds.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ class CpuShares {
   double background_s() const { return background_s_; }
   double idle_j() const { return idle_j_; }
 
-  // Fills in basis, interval and dynamic energy of a row; after all that ran is known by note(). `spread`: a standard deviation of
-  // the row's own, as a share, of what powers do not explain.
+  // Fills in basis, interval and dynamic energy of a row; after all that ran is known by note(). `spread`: a standard
+  // deviation of the row's own, as a share, of what powers do not explain.
   void note(const ClassJoules& joules) { noted_.add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules, double spread) const;
 

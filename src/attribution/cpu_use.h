@@ -62,12 +62,13 @@ class CpuWork {
   std::vector<Stretch> stretches_;
 };
 
-// The share of a time in which any CPU was at work: the command was for that share, others used so many CPUs on average. The two
-// know nothing of each other.
+// The share of a time in which any CPU was at work: the command was for that share, others used so many CPUs on
+// average. The two know nothing of each other.
 double any_at_work(double command, double other_cpus);
 
-// What a CPU second draws against one of a CPU that is alone at work: the more are busy, the less does each, because the first
-// wakes what all share and clocks fall. `growth`: power grows with the number of busy CPUs to this power, 1 for none of that.
+// What a CPU second draws against one of a CPU that is alone at work: the more are busy, the less does each, because
+// the first wakes what all share and clocks fall. `growth`: power grows with the number of busy CPUs to this power, 1
+// for none of that.
 double crowding(double cpus, double growth);
 // The same for whatever was not captured, in a time of this length.
 double others_crowding(double other_s, double captured_s, double length_s, double growth);
@@ -81,9 +82,9 @@ struct MachineTime {
 // How many CPUs a list such as "0-3,8" names; nothing where it cannot be read.
 std::optional<double> count_cpus(std::string_view list);
 
-// What the machine used besides what was captured. Its readings are far apart and coarse (10 ms): between two of them others are
-// taken to want the same number of CPUs all the time, and to get it as far as the captured left some of all `cpus`. A reading
-// that shows less than was captured, because its clock is coarse, is made up for by the next.
+// What the machine used besides what was captured. Its readings are far apart and coarse (10 ms): between two of them
+// others are taken to want the same number of CPUs all the time, and to get it as far as the captured left some of
+// all `cpus`. A reading that shows less than was captured, because its clock is coarse, is made up for by the next.
 // `full`: where all CPUs were busy for so much of the time, they were for all of it.
 std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                    std::span<const CpuTimePoint> machine, double cpus, double full);

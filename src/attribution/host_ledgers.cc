@@ -11,8 +11,8 @@ namespace {
 
 // Standard deviations in half of a 95 % interval, as uncertainties of domains are told.
 constexpr double kHalfWidth95 = 1.96;
-// A standard deviation of what RAPL is wrong by as a whole, until a calibration tells. On server parts since Haswell it was found
-// within a few per cent of meters at the wall.
+// A standard deviation of what RAPL is wrong by as a whole, until a calibration tells. On server parts since Haswell
+// it was found within a few per cent of meters at the wall.
 constexpr double kGainSpread = 0.01;
 
 void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {

@@ -4,7 +4,8 @@
 // what ran, each tally gets its part.
 //
 // - CPU and memory: while something runs, their energy is shared out by CPU time and by what layers draw, to the command's
-//   places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis "regressed",
+// places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis
+// "regressed",
 //   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
 //   "regressed", or "time-share" where most of a row's energy is of classes that could not be told apart.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CloseStretches: when the sums of what ran on CPUs are taken every 10 ms and not every second or more. A CPU's energy counter
-// is renewed every millisecond: sums that are as close let a report find out what layers draw, not only how long they took.
-// All of the first 20 s, then bursts of 2 s that become rarer, so that what they add to a file grows with the logarithm of the
-// run: 3 minutes of a day. Pure; nanoseconds since the capture began. The capture's own thread.
+// CloseStretches: when the sums of what ran on CPUs are taken every 10 ms and not every second or more. A CPU's
+// energy counter is renewed every millisecond: sums that are as close let a report find out what layers draw, not
+// only how long they took. All of the first 20 s, then bursts of 2 s that become rarer, so that what they add to a
+// file grows with the logarithm of the run: 3 minutes of a day. Pure; nanoseconds since the capture began. The
+// capture's own thread.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyTime: how much CPU time the processes of this machine used since the last look, and which of them.
-// Kernel threads and, unless it is asked for, the simulator itself do not count: the first have no readable clock, the second
-// would be measuring its own fever.
+// BusyTime: how much CPU time the processes of this machine used since the last look, and which of them. Kernel
+// threads and, unless it is asked for, the simulator itself do not count: the first have no readable clock, the
+// second would be measuring its own fever.
 #pragma once
 
 #include <dirent.h>
