@@ -11,10 +11,14 @@ import sys
 import time
 from typing import Any, List, Tuple
 
-import torch
 from announced_training_names import LAYERS
 from announcer import Announcer
-from torch import Tensor, nn
+
+# Before PyTorch is loaded, which takes seconds of CPU time that are this program's.
+ANNOUNCER = Announcer(sys.argv[1], sys.argv[2], slot=0)
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 
 
 class Between(torch.autograd.Function):
@@ -113,5 +117,5 @@ def train(seconds: float, announcer: Announcer) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    Between.announcer = Announcer(sys.argv[1], sys.argv[2], slot=0)
-    train(float(sys.argv[3]), Between.announcer)
+    Between.announcer = ANNOUNCER
+    train(float(sys.argv[3]), ANNOUNCER)

@@ -27,8 +27,8 @@ constexpr double kIdleShare = 0.25;
 constexpr double kIdleSpread = 0.15;
 // How power may grow with the number of busy CPUs: as that number to the power of one of these.
 constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
-// A CPU at work draws something, whatever a few odd rows say: so much of what all draw on average.
-constexpr double kLeastAtWork = 0.3;
+// A CPU at work draws something, whatever a few odd rows say; else it would have no interval.
+constexpr double kLeastAtWork = 0.02;
 // What the model leaves out, for each column: clocks that change with the number of busy CPUs, threads that share a core.
 constexpr double kModelError = 0.03;
 // Residuals of rows in a row are alike: so many are taken together to see by how much.
