@@ -11,8 +11,6 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr double kInterval = 0.9;
-// Of /proc/stat, which counts whole ticks, and of what the kernel does for nobody in particular.
-constexpr double kBackgroundSpread = 0.02;
 
 // A row's own luck: the same in every report of the recording.
 std::vector<double> luck_of(const std::vector<std::string>& path) {
@@ -203,9 +201,6 @@ void CpuShares::describe(ReportRow& row, const ClassJoules& joules, double sprea
   if (known_j > unknown_j) row.basis = kRegressed;
   if (known_->estimated) row.basis = kEstimated;
   if (powers.fitted && powers.regressed[powers.idle()]) row.dynamic_j = known_j + unknown_j;
-  if (joules.by_column().contains(static_cast<std::uint16_t>(powers.other()))) {
-    spread = std::hypot(spread, kBackgroundSpread);
-  }
   std::vector<double> drawn = replicates_of(joules);
   const std::vector<double> luck = luck_of(row.path);
   for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= std::max(1 + spread * luck[r], 0.0);
