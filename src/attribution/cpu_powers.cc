@@ -23,8 +23,12 @@ constexpr std::uint64_t kSeed = 0x6A6F756C65;
 // bound loops and vector instructions at the package's limit differ by a factor of two and more at the ends.
 constexpr double kSpread = 0.3;
 // Of the mean power: how much of it is idling, before anything is known.
-constexpr double kIdleShare = 0.25;
-constexpr double kIdleSpread = 0.15;
+// Rows where all CPUs are at work seem to tell, but what they tell is how coarsely CPU time is counted: each of these shares
+// is tried and counts alike, unless the machine was seen at rest.
+constexpr std::array<double, 3> kIdleShares = {0.25, 0.12, 0.38};
+constexpr double kIdleSpread = 0.02;
+constexpr double kAtRest = 0.12;  // CPUs at work, at most; ticks of 10 ms alone look like half of that
+constexpr std::size_t kFewestAtRest = 5;
 // How power may grow with the number of busy CPUs: as that number to the power of one of these.
 constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
 // A CPU at work draws something, whatever a few odd rows say; else it would have no interval.
@@ -106,10 +110,11 @@ double usual_value(const CpuRows& rows) {
 // What is believed of the unknowns: that CPUs at work draw alike, whatever that is, but for a spread; and what idling draws.
 class Beliefs {
  public:
-  explicit Beliefs(const CpuRows& rows) : mean_w_(rows.joules() / rows.time_s()), members_(rows.unknowns() - 1) {
+  Beliefs(const CpuRows& rows, double idle_w)
+      : mean_w_(rows.joules() / rows.time_s()), idle_w_(idle_w), members_(rows.unknowns() - 1) {
     double crowded_s = 0;
     for (std::size_t k = 0; k < members_; ++k) crowded_s += rows.crowded_s()[k];
-    common_w_ = (1 - kIdleShare) * rows.joules() / std::max(crowded_s, 1e-9);
+    common_w_ = std::max(rows.joules() - idle_w * rows.time_s(), 0.1 * rows.joules()) / std::max(crowded_s, 1e-9);
   }
 
   double common_w() const { return common_w_; }
@@ -126,7 +131,7 @@ class Beliefs {
   }
   std::vector<statistics::Belief> pulls(double noise) const {
     std::vector<statistics::Belief> beliefs(members_, {common_w_, std::pow(noise / common_w_, 2)});
-    beliefs.push_back({kIdleShare * mean_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
+    beliefs.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
     return beliefs;
   }
   // How much of each unknown is data: of those at work, of their difference from the mean of all.
@@ -152,20 +157,21 @@ class Beliefs {
   double disbelief(const std::vector<double>& watts) const {
     double mean = 0;
     for (std::size_t k = 0; k < members_; ++k) mean += watts[k] / static_cast<double>(members_);
-    double sum = std::pow((watts.back() - kIdleShare * mean_w_) / (kIdleSpread * mean_w_), 2);
+    double sum = std::pow((watts.back() - idle_w_) / (kIdleSpread * mean_w_), 2);
     for (std::size_t k = 0; k < members_; ++k) sum += std::pow((watts[k] - mean) / spread_w(), 2);
     return sum / 2;
   }
 
  private:
   double mean_w_;
+  double idle_w_;
   double common_w_ = 0;
   std::size_t members_;  // all unknowns but idling
 };
 
-Fit robust_fit(const CpuRows& rows) {
+Fit robust_fit(const CpuRows& rows, double idle_w) {
   const double mean = usual_value(rows);
-  const Beliefs beliefs(rows);
+  const Beliefs beliefs(rows, idle_w);
   Fit fit;
   fit.weights.assign(rows.size(), 1.0);
   fit.noise = mean / 10;
@@ -189,6 +195,19 @@ Fit robust_fit(const CpuRows& rows) {
     fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * beliefs.common_w());
   }
   return fit;
+}
+
+// What rows draw in which hardly any CPU was at work; nothing where there are too few of them.
+std::optional<double> power_at_rest_w(const CpuRows& rows) {
+  std::vector<double> watts;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::span<const double> entries = rows[row];
+    const double at_work = std::accumulate(entries.begin(), entries.end() - 1, 0.0);
+    if (at_work < kAtRest * entries.back()) watts.push_back(rows.value(row) / entries.back());
+  }
+  if (watts.size() < kFewestAtRest) return std::nullopt;
+  std::nth_element(watts.begin(), watts.begin() + static_cast<std::ptrdiff_t>(watts.size() / 2), watts.end());
+  return watts[watts.size() / 2];
 }
 
 // The lower triangle L of a symmetric matrix L L', row by row. What rounding made negative counts as 0.
@@ -276,23 +295,32 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& ma
   for (const double growth : kGrowths) {
     const CpuRows rows(use, machine, domains, growth);
     if (rows.size() < kFewestRows || rows.joules() <= 0 || rows.cpu_s() <= 0) return std::nullopt;
-    fits.push_back(robust_fit(rows));
-    fits.back().growth = growth;
+    const std::optional<double> at_rest_w = power_at_rest_w(rows);
+    powers.idle_known = at_rest_w.has_value();
+    for (const double share : kIdleShares) {
+      fits.push_back(robust_fit(rows, at_rest_w.value_or(share * rows.joules() / rows.time_s())));
+      fits.back().growth = growth;
+      if (at_rest_w) break;
+    }
     powers.rows = rows.size();
     powers.residual = fits.back().noise / usual_value(rows);
   }
+  const std::size_t idles = powers.idle_known ? 1 : kIdleShares.size();
   double noise = fits.front().noise;
   for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
-  const Fit& best =
-      *std::min_element(fits.begin(), fits.end(), [&](const Fit& a, const Fit& b) { return cost(a) < cost(b); });
+  // Laws of growth are judged with the usual share of idling; each other share is as likely as that.
+  std::size_t usual = 0;
+  for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
+  const Fit& best = fits[usual];
   std::vector<double> odds;
-  for (const Fit& fit : fits) odds.push_back(std::exp(cost(best) - cost(fit)));
+  for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
   const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
   for (double& one : odds) one /= all;
   powers.growth = best.growth;
   powers.watts = best.watts;
   for (const double share : best.from_data) powers.regressed.push_back(share >= kKnownFromData);
+  powers.regressed[powers.idle()] = powers.idle_known;
   powers.replicates = draw(fits, odds, best);
   powers.fitted = true;
   return powers;

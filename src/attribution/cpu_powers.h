@@ -27,6 +27,7 @@ struct CpuPowers {
   std::vector<std::vector<double>> replicates;  // by unknown, then by replicate
   std::vector<double> gains;                    // what the counter may be wrong by as a whole
   double growth = 1;                            // see crowding()
+  bool idle_known = false;                      // the machine was seen at rest
   bool fitted = false;                          // else all draw alike, idling included
   std::size_t rows = 0;
   double residual = 0;  // usual size of what a row leaves over, as a share of it
