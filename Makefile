@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks demo dist wheel bench format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ wheel: dist ## the Python wheel, build/dist/joulemap-*.whl
 bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
 	@tools/install_packages.sh bench
 	@$(PYTHON) bench/peers/run.py --markdown docs/benchmarks.md
+
+bench-attribution: build $(VENV)/.examples-installed ## what operations on a CPU drew, against the truth of the simulated machine
+	@$(PYTHON) bench/attribution/cpu_truth.py
 
 format: ## clang-format over everything
 	@tools/install_packages.sh lint

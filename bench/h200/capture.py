@@ -163,14 +163,12 @@ def together(workers: list[Worker]) -> list[dict]:
 
 
 def added_by_process(mine: list[Worker], nothing: list[Worker]) -> tuple[float, float, float]:
-    """Where processes differ by more than what is looked for, they are the sample: the ratio of the means of their medians, and
-    its 95 % interval by drawing processes anew."""
+    """Where processes differ by more than what is looked for, they are the sample: the ratio of the means of their medians,
+    and its 95 % interval by drawing processes anew."""
     usual = [[statistics.median(block["step_s"] for block in worker.blocks) for worker in its] for its in (mine, nothing)]
     chance = random.Random(1)
-    drawn = sorted(
-        statistics.fmean(chance.choices(usual[0], k=len(mine))) / statistics.fmean(chance.choices(usual[1], k=len(nothing)))
-        for _ in range(4000)
-    )
+    mean_of_some = lambda values: statistics.fmean(chance.choices(values, k=len(values)))  # noqa: E731
+    drawn = sorted(mean_of_some(usual[0]) / mean_of_some(usual[1]) for _ in range(4000))
     return statistics.fmean(usual[0]) / statistics.fmean(usual[1]) - 1, drawn[100] - 1, drawn[-101] - 1
 
 

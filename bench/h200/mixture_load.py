@@ -4,9 +4,11 @@
 
     mixture_load.py --kinds A|B --seed N --truth-s S --mix-s S --out truth.json
 
-Alone: in turns with one other kind, in bursts as long as those of the mixture, so that heat and a power limit do to them what they do
-there (a GPU that has just worked draws more at rest than one that has not); the energy counter is read by hand at its own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording, "KIND" in the mixture and
-"KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would leave the GPU idle most of the time.
+Alone: in turns with one other kind and with rest, in bursts as long as those of the mixture, so that heat and a power limit
+do to them what they do there (a GPU that has just worked draws more at rest than one that has not); the energy counter is
+read by hand at its own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording,
+"KIND" in the mixture and "KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would
+leave the GPU idle most of the time.
 """
 
 from __future__ import annotations
@@ -117,8 +119,8 @@ class Load:
         self.calls[region or name] = self.calls.get(region or name, 0) + calls
 
     def in_company(self, name: str | None, length_s: float) -> dict:
-        """Bursts of a kind and of a well-known one in turns, as long as those of the mixture, from one step of the counter to
-        another. Nothing (None) likewise, and the well-known one by itself."""
+        """Bursts of a kind, of a well-known one and rest in turns, as long as those of the mixture, from one step of the
+        counter to another. Nothing (None) likewise, and the well-known one by itself."""
         begin_calls = dict(self.calls)
         self._turns_until(name, time.monotonic() + 0.25)
         begin, inside_calls = self._counter_step(name), dict(self.calls)
@@ -136,8 +138,10 @@ class Load:
 
     def _turns_until(self, name: str | None, end_s: float) -> None:
         while time.monotonic() < end_s:
-            self._turn(name, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
-            self._turn(COMPANION, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
+            turns = [name, COMPANION, None]
+            self.random.shuffle(turns)
+            for turn in turns:
+                self._turn(turn, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
 
     def _counter_step(self, name: str | None) -> tuple[int, int, int]:
         """The load goes on while the counter is watched."""

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An activity as far as it lies in a span of time: what a report of a part of a run is made of, and what keeps work before and
-// after a command out of its energy. Pure; CLOCK_MONOTONIC nanoseconds.
+// An activity as far as it lies in a span of time: what a report of a part of a run is made of, and what keeps work
+// before and after a command out of its energy. Pure; CLOCK_MONOTONIC nanoseconds.
 //
-// Names stay, whatever the span: later activities use them. Of sums as much is taken as of their stretch of time lies inside,
-// which is about a second for a live recording. Kernels that were told one by one are cut where the span is.
+// Names stay, whatever the span: later activities use them. Of sums as much is taken as of their stretch of time lies
+// inside, which is about a second for a live recording. Kernels that were told one by one are cut where the span is.
 #pragma once
 
 #include "attribution/time_curve.h"

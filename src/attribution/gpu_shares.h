@@ -29,6 +29,11 @@ class ClassJoules {
   void add(const ClassJoules& other, double share = 1) {
     for (const auto& [column, joules] : other.by_column_) by_column_[column] += share * joules;
   }
+  double sum() const {
+    double sum_j = 0;
+    for (const auto& [column, joules] : by_column_) sum_j += joules;
+    return sum_j;
+  }
   const std::map<std::uint16_t, double>& by_column() const { return by_column_; }
 
  private:

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/cpu_use.h"
 #include "attribution/gpu_work.h"
 #include "attribution/ledger.h"
 #include "attribution/probe_spans.h"
@@ -41,9 +43,11 @@ class HostLedgers {
   struct Host {
     std::string boot_id;
     TimeSpan span;
+    double cpus = std::numeric_limits<double>::infinity();
     ActivitySums sums;
     GpuWork work;
     ProbeSpans probing;
+    CpuWork cpu_work;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
@@ -51,15 +55,17 @@ class HostLedgers {
     std::optional<Ledger> ledger;
 
     Host(std::string boot, TimeSpan command)
-        : boot_id(std::move(boot)), span(command), sums(command), work(command), probing(command) {}
+        : boot_id(std::move(boot)), span(command), sums(command), work(command), probing(command), cpu_work(command) {}
   };
 
   Host* host_of(std::uint32_t source);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
-  bool shares_out_gpus() const;
+  bool shares_out() const;
+  bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
   void add_losses(Host& host);
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;
+  CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
   LedgerResult result_of(Host& host);
 
   Level level_;

@@ -38,8 +38,8 @@ class KernelTimeline {
   std::int64_t end_ns() const { return end_ns_; }
   // Between edge i and edge i + 1, which rise.
   BusyRows busy(std::span<const std::int64_t> edges_ns) const;
-  // What a gauge that forgets (exponentially, with this time constant) has in mind at rising moments: a row for each, with the
-  // share of every class and of nothing; together 1.
+  // What a gauge that forgets (exponentially, with this time constant) has in mind at rising moments: a row for each,
+  // with the share of every class and of nothing; together 1.
   BusyRows remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns) const;
   // Whether kernels are known one by one all the time between.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;

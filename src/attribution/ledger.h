@@ -3,8 +3,10 @@
 // Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the sums of
 // what ran, each tally gets its part.
 //
-// - CPU and memory: while something runs, their energy is shared out by CPU time, to the command's places and to whatever
-//   else the machine did ("background"); while nothing runs it is idle. Basis "cpu-time".
+// - CPU and memory: while something runs, their energy is shared out by CPU time and by what layers draw, to the command's
+// places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis
+// "regressed",
+//   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
 //   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart.
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/cpu_shares.h"
 #include "attribution/gpu_shares.h"
 #include "attribution/machine_energy.h"
 #include "attribution/time_curve.h"
@@ -41,6 +44,8 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
+inline constexpr std::string_view kCpu = "cpu";  // the device of rows of CPUs and memory
+
 class Ledger {
  public:
   Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums);
@@ -54,7 +59,7 @@ class Ledger {
     std::uint64_t sampled = 0;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules by_class = {};  // of a GPU
+    ClassJoules by_class = {};  // of a GPU; of CPUs, by unknown of CpuPowers
   };
   struct Entry {
     Amount sum;
@@ -62,11 +67,13 @@ class Ledger {
     bool has_energy = false;
     std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
     bool is_part = false;                 // one of those, as a row
+    double spread = 0;                    // standard deviation, as a share: how well a sample of steps tells
   };
   using Parts = std::map<std::vector<std::string>, Amount>;      // by path
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
 
-  void add_place(std::uint32_t process, const PlaceTally& tally, double joules_per_cpu_s);
+  void add_places(std::uint32_t process, const Activity& activity, double inside);
+  void add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules);
   void add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
@@ -84,9 +91,7 @@ class Ledger {
   Level level_;
   const MachineEnergy& energy_;
   ActivitySums& sums_;
-  TimeCurve joules_per_cpu_s_;  // rates: mean_rate() of it over a stretch
-  TimeCurve background_s_;
-  double cpu_idle_j_ = 0;
+  CpuShares cpu_shares_;
   GpuShares gpu_shares_;
   std::map<Key, Entry> entries_;
   // By the path of the coarse place: what it divides into.

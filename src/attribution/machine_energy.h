@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/cpu_powers.h"
 #include "attribution/gpu_work.h"
 #include "attribution/power_regression.h"
 #include "attribution/time_curve.h"
@@ -43,6 +44,7 @@ struct MachineEnergy {
   std::optional<double> command_cpu_s;     // what the command's used
   bool samples_calls = true;               // operations were told in some steps only; else in all
   bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
+  std::optional<CpuKnowledge> cpu = {};    // nothing: all draw alike, and how sure that is is not known
 };
 
 // The powers of a GPU's classes, from what its sensors said and what ran. All alike where they said too little.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GPU's sensors said, as rows for a regression: the energy between steps of its counter, or the power that it has kept
-// every few milliseconds. And how late the sensor is, found from the rows themselves: the lag (and, of a gauge, the memory)
-// that leaves the least unexplained. Pure; nanoseconds of CLOCK_MONOTONIC.
+// What a GPU's sensors said, as rows for a regression: the energy between steps of its counter, or the power that it has
+// kept every few milliseconds. And how late the sensor is, found from the rows themselves: the lag (and, of a gauge, the
+// memory) that leaves the least unexplained. Pure; nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 // the energy between two steps of the counter is what each class was busy in that time, times its power, and idle power
 // for the rest. Pure: plain data in, plain data out; same input, same bits. Watts, joules, nanoseconds.
 //
-// - Where the device has kept its power every few milliseconds, that is used instead of the counter's steps: far more rows.
-// - Sensors lag behind (power_evidence.h). The lag is the one that leaves the least unexplained; where that is flat the usual
-//   one is taken, and what it might change widens the intervals.
+// - Where the device has kept its power every few milliseconds, that is used instead of the counter's steps: more rows.
+// - Sensors lag behind (power_evidence.h). The lag is the one that leaves the least unexplained; where that is flat the
+//   usual one is taken, and what it might change widens the intervals.
 // - Rows that fit badly count less (Huber), as there are late polls and clocks that change.
 // - What cannot be told apart shares one power, and is called a share of time (separable_groups.h).
 // - Intervals come from replicates: blocks of rows weighted at random, the lag moved as far as it is not known, the
@@ -55,8 +55,8 @@ struct PowerFit {
   const ClassPower& idle() const { return classes.back(); }
 };
 
-// Nothing where too little was seen to know its noise, or where it says what cannot be. Points in order of time; the timeline
-// is finished.
+// Nothing where too little was seen to know its noise, or where it says what cannot be. Points in order of time; the
+// timeline is finished.
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence);
 
 // Nothing known but that powers of classes spread: all are 1, and replicates differ from it.

@@ -25,6 +25,9 @@ constexpr double kDeclaredPeriod = 0.001;
 // drifted away.
 constexpr std::int64_t kPlacedAfter_ns = 20 * kNanosecondsPerSecond;
 
+// About three hours at the usual pace, 3 MB a counter.
+constexpr std::size_t kMostReadings = 200'000;
+
 }  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
@@ -96,6 +99,7 @@ void RecordedEnergy::follow_energy(Meter& meter, const Channel& channel, const R
       meter.points.push_back({reading.before_ns, joules});  // its value is that of the call's beginning
     } else {
       meter.energy_j.add(*meter.known_until_ns, reading.time_ns(), joules - meter.joules);
+      if (meter.readings.size() < kMostReadings) meter.readings.push_back({reading.time_ns(), joules});
     }
     meter.known_until_ns = reading.time_ns();
     meter.joules = joules;
@@ -129,6 +133,7 @@ void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading)
     known.used_s.add(known.last->time_ns(), reading.time_ns(), used_s);
   }
   known.last = reading;
+  known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * follower.channel.scale});
 }
 
 void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
@@ -241,7 +246,10 @@ void RecordedEnergy::add_curves(Result& result) {
       std::vector<EnergyPoint> steps;
       if (follower.meter->steps.is_locked()) steps = std::move(follower.meter->points);
       result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve),
-                               std::move(steps), history_of(follower.channel.device)});
+                               std::move(steps),
+                               follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
+                                                                             : std::vector<EnergyPoint>(),
+                               history_of(follower.channel.device)});
       break;
     }
   }
@@ -249,6 +257,7 @@ void RecordedEnergy::add_curves(Result& result) {
     if (!follower.cpu_time) continue;
     follower.cpu_time->used_s.finish();
     result.cpu_times_s.emplace(follower.channel.name, std::move(follower.cpu_time->used_s));
+    result.cpu_time_readings.emplace(follower.channel.name, std::move(follower.cpu_time->readings));
   }
 }
 

@@ -47,10 +47,13 @@ class RecordedEnergy {
       TimeCurve energy_j;  // finished; sums to the domain's energy
       // Of a slow counter whose steps are known: what it said at those that were read.
       std::vector<EnergyPoint> steps;
+      // Of a quick counter: what it said when it was read, in the beginning of a long recording.
+      std::vector<EnergyPoint> readings = {};
       std::vector<PowerPoint> history;  // what the device kept of its power, as far as it was asked for
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
+    std::map<std::string, std::vector<CpuTimePoint>> cpu_time_readings;
   };
   Result finish();
 
@@ -67,12 +70,14 @@ class RecordedEnergy {
     TimeCurve energy_j;
     // Of a slow counter: when it was seen to have moved, and its joules then; once its steps are known, when it moved.
     std::vector<EnergyPoint> points;
-    std::size_t placed = 0;  // so many of them are
+    std::size_t placed = 0;             // so many of them are
+    std::vector<EnergyPoint> readings;  // of a quick counter
   };
   // CPU time: how much was used when.
   struct CpuTime {
     TimeCurve used_s;
     std::optional<Reading> last;
+    std::vector<CpuTimePoint> readings;
   };
   // Power that a device has kept by itself.
   struct History {

@@ -59,7 +59,8 @@ void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) 
   known.last = metric.value;
 }
 
-void RecordingSurvey::on_fact(std::uint32_t /*source*/, const EnvironmentFact& fact) {
+void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
+  if (fact.name == "cpus_online") at(source).cpus_online = fact.value;
   const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
     return other.name == fact.name && other.value == fact.value;
   });

@@ -29,6 +29,12 @@ struct PowerPoint {
   double watts = 0;
 };
 
+// CPU seconds that had been used at the moment of a reading.
+struct CpuTimePoint {
+  std::int64_t time_ns = 0;
+  double used_s = 0;
+};
+
 class TimeCurve {
  public:
   TimeCurve() = default;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -60,7 +61,8 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
       helpers_(std::make_shared<HelperAccount>(own_cpu_ns())),
       plan_(closeness),
       started_ns_(monotonic_ns()),
-      tallied_ns_(started_ns_) {
+      tallied_ns_(started_ns_),
+      gathered_ns_(started_ns_) {
   LogErrands errands;
   errands.tick = [this](std::int64_t own_cpu_ns) { tick(own_cpu_ns); };
   errands.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
@@ -239,39 +241,41 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   if (leader != nullptr && credit_ns > 0) {
     leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helpers_ns = credit_ns});
   }
+  // Where there is a GPU it is the one that draws.
+  const std::int64_t now_ns = monotonic_ns();
+  if (exact_.load() && stretches_.ends_at(now_ns - started_ns_)) stretches_.add(take_places(now_ns));
 }
 
-void Capture::take_tallies(Activity& activity) {
-  {
-    std::vector<PlaceTally> rows;
-    const std::lock_guard lock(tracks_lock_);
-    for (const auto& track : tracks_) track->take(rows);
-    std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
-    add_up(rows, activity.place_tallies);
-  }
-  const std::lock_guard lock(samples_lock_);
-  for (const auto& [place, share] : function_samples_) activity.shares.push_back(share);
-  function_samples_.clear();
+Activity Capture::take_places(std::int64_t now_ns) {
+  Activity activity{.begin_ns = std::exchange(tallied_ns_, now_ns), .end_ns = now_ns};
+  std::vector<PlaceTally> rows;
+  const std::lock_guard lock(tracks_lock_);
+  for (const auto& track : tracks_) track->take(rows);
+  std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
+  add_up(rows, activity.place_tallies);
+  return activity;
 }
 
 void Capture::gather(MarkSink& sink, bool is_last) {
+  if (is_last) tick(capture_cpu_told_ns_);
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t told_until_ns = now_ns;
   if (KernelSource* const source = source_.load()) {
     source->poll(now_ns);
     told_until_ns = source->told_until_ns(now_ns);
   }
-  if (is_last) tick(capture_cpu_told_ns_);
+  for (Activity& stretch : stretches_.take()) sink.add(std::move(stretch));
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
   // Sums of probing are not to be mixed with those of the run.
   const bool tallies_due =
-      is_last || probing_.load() != 0 || now_ns - tallied_ns_ >= tally_period_ns(now_ns - started_ns_);
+      is_last || probing_.load() != 0 || now_ns - gathered_ns_ >= tally_period_ns(now_ns - started_ns_);
   // A kernel whose record is lost must not hold up the steps for ever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
   kernels_.collect(activity, settled_ns, tallies_due);
   if (tallies_due) {
-    take_tallies(activity);
-    tallied_ns_ = now_ns;
+    activity.place_tallies = take_places(now_ns).place_tallies;
+    function_samples_.take(activity.shares);
+    gathered_ns_ = now_ns;
   }
   activity.places = is_last ? places_.all() : places_.take_new();
   if (is_last) kernels_.collect_names(activity);
@@ -313,12 +317,7 @@ void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
     }
   }
   const std::uint32_t place = places_.child(coarse, PlaceKind::function, name);
-  const std::lock_guard lock(samples_lock_);
-  PlaceShare& share = function_samples_[place];
-  share.coarse = coarse;
-  share.place = place;
-  ++share.count;
-  share.time_ns += time_ns;
+  function_samples_.add(coarse, place, time_ns);
 }
 
 void Capture::finish_kernels() {

@@ -16,9 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/close_stretches.h"
+#include "capture/function_samples.h"
 #include "capture/helper_account.h"
 #include "capture/hlo_places.h"
 #include "capture/kernel_log.h"
+#include "capture/kernel_source.h"
 #include "capture/listening_plan.h"
 #include "capture/mark_log.h"
 #include "capture/place_table.h"
@@ -26,20 +29,6 @@
 #include "capture/thread_track.h"
 
 namespace joulemap::capture {
-
-// What learns of the GPU's work, once a process has one. Implemented over CUPTI.
-class KernelSource {
- public:
-  virtual ~KernelSource() = default;
-  virtual void listen(bool on) = 0;            // between two steps
-  virtual void poll(std::int64_t now_ns) = 0;  // about twice a second, by the capture's thread
-  // Kernels that were launched before then and have ended have been told.
-  virtual std::int64_t told_until_ns(std::int64_t now_ns) const = 0;
-  // Another profiler in this process begins or ends.
-  virtual void someone_profiles(bool running, std::int64_t now_ns) = 0;
-  virtual void finish(Diagnostics& told) = 0;  // everything that is still out comes in
-  virtual void abandon() noexcept = 0;         // in the child of a fork
-};
 
 class Capture {
  public:
@@ -107,7 +96,7 @@ class Capture {
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void tick(std::int64_t capture_cpu_ns);
   void gather(MarkSink& sink, bool is_last);
-  void take_tallies(Activity& activity);
+  Activity take_places(std::int64_t now_ns);
   void tell(Diagnostics& told);
 
   const std::uint64_t number_;
@@ -132,8 +121,7 @@ class Capture {
   bool steps_are_told_ = false;
   bool epochs_are_told_ = false;
 
-  std::mutex samples_lock_;
-  std::map<std::uint32_t, PlaceShare> function_samples_;
+  FunctionSamples function_samples_;
 
   std::unique_ptr<KernelSource> owned_source_;
   // Set once. No lock of ours: a step that begins must not wait for a poll, which waits for the driver.
@@ -141,7 +129,9 @@ class Capture {
   std::atomic<bool> kernels_are_finished_{false};
 
   std::int64_t started_ns_;
-  std::int64_t tallied_ns_;
+  std::int64_t tallied_ns_;   // places until then were taken
+  std::int64_t gathered_ns_;  // and everything else until then
+  CloseStretches stretches_;
   std::int64_t capture_cpu_told_ns_ = 0;
   std::atomic<std::uint64_t> next_region_{1};
   std::unique_ptr<MarkLog> marks_;  // last: its thread uses all of the above

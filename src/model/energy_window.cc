@@ -30,8 +30,8 @@ double energy_within(const Point& before, const Point& after, std::int64_t from_
   return 0.5 * (watts_at(from_ns) + watts_at(to_ns)) * seconds(to_ns - from_ns);
 }
 
-// Of what lies between two readings far apart, how much an edge between them may be wrong by: power that is twice the mean in
-// one half and nothing in the other makes it 0.25.
+// Of what lies between two readings far apart, how much an edge between them may be wrong by: power that is twice the
+// mean in one half and nothing in the other makes it 0.25.
 constexpr double kUnevenBetweenReadings = 0.1;
 
 }  // namespace

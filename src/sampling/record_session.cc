@@ -34,6 +34,7 @@ class Recorder {
  private:
   void flush();
   void pair_clocks();
+  void read_cpu_times();
   void mark(MarkKind kind, std::int64_t time_ns);
 
   Meter& meter_;
@@ -56,8 +57,11 @@ void Recorder::mark(MarkKind kind, std::int64_t time_ns) {
 
 void Recorder::pair_clocks() {
   writer_.add(ClockPair{monotonic_ns(), unix_ns()});
-  for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
   next_clock_ns_ = monotonic_ns() + kClockPeriod_ns;
+}
+
+void Recorder::read_cpu_times() {
+  for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
 }
 
 // The command goes on, whatever becomes of its recording.
@@ -87,6 +91,7 @@ Status Recorder::start() {
   });
   meter_.prepare();
   pair_clocks();
+  read_cpu_times();
   meter_.begin();
   mark(MarkKind::command_begin, meter_.begin_ns());
   flush();
@@ -102,6 +107,7 @@ void Recorder::run() {
     meter_.sample();
     meter_.watch_every_step(folder_.is_probed());
     if (now_ns >= next_clock_ns_) pair_clocks();
+    if (now_ns >= cpu_times_->next_ns()) read_cpu_times();
     if (now_ns >= next_flush_ns_) flush();
     const std::int64_t period_ns = meter_.period_ns();
     next_tick_ns += ((now_ns - next_tick_ns) / period_ns + 1) * period_ns;
@@ -113,6 +119,7 @@ RecordResult Recorder::finish() {
   mark(MarkKind::command_end, meter_.end_ns());
   cpu_times_->search_now();
   pair_clocks();
+  read_cpu_times();
   meter_.set_tap({});
   result_.command = options_.command;
   result_.elapsed_s = meter_.elapsed_s();

@@ -42,8 +42,8 @@ class Sensor {
   // One reading for each channel, in their order. A channel that is not due gets ReadCode::skipped.
   virtual void read(std::span<Reading> readings, Attention attention = Attention::now) noexcept = 0;
 
-  // Of channels that tell several values at once: what the last read() brought of them, oldest first, with the times at which
-  // the device took them. Their own readings are skipped. Channels are counted from this sensor's first.
+  // Of channels that tell several values at once: what the last read() brought of them, oldest first, with the times at
+  // which the device took them. Their own readings are skipped. Channels are counted from this sensor's first.
   virtual std::span<const Sample> history() const noexcept { return {}; }
 
   // When to read next, after a read that was due at `last_ns`: an absolute moment, so that lateness does not add up.

@@ -61,13 +61,13 @@ std::optional<pid_t> newest_pid(int load_fd) {
 
 }  // namespace
 
-Result<BusyTime> BusyTime::start() {
+Result<BusyTime> BusyTime::start(bool with_self) {
   Directory proc(::opendir("/proc"), ::closedir);
   if (!proc) return system_error("list", "/proc", errno);
   Result<FileDescriptor> load = open_for_reading("/proc/loadavg");
   if (!load) return std::move(load).error();
   BusyTime busy(std::move(proc), std::move(*load));
-  busy.ignored_.insert(::getpid());
+  if (!with_self) busy.ignored_.insert(::getpid());
   busy.newest_ = newest_pid(busy.load_.get()).value_or(0);
   busy.scan(false);
   return busy;
@@ -152,6 +152,14 @@ double BusyTime::advance(double capacity_s) {
   const double charged_s = pending_s * granted;
   total_cpu_s_ += charged_s;
   return charged_s;
+}
+
+std::vector<ProcessCharge> BusyTime::charges() const {
+  std::vector<ProcessCharge> all;
+  for (const auto& [pid, process] : processes_) {
+    if (process.charged_s > 0) all.push_back({pid, process.charged_s});
+  }
+  return all;
 }
 
 void BusyTime::share_out(double joules) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyTime: how much CPU time the processes of this machine used since the last look, and which of them.
-// Kernel threads and the simulator itself do not count: the first have no readable clock, the second would be
-// measuring its own fever.
+// BusyTime: how much CPU time the processes of this machine used since the last look, and which of them. Kernel
+// threads and, unless it is asked for, the simulator itself do not count: the first have no readable clock, the
+// second would be measuring its own fever.
 #pragma once
 
 #include <dirent.h>
@@ -29,10 +29,17 @@ struct ProcessShare {
   double joules_package = 0;  // above idle
 };
 
+// CPU seconds of one process in a tick.
+struct ProcessCharge {
+  pid_t pid = 0;
+  double cpu_s = 0;
+};
+
 class BusyTime {
  public:
   // Processes that exist now count from now on; those found later, from their birth.
-  static Result<BusyTime> start();
+  // `with_self`: the simulator's own time counts, too, as it does in /proc/stat.
+  static Result<BusyTime> start(bool with_self = false);
 
   // Goes through all processes: who is new, who has another name.
   void refresh();
@@ -40,6 +47,9 @@ class BusyTime {
   // CPU seconds to charge to a tick in which the CPUs could do capacity_s. What was seen beyond that was done
   // before (clocks are late, new processes are found late) and is kept for the next ticks, never lost.
   double advance(double capacity_s);
+
+  // Who was charged in the last advance().
+  std::vector<ProcessCharge> charges() const;
 
   // Shares out the energy of the last advance() in proportion to CPU time.
   void share_out(double joules);

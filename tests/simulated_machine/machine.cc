@@ -17,6 +17,7 @@ namespace joulemap::simulated {
 namespace {
 
 constexpr std::int64_t kRefreshEveryNs = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kOperationsEveryNs = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kTearNs = 30 * kNanosecondsPerMicrosecond;
 constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 
@@ -52,21 +53,43 @@ Result<std::unique_ptr<Machine>> Machine::build(const MachineSettings& settings)
   Result<std::vector<CounterFile>> counters = create_counters(settings, zones);
   if (!counters) return std::move(counters).error();
 
-  std::vector<std::string> domains;
-  for (const Zone& zone : zones) domains.push_back(zone.domain);
-  Result<TruthLog> truth = TruthLog::create(settings.root + "/truth.csv", domains);
-  if (!truth) return std::move(truth).error();
-  Result<BusyTime> busy = BusyTime::start();
+  Result<Operations> operations = settings.operation_kinds.empty()
+                                      ? Result<Operations>(Operations())
+                                      : Operations::open(settings.operation_kinds, settings.operation_page);
+  if (!operations) return std::move(operations).error();
+  Result<Logs> logs = create_logs(settings, *operations);
+  if (!logs) return std::move(logs).error();
+  Result<BusyTime> busy = BusyTime::start(settings.count_self);
   if (!busy) return std::move(busy).error();
-  return std::unique_ptr<Machine>(new Machine(settings, std::move(*busy), std::move(*truth), std::move(*counters)));
+  return std::unique_ptr<Machine>(
+      new Machine(settings, std::move(*busy), std::move(*operations), std::move(*logs), std::move(*counters)));
 }
 
-Machine::Machine(const MachineSettings& settings, BusyTime busy, TruthLog truth, std::vector<CounterFile> counters)
+Result<Machine::Logs> Machine::create_logs(const MachineSettings& settings, const Operations& operations) {
+  std::vector<std::string> domains;
+  for (const Zone& zone : zones_of(settings.law.sockets, settings.psys)) domains.push_back(zone.domain);
+  Result<TruthLog> truth = TruthLog::create(settings.root + "/truth.csv", domains);
+  if (!truth) return std::move(truth).error();
+  Logs logs{std::move(*truth), {}};
+  if (settings.operation_kinds.empty()) return logs;
+  std::vector<std::string> columns;
+  for (const std::string& name : operations.names()) {
+    for (const char* const what : {".cpu_s", ".energy_j", ".dynamic_j"}) columns.push_back(name + what);
+  }
+  Result<TruthLog> told = TruthLog::create(settings.root + "/truth_operations.csv", columns);
+  if (!told) return std::move(told).error();
+  logs.operations.emplace(std::move(*told));
+  return logs;
+}
+
+Machine::Machine(const MachineSettings& settings, BusyTime busy, Operations operations, Logs logs,
+                 std::vector<CounterFile> counters)
     : settings_(settings),
       truth_path_(settings.root + "/truth.csv"),
       law_(settings.law),
       busy_(std::move(busy)),
-      truth_(std::move(truth)),
+      operations_(std::move(operations)),
+      logs_(std::move(logs)),
       counters_(std::move(counters)),
       energies_j_(counters_.size(), 0.0),
       cpus_(static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)))),
@@ -88,7 +111,12 @@ Result<MachineReport> Machine::stop() {
   nudger_.reset();
   if (!state_) return std::move(state_).error();
   if (Status last = tick(monotonic_ns()); !last) return std::move(last).error();
-  if (Status flushed = truth_.flush(); !flushed) return std::move(flushed).error();
+  if (Status flushed = logs_.truth.flush(); !flushed) return std::move(flushed).error();
+  operations_told_ns_ = 0;
+  if (Status told = log_operations(last_ns_); !told) return std::move(told).error();
+  if (logs_.operations) {
+    if (Status flushed = logs_.operations->flush(); !flushed) return std::move(flushed).error();
+  }
   busy_.refresh();
   Status written = write_process_truth(settings_.root + "/truth_processes.csv", busy_.shares());
   if (!written) return std::move(written).error();
@@ -98,7 +126,7 @@ Result<MachineReport> Machine::stop() {
 
 void Machine::run(const std::stop_token& stop) {
   make_this_thread_punctual();
-  state_ = truth_.append(started_ns_, 0, energies_j_);
+  state_ = logs_.truth.append(started_ns_, 0, energies_j_);
   std::int64_t tick_number = 0;
   while (state_ && !stop.stop_requested()) {
     const std::int64_t next = std::max(tick_number + 1, schedule_.first_tick_after(monotonic_ns()));
@@ -118,12 +146,16 @@ Status Machine::tick(std::int64_t now_ns) {
     refreshed_ns_ = now_ns;
     busy_.refresh();
   }
-  return truth_.append(now_ns, busy_.total_cpu_s(), energies_j_);
+  if (Status told = log_operations(now_ns); !told) return told;
+  return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
 }
 
 void Machine::add_up(double duration_s) {
   const double capacity_s = cpus_ * duration_s;
-  const MachinePower& power = law_.step(busy_.advance(capacity_s) / capacity_s, duration_s);
+  const double utilisation = busy_.advance(capacity_s) / capacity_s;
+  operations_.look(busy_.charges());
+  const MachinePower& power = law_.step(utilisation, duration_s, operations_.factors());
+  operations_.share_out(power, duration_s);
   busy_.share_out(power.dynamic_w * duration_s);
   std::size_t zone = 0;
   for (const SocketPower& socket : power.sockets) {
@@ -132,6 +164,16 @@ void Machine::add_up(double duration_s) {
     energies_j_[zone++] += socket.dram_w * duration_s;
   }
   if (settings_.psys) energies_j_[zone] += power.psys_w * duration_s;
+}
+
+Status Machine::log_operations(std::int64_t now_ns) {
+  if (!logs_.operations || now_ns - operations_told_ns_ < kOperationsEveryNs) return Done{};
+  operations_told_ns_ = now_ns;
+  std::vector<double> values;
+  for (const OperationEnergy& energy : operations_.energies()) {
+    values.insert(values.end(), {energy.cpu_s, energy.energy_j, energy.dynamic_j});
+  }
+  return logs_.operations->append(now_ns, busy_.total_cpu_s(), values);
 }
 
 Status Machine::publish(std::int64_t now_ns) {

@@ -16,6 +16,7 @@
 #include "busy_time.h"
 #include "clock_nudger.h"
 #include "counter_file.h"
+#include "operations.h"
 #include "power_law.h"
 #include "powercap_tree.h"
 #include "tick_schedule.h"
@@ -32,7 +33,10 @@ struct MachineSettings {
   double period_us = 1000;
   double jitter_us = 50;
   FaultPlan faults;
-  std::string fault_zone;  // "intel-rapl:0"; empty for all
+  std::string fault_zone;       // "intel-rapl:0"; empty for all
+  std::string operation_kinds;  // files of Operations; empty: all draw alike
+  std::string operation_page;
+  bool count_self = false;
 };
 
 // How well it kept up.
@@ -58,7 +62,14 @@ class Machine {
   const std::string& truth_path() const { return truth_path_; }
 
  private:
-  Machine(const MachineSettings& settings, BusyTime busy, TruthLog truth, std::vector<CounterFile> counters);
+  struct Logs {
+    TruthLog truth;
+    std::optional<TruthLog> operations;
+  };
+  Machine(const MachineSettings& settings, BusyTime busy, Operations operations, Logs logs,
+          std::vector<CounterFile> counters);
+  static Result<Logs> create_logs(const MachineSettings& settings, const Operations& operations);
+  Status log_operations(std::int64_t now_ns);
   void run(const std::stop_token& stop);
   Status tick(std::int64_t now_ns);
   void add_up(double duration_s);
@@ -68,7 +79,9 @@ class Machine {
   std::string truth_path_;
   PowerLaw law_;
   BusyTime busy_;
-  TruthLog truth_;
+  Operations operations_;
+  Logs logs_;
+  std::int64_t operations_told_ns_ = 0;
   std::vector<CounterFile> counters_;  // as zones_of()
   std::vector<double> energies_j_;     // as zones_of()
   TickSchedule schedule_;

@@ -58,6 +58,16 @@ void add_law_options(CLI::App& app, MachineSettings& machine) {
   app.add_option("--start-uj", machine.start_uj, "Counters start here");
 }
 
+void add_operation_options(CLI::App& app, MachineSettings& machine) {
+  CLI::Option* kinds = app.add_option("--operation-kinds", machine.operation_kinds,
+                                      "File of operations that draw otherwise: NAME POWER MEMORY on a line");
+  CLI::Option* page = app.add_option("--operation-page", machine.operation_page,
+                                     "File in which processes say which operation they are at");
+  kinds->needs(page);
+  page->needs(kinds);
+  app.add_flag("--count-self", machine.count_self, "The simulator's own CPU time counts, too, as in /proc/stat");
+}
+
 void add_fault_options(CLI::App& app, MachineSettings& machine) {
   FaultPlan& faults = machine.faults;
   app.add_option("--fault-zone", machine.fault_zone, "Only this zone is faulty, such as intel-rapl:0; else all");
@@ -85,6 +95,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_flag("--mount", options.mount, "Show the counters at /sys to CMD (needs root)");
   app.add_flag("--report", options.report, "At the end, say on standard error how well the simulator kept up");
   add_law_options(app, options.machine);
+  add_operation_options(app, options.machine);
   add_fault_options(app, options.machine);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);

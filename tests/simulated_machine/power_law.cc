@@ -16,14 +16,15 @@ constexpr double kNoiseCorrelationS = 0.005;
 
 }  // namespace
 
-SocketPower socket_power(const LawSettings& settings, double utilisation, double noise) {
+SocketPower socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load) {
   const double u = std::clamp(utilisation, 0.0, 1.0);
   const double noise_factor = std::max(0.0, 1 + noise);
   SocketPower power;
-  power.dynamic_w = (settings.max_w - settings.idle_w) * std::pow(u, settings.gamma) * noise_factor;
+  power.dynamic_w = (settings.max_w - settings.idle_w) * std::pow(u, settings.gamma) * load.power * noise_factor;
   power.package_w = settings.idle_w * noise_factor + power.dynamic_w;
   power.core_w = std::max(0.0, power.package_w - kUncoreW);
-  power.dram_w = kDramIdleW + kDramBusyW * u;
+  power.dram_dynamic_w = kDramBusyW * u * load.memory;
+  power.dram_w = kDramIdleW + power.dram_dynamic_w;
   return power;
 }
 
@@ -49,10 +50,10 @@ PowerLaw::PowerLaw(const LawSettings& settings) : settings_(settings) {
   power_.sockets.resize(noises_.size());
 }
 
-const MachinePower& PowerLaw::step(double utilisation, double duration_s) {
+const MachinePower& PowerLaw::step(double utilisation, double duration_s, LoadFactors load) {
   power_.dynamic_w = 0;
   for (std::size_t socket = 0; socket < noises_.size(); ++socket) {
-    power_.sockets[socket] = socket_power(settings_, utilisation, noises_[socket].next(duration_s));
+    power_.sockets[socket] = socket_power(settings_, utilisation, noises_[socket].next(duration_s), load);
     power_.dynamic_w += power_.sockets[socket].dynamic_w;
   }
   power_.psys_w = psys_power_w(power_.sockets);

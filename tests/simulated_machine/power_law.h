@@ -6,6 +6,7 @@
 //   package = (idle + (max - idle) * u^gamma) * (1 + noise)     per socket
 //   core    = package - 9 W, at least 0                         the rest is the uncore's
 //   dram    = 3 W + 6 W * u
+//   what stands after idle and after 3 W, times what the load draws against the usual (LoadFactors)
 //   psys    = 1.08 * (all packages + all drams) + 5 W           conversion losses and the board
 #pragma once
 
@@ -29,6 +30,13 @@ struct SocketPower {
   double core_w = 0;
   double dram_w = 0;
   double dynamic_w = 0;  // the part of package_w that running processes cause
+  double dram_dynamic_w = 0;
+};
+
+// What a CPU second of the present load draws above idle, against that of the law's: instructions differ.
+struct LoadFactors {
+  double power = 1;
+  double memory = 1;
 };
 
 struct MachinePower {
@@ -38,7 +46,7 @@ struct MachinePower {
 };
 
 // One socket at a utilisation and at a value of the noise.
-SocketPower socket_power(const LawSettings& settings, double utilisation, double noise);
+SocketPower socket_power(const LawSettings& settings, double utilisation, double noise, LoadFactors load = {});
 
 // What a meter at the wall side of the board's regulators would see.
 double psys_power_w(const std::vector<SocketPower>& sockets);
@@ -62,7 +70,7 @@ class PowerLaw {
 
   // The mean power over the next duration_s, during which the CPUs were busy for this share of the time. Busy
   // time is spread evenly over the sockets; their noises are independent.
-  const MachinePower& step(double utilisation, double duration_s);
+  const MachinePower& step(double utilisation, double duration_s, LoadFactors load = {});
 
  private:
   LawSettings settings_;

@@ -5,6 +5,8 @@
 //   truth.csv            monotonic_ns,cpu_s,package-0,core-0,dram-0,...   one row per tick; energies in
 //   joules since the
 //                        start, before quantisation, wrap and faults
+// truth_operations.csv monotonic_ns,cpu_s,NAME.cpu_s,NAME.energy_j,NAME.dynamic_j,...   every 50 ms, where there are
+// operations
 //   truth_processes.csv  pid,comm,cpu_s,joules_package                    one row per process, written at the
 //   end
 #pragma once

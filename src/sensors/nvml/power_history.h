@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PowerHistory: the power of an NVIDIA GPU as its driver keeps it, every 20 ms on an H200 for the last 2.4 s, with the times at which
-// it was taken. One call for all of it takes 0.3 ms, so it costs next to nothing: this is what tells apart kernels
-// that alternate faster than the energy counter steps. Owned by an NvmlSensor and used by its thread; CLOCK_MONOTONIC.
+// PowerHistory: the power of an NVIDIA GPU as its driver keeps it, every 20 ms on an H200 for the last 2.4 s, with the
+// times at which it was taken. One call for all of it takes 0.3 ms, so it costs next to nothing: this is what tells apart
+// kernels that alternate faster than the energy counter steps. Owned by an NvmlSensor, used by its thread;
+// CLOCK_MONOTONIC.
 //
 // A long recording needs no more than some of it: after the first half hour it is read now and then, 2.4 s at a time.
 #pragma once

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real training on the CPU that tells the simulated machine which operation it is at, so that each can draw its own power.
+
+    announced_training.py PAGE KINDS SECONDS
+
+Layers are single operations. Between two of them stands a function that does nothing but announce: the next layer on the way
+forward, the layer before on the way back. PAGE and KINDS are the files of tests/simulated_machine/operations.h.
+"""
+
+import sys
+import time
+from typing import Any, List, Tuple
+
+from announced_training_names import LAYERS
+from announcer import Announcer
+
+# Before PyTorch is loaded, which takes seconds of CPU time that are this program's.
+ANNOUNCER = Announcer(sys.argv[1], sys.argv[2], slot=0)
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+
+class Between(torch.autograd.Function):
+    """Announces what comes next, in both directions."""
+
+    announcer: Announcer
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, forward: str, backward: str) -> Tensor:
+        """What follows is the layer after this one."""
+        context.backward_operation = backward
+        Between.announcer.at(forward)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
+        """What follows is the way back through the layer before."""
+        Between.announcer.at(context.backward_operation)
+        return gradient, None, None
+
+
+class Net(nn.Module):
+    """A small convolutional network whose layers differ in what they ask of a CPU."""
+
+    def __init__(self) -> None:
+        """All layers, each one operation."""
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 32, 3, padding=1)
+        self.norm1 = nn.BatchNorm2d(32)
+        self.act1 = nn.GELU()
+        self.pool1 = nn.MaxPool2d(2)
+        self.conv2 = nn.Conv2d(32, 48, 3, padding=1)
+        self.norm2 = nn.BatchNorm2d(48)
+        self.act2 = nn.Softplus()
+        self.pool2 = nn.MaxPool2d(4)
+        self.fc1 = nn.Linear(48 * 64, 1024)
+        self.act3 = nn.Tanh()
+        self.fc2 = nn.Linear(1024, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Announces around each layer."""
+        way = "forward" if torch.is_grad_enabled() else "evaluation"
+        before = "backward.conv1"
+        for name in LAYERS:
+            x = Between.apply(x, f"{way}.{name}", before)
+            if name == "fc1":
+                x = x.flatten(1)
+            x = getattr(self, name)(x)
+            before = f"backward.{name}"
+        return Between.apply(x, f"{way}.loss", before)
+
+
+class Pictures(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    """Pictures that are made, cut and turned in Python, as those of a real training."""
+
+    def __len__(self) -> int:
+        """More than any run takes."""
+        return 1 << 30
+
+    def __getitem__(self, index: int) -> Tuple[Tensor, int]:
+        """The same picture for the same index."""
+        picture = torch.linspace(-1, 1, 3 * 72 * 72).mul(index % 97).sin().view(3, 72, 72)
+        noise = sum((i * i) % 7 for i in range(600)) / 1800
+        return picture[:, index % 8 : index % 8 + 64, index % 5 : index % 5 + 64] + noise, index % 10
+
+
+def train(seconds: float, announcer: Announcer) -> None:
+    """Trains for so long, with a look at how well it does now and then."""
+    torch.manual_seed(0)
+    net = Net()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
+    criterion = nn.CrossEntropyLoss()
+    loader = iter(torch.utils.data.DataLoader(Pictures(), batch_size=16))
+    end = time.monotonic() + seconds
+    losses: List[float] = []
+    while time.monotonic() < end:
+        announcer.at("dataloader")
+        pictures, labels = next(loader)
+        announcer.at("outside")
+        optimizer.zero_grad()
+        loss = criterion(net(pictures), labels)
+        loss.backward()
+        announcer.at("optimizer")
+        optimizer.step()
+        announcer.at("outside")
+        losses.append(loss.item())
+        if len(losses) % 25 == 0:
+            net.eval()
+            with torch.no_grad():
+                for _ in range(4):
+                    net(pictures)
+            announcer.at("outside")
+            net.train()
+    print(f"{len(losses)} steps, loss {losses[-1]:.3f}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    Between.announcer = ANNOUNCER
+    train(float(sys.argv[3]), ANNOUNCER)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations that announced_training.py announces, and which rows of a report speak of them. Needs no PyTorch."""
+
+from typing import List
+
+LAYERS = ["conv1", "norm1", "act1", "pool1", "conv2", "norm2", "act2", "pool2", "fc1", "act3", "fc2"]
+NEIGHBOUR = "neighbour"
+OPERATIONS = [
+    "outside",
+    "dataloader",
+    "optimizer",
+    *(f"{way}.{layer}" for way in ("forward", "backward", "evaluation") for layer in [*LAYERS, "loss"]),
+    NEIGHBOUR,
+]
+
+
+def operation_of_row(path: List[str]) -> str:
+    """The operation that a row of `report --by op` is part of."""
+    if path == ["background"]:
+        return "background"
+    if "optimizer" in path:
+        return "optimizer"
+    if "dataloader" in path:
+        return "dataloader"
+    way = "evaluation" if path[0] == "inference" else "backward" if "backward" in path else "forward"
+    layers = [element for element in path if element in LAYERS]
+    if layers:
+        return f"{way}.{layers[0]}"
+    return f"{way}.loss" if any("loss" in element.lower() for element in path) else "outside"

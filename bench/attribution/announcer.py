@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells the simulated machine what a process is doing: the writing side of tests/simulated_machine/operations.h."""
+
+import mmap
+import os
+import struct
+
+
+class Announcer:
+    """The slot of this process in the page."""
+
+    def __init__(self, page_path: str, kinds_path: str, slot: int) -> None:
+        """Says from now on that this process is at the first operation."""
+        with open(kinds_path, encoding="ascii") as kinds:
+            self._numbers = {line.split()[0]: number for number, line in enumerate(kinds)}
+        with open(page_path, "r+b") as page:
+            self._page = mmap.mmap(page.fileno(), 0)
+        self._offset = 8 * slot
+        struct.pack_into("=II", self._page, self._offset, os.getpid(), 0)
+
+    def at(self, operation: str) -> None:
+        """This process is at that operation until it says otherwise."""
+        struct.pack_into("=I", self._page, self._offset + 4, self._numbers[operation])

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How well `joulemap report` knows what operations on a CPU drew, beside a noisy neighbour.
+
+    PYTHON bench/attribution/cpu_truth.py [--rounds 5] [--seconds 60] [--json FILE]
+
+A real PyTorch training runs on the simulated machine, whose RAPL counters move with the CPU time of real processes,
+and on which each operation draws its own power: drawn anew in every round, between 0.6 and 1.5 times the usual. A
+neighbour comes and goes. What each operation drew is what the simulator added up; no meter was involved. The counters
+move every 2 ms, because the simulator's own CPU time, which draws nothing, is seen by the recorder as somebody's.
+Needs root, as the benchmarks of the peers. Exit codes: 0 all bars are met, 1 some are not, 77 the simulated machine is
+not permitted here.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from bisect import bisect_left
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+from announced_training_names import NEIGHBOUR, OPERATIONS, operation_of_row  # noqa: E402  as it lies here
+from machine import (  # noqa: E402  the path above is where it lives
+    EXIT_NOT_PERMITTED,
+    JOULEMAP,
+    PROGRAMS,
+    NotPermitted,
+    run_on_simulated_machine,
+    scratch_folder,
+)
+
+LEAST_SHARE = 0.02  # operations below this share of the training's energy are not judged one by one
+MOST_RMS = 0.08
+MOST_BACKGROUND = 0.05
+MODES = {"regress": "regressed", "integral": "by CPU time"}
+
+
+class Compared(NamedTuple):
+    """One operation of one round: what it drew, and what was said."""
+
+    operation: str
+    true_j: float
+    said_j: float
+    low_j: Optional[float]
+    high_j: Optional[float]
+    share: float
+    basis: str
+
+    @property
+    def error(self) -> float:
+        """As a share of the truth."""
+        return self.said_j / self.true_j - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval contains the truth."""
+        return self.low_j is not None and self.high_j is not None and self.low_j <= self.true_j <= self.high_j
+
+
+class OperationTruth:
+    """truth_operations.csv: what each operation drew until when."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads all of it."""
+        lines = path.read_text(encoding="ascii").split("\n")
+        self._columns = {name: number for number, name in enumerate(lines[0].split(","))}
+        self._rows = [[float(word) for word in line.split(",")] for line in lines[1:-1]]
+        self._times_ns = [row[0] for row in self._rows]
+
+    def between(self, column: str, begin_ns: float, end_ns: float) -> float:
+        """What was added to a column between two moments."""
+        return self._at(self._columns[column], end_ns) - self._at(self._columns[column], begin_ns)
+
+    def _at(self, column: int, time_ns: float) -> float:
+        after = min(max(bisect_left(self._times_ns, time_ns), 1), len(self._rows) - 1)
+        before_row, after_row = self._rows[after - 1], self._rows[after]
+        share = (time_ns - before_row[0]) / (after_row[0] - before_row[0])
+        return before_row[column] + min(max(share, 0.0), 1.0) * (after_row[column] - before_row[column])
+
+
+def play_inside(folder: Path, seconds: float, seed: int) -> None:
+    """The inner side, on the simulated machine: the neighbour, and the recorded training."""
+    files = [str(folder / "page"), str(folder / "kinds")]
+    neighbour = subprocess.Popen([sys.executable, str(HERE / "noisy_neighbour.py"), *files, str(seed)])
+    try:
+        training = [sys.executable, str(HERE / "announced_training.py"), *files, str(seconds)]
+        environment = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent / "python")}
+        command = [str(JOULEMAP), "record", "-o", str(folder / "run.joule"), "--", *training]
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+
+
+def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
+    """The outer side: powers of this round, the machine, and what was true."""
+    chance = random.Random(seed)
+    kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATIONS]
+    (folder / "kinds").write_text("".join(kinds), encoding="ascii")
+    (folder / "page").write_bytes(bytes(512))
+    inside = [sys.executable, str(Path(__file__).resolve()), "--inside", str(folder)]
+    inside += ["--seconds", str(seconds), "--seed", str(seed)]
+    options = ["--operation-kinds", str(folder / "kinds"), "--operation-page", str(folder / "page")]
+    options += ["--seed", str(seed), "--period-us", "2000"]
+    run_on_simulated_machine(folder / "machine", inside, options)
+    return OperationTruth(folder / "machine" / "truth_operations.csv")
+
+
+def report(folder: Path, mode: str) -> Dict[str, Any]:
+    """What joulemap says of the recording."""
+    command = [str(JOULEMAP), "report", str(folder / "run.joule"), "--by", "op", "--mode", mode, "--json"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: Dict[str, Any] = json.loads(said.stdout)
+    return result
+
+
+def compare(said: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
+    """All operations of a round; the rest of the machine is "background"."""
+    begin_ns = said["start_monotonic_ns"]
+    end_ns = begin_ns + 1e9 * said["elapsed_s"]
+    rows: Dict[str, List[Dict[str, Any]]] = {}
+    for row in said["rows"]:
+        rows.setdefault(operation_of_row(row["path"]), []).append(row)
+    truths = {name: truth.between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATIONS, "other"]}
+    truths["background"] = truths.pop("other") + truths.pop(NEIGHBOUR)
+    all_j = sum(joules for name, joules in truths.items() if name != "background")
+    compared = []
+    for name, true_j in truths.items():
+        parts = rows.get(name, [])
+        largest = max(parts, key=lambda row: row["energy_j"], default={"basis": "none", "low_j": None, "high_j": None})
+        said_j = sum(row["energy_j"] for row in parts)
+        # Several rows of one operation hold together: their intervals follow the largest.
+        scale = said_j / largest["energy_j"] if parts and largest["energy_j"] else 1
+        low_j, high_j = (bound if bound is None else scale * bound for bound in (largest["low_j"], largest["high_j"]))
+        compared.append(Compared(name, true_j, said_j, low_j, high_j, true_j / all_j, largest["basis"]))
+    return compared
+
+
+def judged(compared: List[Compared]) -> List[Compared]:
+    """The operations that count one by one."""
+    return [one for one in compared if one.share >= LEAST_SHARE and one.operation not in ("background", "outside")]
+
+
+def wilson(hits: int, tries: int) -> str:
+    """A share with its 90 % interval."""
+    z, p = 1.645, hits / tries
+    centre = (p + z * z / (2 * tries)) / (1 + z * z / tries)
+    half = z / (1 + z * z / tries) * math.sqrt(p * (1 - p) / tries + z * z / (4 * tries * tries))
+    return f"{100 * p:.0f} % of {tries} ({100 * (centre - half):.0f} to {100 * (centre + half):.0f})"
+
+
+def rms(errors: List[float]) -> float:
+    """Root mean square."""
+    return math.sqrt(sum(error * error for error in errors) / len(errors))
+
+
+def conservation(said: Dict[str, Any]) -> float:
+    """By how much what was given out differs from what was measured, as a share."""
+    given_j = said["attributed_j"] + said["idle_j"] + said["unattributed_j"]
+    measured_j = said["measured_j"]
+    return abs(given_j / measured_j - 1)
+
+
+def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
+    """A line for each operation."""
+    print(f"round {number}")
+    print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
+    by_time = {one.operation: one for one in compared["integral"]}
+    for one in sorted(compared["regress"], key=lambda one: -one.true_j):
+        if one.share < LEAST_SHARE:
+            continue
+        interval = "unknown" if one.low_j is None else f"{one.low_j:.0f} .. {one.high_j:.0f}"
+        mark = " " if one.holds else "!"
+        print(
+            f"  {one.operation:22}{one.true_j:9.1f}{100 * one.error:+10.1f} %{interval:>17}{mark}"
+            f"{100 * by_time[one.operation].error:+8.1f} %  {one.basis}"
+        )
+
+
+def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> int:
+    """The figures of all rounds against their bars."""
+    print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
+
+    def line(title: str, values: List[str]) -> None:
+        print(f"{title:30}" + "".join(f"{value:>24}" for value in values))
+
+    found: Dict[str, float] = {}
+    for mode in MODES:
+        ops = [one for compared in rounds for one in judged(compared[mode])]
+        found[mode] = rms([one.error for one in ops])
+        background = [one.error for compared in rounds for one in compared[mode] if one.operation == "background"]
+        found[mode + " background"] = rms(background)
+    line("error per operation, RMS", [f"{100 * found[mode]:.1f} %" for mode in MODES])
+    line("error of background, RMS", [f"{100 * found[mode + ' background']:.1f} %" for mode in MODES])
+    held = []
+    for mode in MODES:
+        ops = [one for compared in rounds for one in judged(compared[mode])]
+        held.append(wilson(sum(one.holds for one in ops), len(ops)))
+    line("90 % intervals that hold", held)
+    print(f"attributed + idle + unattributed against measured: {100 * worst_balance:.4f} % at worst")
+    met = found["regress"] <= MOST_RMS and found["regress background"] <= MOST_BACKGROUND and worst_balance < 0.001
+    print("the bars are met" if met else "the bars are NOT met: 8 % RMS per operation, 5 % of background, 0.1 % balance")
+    return 0 if met else 1
+
+
+def main() -> int:
+    """Plays the rounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1, help="of the first round")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all comparisons")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep recordings and truths there")
+    parser.add_argument("--again", action="store_true", help="compare what --keep kept, without running anything")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        play_inside(options.inside, options.seconds, options.seed)
+        return 0
+    rounds: List[Dict[str, List[Compared]]] = []
+    worst_balance = 0.0
+    for seed in range(options.seed, options.seed + options.rounds):
+        with scratch_folder("cpu") as name:
+            folder = options.keep / str(seed) if options.keep else Path(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                truth = (
+                    OperationTruth(folder / "machine" / "truth_operations.csv")
+                    if options.again
+                    else play(folder, options.seconds, seed)
+                )
+            except NotPermitted as error:
+                print(f"not permitted here: {error}", file=sys.stderr)
+                return EXIT_NOT_PERMITTED
+            said = {mode: report(folder, mode) for mode in MODES}
+        rounds.append({mode: compare(said[mode], truth) for mode in MODES})
+        worst_balance = max(worst_balance, *(conservation(one) for one in said.values()))
+        print_round(seed, rounds[-1])
+    if options.json:
+        options.json.write_text(json.dumps([{m: [c._asdict() for c in r[m]] for m in MODES} for r in rounds]))
+    return summarise(rounds, worst_balance)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

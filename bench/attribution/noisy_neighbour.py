@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A neighbour that comes and goes until it is ended: noisy_neighbour.py PAGE KINDS SEED."""
+
+import random
+import sys
+import time
+
+from announcer import Announcer
+
+if __name__ == "__main__":
+    announcer = Announcer(sys.argv[1], sys.argv[2], slot=1)
+    announcer.at("neighbour")
+    chance = random.Random(int(sys.argv[3]))
+    while True:
+        end = time.monotonic() + chance.uniform(0.5, 4)
+        while time.monotonic() < end:
+            sum(i * i for i in range(2000))
+        time.sleep(chance.uniform(0.5, 4))
