@@ -44,7 +44,7 @@ void account(Level level, const Activity& activity) {
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   if (const auto known = works.find("ordinal 0"); known != works.end()) {
-    energy.gpus.at("ordinal 0").powers = find_powers(std::move(known->second), counter_steps(), kSpan);
+    energy.gpus.at("ordinal 0").powers = find_powers(std::move(known->second), {counter_steps()}, kSpan);
   }
   Ledger ledger(level, energy, sums);
   ledger.add(0, activity);
