@@ -71,6 +71,12 @@ class Recording:
         times = {row["path"][-1]: row["time_s"] for row in rows if row["device"].startswith("gpu")}
         return {region: times[region] / count for region, count in calls.items() if region.endswith(" alone") and count}
 
+    def kernel_s(self) -> dict[str, float]:
+        """Of each kind's kernels in the truth."""
+        rows = self.report("region", "integral", None)["rows"]
+        mean = {row["path"][-1]: row["time_s"] / row["count"] for row in rows if row["device"].startswith("gpu")}
+        return {kind: mean[f"{kind} alone"] for kind in self.kinds()}
+
     def truth_w(self) -> tuple[dict[str, list[float]], float]:
         """Power while a kind's kernels run, twice, and of a GPU that rests between bursts."""
         call_s, companion = self.call_s(), f"{COMPANION} alone"
@@ -131,6 +137,7 @@ class Tally:
     def __init__(self) -> None:
         self.errors: dict[str, dict[str, list[float]]] = {mode: {} for mode in MODES}
         self.whole: dict[str, list[float]] = {}
+        self.whole_power: dict[str, list[float]] = {}
         self.capped: set[str] = set()
         self.held, self.count = 0, 0
         self.half_widths: list[float] = []
@@ -143,33 +150,40 @@ class Tally:
         print(f"{recording.file.name}: idle {idle_w:.1f} W; " + ", ".join(
             f"{kind} {'/'.join(f'{w:.0f}' for w in values)}" for kind, values in sorted(truth.items())))
         begin, end = recording.windows(1)[0][0], recording.windows(1)[-1][1]
+        kernel_s = recording.kernel_s()
+        kernel_j = {kind: watts * kernel_s[kind] for kind, watts in mean_w.items()}
         for kind, row in recording.rows("regress", (begin, end)).items():
-            self.whole.setdefault(kind, []).append(row["energy_j"] / row["time_s"] / mean_w[kind] - 1)
+            self.whole.setdefault(kind, []).append(row["energy_j"] / row["count"] / kernel_j[kind] - 1)
+            self.whole_power.setdefault(kind, []).append(row["energy_j"] / row["time_s"] / mean_w[kind] - 1)
         for window in recording.windows(window_s):
             for mode in MODES:
-                self._add_window(recording.rows(mode, window), mode, mean_w)
+                self._add_window(recording.rows(mode, window), mode, kernel_j)
 
-    def _add_window(self, rows: dict[str, dict], mode: str, mean_w: dict[str, float]) -> None:
+    def _add_window(self, rows: dict[str, dict], mode: str, kernel_j: dict[str, float]) -> None:
         total_j = sum(row["energy_j"] for row in rows.values())
         for kind, row in rows.items():
-            told_w, truth_w = row["energy_j"] / row["time_s"], mean_w[kind]
-            self.errors[mode].setdefault(kind, []).append(told_w / truth_w - 1)
+            truth_j = kernel_j[kind] * row["count"]
+            self.errors[mode].setdefault(kind, []).append(row["energy_j"] / truth_j - 1)
             if mode != "regress" or kind in self.capped:
                 continue
             self.count += 1
-            self.held += row["low_j"] <= truth_w * row["time_s"] <= row["high_j"]
+            self.held += row["low_j"] <= truth_j <= row["high_j"]
             self.bases[row["basis"]] = self.bases.get(row["basis"], 0) + 1
             if row["energy_j"] > LEAST_SHARE * total_j:
                 self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
 
 def tell(findings: Findings, tally: Tally, window_s: float) -> None:
-    findings.say(f"\nRoot mean square error over windows of {window_s:g} s; mean error of the whole mixtures.\n")
-    findings.say("| kind | whole | " + " | ".join(MODES) + " |\n|---|---|" + "---|" * len(MODES))
+    findings.say(
+        f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. Clocks "
+        "fall a little while kinds at the power limit take their turns, which makes others slower: their power is told beside.\n"
+    )
+    findings.say("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     for kind in sorted(tally.errors["regress"]):
         cells = " | ".join(f"{rms(tally.errors[mode].get(kind, [])):.1%}" for mode in MODES)
         name = f"{kind} (at the power limit)" if kind in tally.capped else kind
-        findings.say(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {cells} |")
+        power = statistics.fmean(tally.whole_power[kind])
+        findings.say(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
     findings.say("\n| | figure | bar |\n|---|---|---|")
     for name, kinds, most in (
         ("kinds below the power limit", set(tally.whole) - tally.capped, MOST_RMS),
@@ -182,6 +196,8 @@ def tell(findings: Findings, tally: Tally, window_s: float) -> None:
             findings.say(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {verdict} |")
             told = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(MODES, windows))
             findings.say(f"| {name}: of windows | {told} | |")
+            power = rms([error for kind in kinds for error in tally.whole_power[kind]])
+            findings.say(f"| {name}: RMS error of their power | {power:.2%} | |")
     width = statistics.median(tally.half_widths)
     narrow = findings.bar("half width", width <= MOST_HALF_WIDTH)
     findings.say(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")

@@ -8,6 +8,7 @@
 
 #include "attribution/clipped_activity.h"
 #include "attribution/lost_kernels.h"
+#include "base/quadrature.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -166,7 +167,7 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   if (finds_powers() && !known.estimated) fitted = fit_cpu_powers(known.use, machine, domains);
   known.powers = fitted ? std::move(*fitted) : alike_cpu_powers(known.use.columns);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gains(known.powers, known.estimated ? own : std::hypot(own, kGainSpread));
+  draw_gains(known.powers, known.estimated ? own : in_quadrature(own, kGainSpread));
   return known;
 }
 
@@ -176,7 +177,10 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
   if (work != nullptr)
     gpu.powers = find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans()}, host.span);
-  if (gpu.powers) gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
+  if (!gpu.powers) return gpu;
+  gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
+  // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.
+  if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
   return gpu;
 }
 

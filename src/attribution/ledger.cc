@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/quadrature.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -169,7 +170,7 @@ ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   if (row.basis == kByTimeShare) gpu_shares_.describe(row, entry.sum.by_class);
   if (row.basis == kByCpuTime) {
     const double calls = entry.sum.count > 0 ? kCallSpread / std::sqrt(static_cast<double>(entry.sum.count)) : 0;
-    cpu_shares_.describe(row, entry.sum.by_class, std::hypot(calls, entry.spread));
+    cpu_shares_.describe(row, entry.sum.by_class, in_quadrature(calls, entry.spread));
   }
   return row;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attribution/ledger.h"
+#include "base/quadrature.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -152,7 +153,7 @@ void Ledger::gather_functions() {
     sum.sum.time_s += entry.sum.time_s;
     sum.sum.energy_j += entry.sum.energy_j;
     sum.sum.by_class.add(entry.sum.by_class);
-    sum.spread = std::hypot(sum.spread, entry.spread * entry.sum.energy_j);  // in joules until all are there
+    sum.spread = in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in joules until all are there
   }
   for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
   entries_ = std::move(functions);

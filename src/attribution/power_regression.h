@@ -53,6 +53,8 @@ struct PowerFit {
   std::size_t groups = 0;
 
   const ClassPower& idle() const { return classes.back(); }
+  // The energy that is shared out is itself wrong by so much, as a standard deviation and a share.
+  void widen_gains(double spread);
 };
 
 // Nothing where too little was seen to know its noise, or where it says what cannot be. Points in order of time; the

@@ -245,11 +245,11 @@ void RecordedEnergy::add_curves(Result& result) {
       curve.finish();
       std::vector<EnergyPoint> steps;
       if (follower.meter->steps.is_locked()) steps = std::move(follower.meter->points);
-      result.curves.push_back({row.name, follower.channel.domain_class, follower.channel.device, std::move(curve),
-                               std::move(steps),
-                               follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
-                                                                             : std::vector<EnergyPoint>(),
-                               history_of(follower.channel.device)});
+      result.curves.push_back(
+          {row.name, follower.channel.domain_class, follower.channel.device, std::move(curve), std::move(steps),
+           follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
+                                                         : std::vector<EnergyPoint>(),
+           history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0});
       break;
     }
   }

@@ -49,7 +49,8 @@ class RecordedEnergy {
       std::vector<EnergyPoint> steps;
       // Of a quick counter: what it said when it was read, in the beginning of a long recording.
       std::vector<EnergyPoint> readings = {};
-      std::vector<PowerPoint> history;  // what the device kept of its power, as far as it was asked for
+      std::vector<PowerPoint> history = {};  // what the device kept of its power, as far as it was asked for
+      double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel

@@ -266,20 +266,22 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   }
   for (Activity& stretch : stretches_.take()) sink.add(std::move(stretch));
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
+  Activity on_gpu = activity;  // apart: kernels are told of later than they ran
   // Sums of probing are not to be mixed with those of the run.
   const bool tallies_due =
       is_last || probing_.load() != 0 || now_ns - gathered_ns_ >= tally_period_ns(now_ns - started_ns_);
   // A kernel whose record is lost must not hold up the steps for ever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
-  kernels_.collect(activity, settled_ns, tallies_due);
+  kernels_.collect(on_gpu, settled_ns, tallies_due);
   if (tallies_due) {
     activity.place_tallies = take_places(now_ns).place_tallies;
     function_samples_.take(activity.shares);
     gathered_ns_ = now_ns;
   }
   activity.places = is_last ? places_.all() : places_.take_new();
-  if (is_last) kernels_.collect_names(activity);
+  if (is_last) kernels_.collect_names(on_gpu);
   if (!activity.empty()) sink.add(std::move(activity));
+  if (!on_gpu.empty()) sink.add(std::move(on_gpu));
 }
 
 void Capture::tell(Diagnostics& told) {

@@ -135,6 +135,8 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
   ++tally.count;
   tally.time_ns += facts.end_ns - facts.start_ns;
+  tallied_from_ns_ = std::min(tallied_from_ns_, facts.start_ns);
+  tallied_until_ns_ = std::max(tallied_until_ns_, facts.end_ns);
   // One that comes after its step was closed is kept with what belongs to none.
   steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }
@@ -231,6 +233,12 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
   std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
     return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
   });
+  if (!tallies_.empty()) {
+    into.begin_ns = tallied_from_ns_;
+    into.end_ns = std::max(tallied_from_ns_, tallied_until_ns_);
+  }
+  tallied_from_ns_ = INT64_MAX;
+  tallied_until_ns_ = INT64_MIN;
   tallies_.clear();
 }
 

@@ -51,17 +51,15 @@ class KernelLog {
   void on_graph_node(std::uint64_t node, std::uint32_t place);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
   void set_device(std::uint32_t ordinal, std::string uuid);
-
   void on_kernel(const KernelFacts& facts);
 
   // Steps begin in order; the one before ends then.
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened);
-
   // The last one ends, and none begins: what has no step is kept one by one from now on, for a minute of a busy GPU.
   void end_step(std::int64_t time_ns);
 
   // Moves everything that is settled into `into`: steps that ended before `settled_ns`, by which their kernels have come
-  // back, and the sums. At the end of a recording everything is settled.
+  // back, and the sums, with the time that those are of. At the end of a recording everything is settled.
   void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
   void collect_names(Activity& into) const;  // all classes and queues, again
 
@@ -127,6 +125,8 @@ class KernelLog {
   std::unordered_map<std::uint64_t, std::uint32_t> graph_places_;
   std::map<std::uint32_t, OpenStep> steps_;
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
+  std::int64_t tallied_from_ns_ = INT64_MAX;  // the first of their kernels began, and the last one ended:
+  std::int64_t tallied_until_ns_ = INT64_MIN;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
   std::uint32_t closed_until_ = 0;  // steps up to this one are written
   bool is_between_ = false;         // after end_step

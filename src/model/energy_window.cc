@@ -32,7 +32,7 @@ double energy_within(const Point& before, const Point& after, std::int64_t from_
 
 // Of what lies between two readings far apart, how much an edge between them may be wrong by: power that is twice the
 // mean in one half and nothing in the other makes it 0.25.
-constexpr double kUnevenBetweenReadings = 0.1;
+constexpr double kUnevenBetweenReadings = 0.05;
 
 }  // namespace
 

@@ -50,7 +50,7 @@ void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t unt
 }
 
 SimulatedRun SimulatedGpu::mixture(double length_s) {
-  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+  SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
   run.begin_ns = now_ns_ = kStart_ns;
   stretches_.clear();
   pause(run, to_ns(0.6));
@@ -77,7 +77,7 @@ void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_
 }
 
 SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
-  SimulatedRun run{{}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
+  SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
   loop(run, length_s, kernels_each);
   count(run);
   return run;
@@ -96,7 +96,7 @@ void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t 
 
 SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each, double probe_s) {
   const std::size_t kinds = traits_.watts.size();
-  SimulatedRun run{{}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
+  SimulatedRun run{{}, {}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
   loop(run, length_s, kernels_each);
   run.loop_joules = run.joules;
   run.probe_begin_ns = now_ns_;
@@ -114,10 +114,35 @@ SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each
   return run;
 }
 
+// What the gauge has in mind at each moment at which the driver looks.
+void SimulatedGpu::keep_history(SimulatedRun& run) {
+  std::mt19937_64 chance(run.kernels.size());  // its own: the counter's reads stay as they are without it
+  const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(chance); };
+  double shown_w = traits_.idle_w;
+  double next_s = to_s(run.begin_ns) + up_to(traits_.kept_every_s);
+  double looked_s = next_s + up_to(traits_.kept_late_s);
+  for (const Stretch& stretch : stretches_) {
+    double now_s = to_s(stretch.start_ns);
+    const auto follow = [&](double until_s) {
+      shown_w = stretch.watts + (shown_w - stretch.watts) * std::exp((now_s - until_s) / traits_.memory_s);
+      now_s = until_s;
+    };
+    for (; looked_s < to_s(stretch.end_ns); looked_s = next_s + up_to(traits_.kept_late_s)) {
+      follow(looked_s);
+      const double kept_w = shown_w + traits_.kept_noise_w * std::normal_distribution<>()(chance);
+      run.history.push_back(
+          {0, {static_cast<std::uint64_t>(kept_w * 1e3), to_ns(looked_s), to_ns(looked_s), ReadCode::ok}});
+      next_s += traits_.kept_every_s;
+    }
+    follow(to_s(stretch.end_ns));
+  }
+}
+
 // The counter's value at each of its steps, and the reads of it.
 void SimulatedGpu::count(SimulatedRun& run) {
   pause(run, to_ns(0.6));
   run.end_ns = now_ns_;
+  keep_history(run);
   const double first_s = to_s(run.begin_ns) - 1 + uniform(0, traits_.period_s);
   const double gain = 1 + traits_.gain_spread * std::normal_distribution<>()(random_);
   std::vector<double> counter_j;

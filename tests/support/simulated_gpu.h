@@ -24,6 +24,7 @@ struct SimulatedKernel {
 struct SimulatedRun {
   std::vector<SimulatedKernel> kernels;
   std::vector<Sample> samples;  // of channel 0
+  std::vector<Sample> history;  // what the driver kept of the power, in milliwatts
   std::vector<double> busy_s;   // by kind
   std::vector<double> joules;   // by kind: the truth
   double idle_j = 0;
@@ -46,6 +47,10 @@ class SimulatedGpu {
     double late = 0.1;           // share of reads that come up to 40 ms late
     double missing = 0.02;       // share of steps that are not read at all
     int steps_per_read = 1;      // a counter that is dear to read is read seldom
+    double kept_every_s = 0.02;  // the driver keeps the power, with an exponential memory
+    double memory_s = 0.012;     // of this time constant,
+    double kept_late_s = 0.004;  // up to so late,
+    double kept_noise_w = 4;     // and with this noise
     std::int64_t kernel_ns = 200'000;
     std::int64_t gap_ns = 3'000;
   };
@@ -75,6 +80,7 @@ class SimulatedGpu {
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
   void count(SimulatedRun& run);
+  void keep_history(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);
 
   Traits traits_;
