@@ -6,8 +6,8 @@
     python3 bench/h200/import_matches.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md [--network resnet50]
 
 Two processes, because a profiler of PyTorch's takes the kernel records for itself. Both make and train the same network for
-the same number of steps, and all of it is watched. Layers and kernel classes must be the same, with as many kernels; times of
-rows above 1 % of all kernel time must agree within 5 %, all of them together within 2 %. Exits 1 when they do not.
+the same number of steps, and all of it is watched. Layers and kernel classes must be the same, with as many kernels; times
+of rows above 1 % of all kernel time must agree within 5 %, all of them together within 2 %. Exits 1 when they do not.
 """
 
 from __future__ import annotations

@@ -175,8 +175,9 @@ class Tally:
 
 def tell(findings: Findings, tally: Tally, window_s: float) -> None:
     findings.say(
-        f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. Clocks "
-        "fall a little while kinds at the power limit take their turns, which makes others slower: their power is told beside.\n"
+        f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. "
+        "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: their power is "
+        "told beside.\n"
     )
     findings.say("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     for kind in sorted(tally.errors["regress"]):

@@ -99,12 +99,16 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
       if (!fit.classes[column].regressed) by_time_j += column_j;
     }
     if (by_time_j <= kWorthTelling * all_j) continue;
-    const std::string seen = fit.rows > 0 ? fmt::format("{} intervals", fit.rows) : "too few intervals";
+    const bool by_gauge = fit.memory_ns > 0;
+    const std::string_view kind = by_gauge ? "values of its power" : "intervals of its counter";
+    const std::string seen = fit.rows > 0 ? fmt::format("{} {}", fit.rows, kind) : fmt::format("too few {}", kind);
     diagnostics.add({"kernels_by_time", 1,
-                     fmt::format("{}: {} of its counter do not tell what each kind of kernel draws; {:.0f} % of the "
-                                 "kernels' energy is shared out by time",
+                     fmt::format("{}: {} do not tell what each kind of kernel draws; {:.0f} % of the kernels' energy "
+                                 "is shared out by time",
                                  domain, seen, 100 * by_time_j / all_j),
-                     "record --probe replays modules to find out; or record for longer, or with --period 100"});
+                     by_gauge ? "record --probe replays modules to find out; or record for longer"
+                              : "record --probe replays modules to find out; or record for longer, or with --period "
+                                "100"});
   }
 }
 
