@@ -231,6 +231,7 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t size
 std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
   const std::size_t size = best.watts.size();
   std::vector<std::vector<double>> lower;
+  lower.reserve(fits.size());
   for (const Fit& fit : fits) lower.push_back(cholesky(fit.inverse, size));
   Random random(kSeed);
   std::vector<std::vector<double>> drawn(size, std::vector<double>(kReplicates));

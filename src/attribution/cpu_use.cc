@@ -90,6 +90,7 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
     cpu_s[key_of(sums.names(stretch.process).places.meaning(stretch.place))] += stretch.piece.cpu_s;
   }
   std::vector<std::pair<double, std::vector<std::string>>> order;
+  order.reserve(cpu_s.size());
   for (const auto& [key, used] : cpu_s) order.emplace_back(-used, key);
   std::sort(order.begin(), order.end());
   std::map<std::vector<std::string>, std::uint16_t> columns;

@@ -27,6 +27,7 @@ void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
 
 std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   std::vector<std::int64_t> times_ns;
+  times_ns.reserve(readings.size());
   for (const EnergyPoint& reading : readings) times_ns.push_back(reading.time_ns);
   return times_ns;
 }

@@ -25,6 +25,8 @@ constexpr std::size_t kMostShapes = 10'000;
 // Kernels of one step; after that it is written as it grows, and has no shape.
 constexpr std::size_t kMostInMemory = 200'000;
 constexpr std::uint32_t kBeforeTheFirst = 0;
+// Kernels are told of at most so long after they ran.
+constexpr std::int64_t kMostLate_ns = 10 * kNanosecondsPerSecond;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
@@ -234,8 +236,9 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
     return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
   });
   if (!tallies_.empty()) {
-    into.begin_ns = tallied_from_ns_;
-    into.end_ns = std::max(tallied_from_ns_, tallied_until_ns_);
+    // A clock that jumped must not stretch a second of sums over an hour.
+    into.begin_ns = std::clamp(tallied_from_ns_, into.begin_ns - kMostLate_ns, into.end_ns);
+    into.end_ns = std::clamp(tallied_until_ns_, into.begin_ns, into.end_ns);
   }
   tallied_from_ns_ = INT64_MAX;
   tallied_until_ns_ = INT64_MIN;

@@ -74,6 +74,22 @@ def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(r
     assert "kernels_by_time" in codes(report("kernel"))
 
 
+def test_a_part_of_a_run_has_its_part_of_the_energy_and_of_the_kernels(record, joulemap, tmp_path):
+    report = record("150", "20", flags=("--trace", "full"))
+    whole = report("kernel")
+    assert whole["elapsed_s"] > 2.5
+    begin, end = 0.25 * whole["elapsed_s"], 0.75 * whole["elapsed_s"]
+    half = report("kernel", "--time", f"{begin},{end}")
+    assert half["elapsed_s"] == pytest.approx(end - begin)
+    assert half["measured_j"] == pytest.approx(300 * (end - begin), rel=0.05)
+    assert rows_of(half)["gemm"]["count"] == pytest.approx(rows_of(whole)["gemm"]["count"] / 2, rel=0.25)
+    total = half["attributed_j"] + half["idle_j"] + half["unattributed_j"]
+    assert total == pytest.approx(half["measured_j"], rel=1e-3)
+    for window, code in (("1000", 2), ("2,1", 2), ("-1", 2), ("x", 2)):
+        outcome = joulemap("report", "--time", window, tmp_path / "run.joule")
+        assert outcome.code == code, window
+
+
 def test_steps_share_out_the_energy_of_the_run(record):
     told = record("50", "4")("step")
     assert [row["name"] for row in told["rows"]] == [str(number) for number in range(50)]

@@ -8,7 +8,7 @@ namespace {
 
 // Well before what the driver keeps (2.4 s) is overwritten.
 constexpr std::int64_t kPeriod_ns = 3 * kNanosecondsPerSecond / 2;
-constexpr std::int64_t kFollowedClosely_ns = 30 * 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kFollowedClosely_ns = std::int64_t{30} * 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
 // The newest value comes twice at times, a microsecond later.
