@@ -144,6 +144,7 @@ void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) co
                                               static_cast<double>(slices_));
   follower.track.sums[std::min(slice, slices_ - 1)] += static_cast<double>(reading.raw) * follower.channel.scale;
   ++follower.track.counts[std::min(slice, slices_ - 1)];
+  if (follower.channel.quantity == Quantity::throttle_reasons) follower.track.throttling.add(reading.raw);
 }
 
 RecordedEnergy::Result RecordedEnergy::finish() {
@@ -172,6 +173,9 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   }
   result.table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
   for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
+  for (const Follower& follower : followers_) {
+    follower.track.throttling.describe(follower.channel.domain, result.table.diagnostics);
+  }
   for (const DomainEnergy& row : result.table.rows) {
     if (!row.joules) continue;
     const auto best = std::find_if(followers_.begin(), followers_.end(), [&](const Follower& follower) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/throttling.h"
 #include "attribution/time_curve.h"
 #include "model/channel.h"
 #include "model/domain_table.h"
@@ -88,6 +89,7 @@ class RecordedEnergy {
   struct Track {
     std::vector<double> sums;
     std::vector<std::uint64_t> counts;
+    Throttling throttling = {};
   };
   struct Follower {
     Channel channel;

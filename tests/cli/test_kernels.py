@@ -16,8 +16,9 @@ GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it 
 def record(binaries: Path, joulemap, tmp_path):
     """record("20", "10"): the fake program with these arguments, on a machine with a GPU of 300 W; then report(by)."""
 
-    def run(*arguments: str, flags: tuple = (), program: tuple = ()):
-        nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
+    def run(*arguments: str, flags: tuple = (), program: tuple = (), statements: tuple = ()):
+        gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
+        nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", gpu)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
         environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
         file = tmp_path / "run.joule"
@@ -72,6 +73,11 @@ def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(r
     assert {row["basis"] for row in rows} == {"time-share"}
     assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in rows)
     assert "kernels_by_time" in codes(report("kernel"))
+
+
+def test_a_gpu_at_its_power_limit_is_told(record):
+    assert "power_limited" in codes(record("150", "20", statements=("throttle 4",))("kernel"))
+    assert "power_limited" not in codes(record("150", "20")("kernel"))
 
 
 def test_a_part_of_a_run_has_its_part_of_the_energy_and_of_the_kernels(record, joulemap, tmp_path):

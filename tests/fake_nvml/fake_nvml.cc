@@ -256,7 +256,7 @@ EXPORTED Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
 }
 
 EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
-  return give(device, "throttle", reasons, [](const ScriptedDevice&) { return 4; });
+  return give(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
 #endif  // FAKE_NVML_OLD

@@ -83,6 +83,7 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "fail_at") return read_moment(words, device.fail_at_s);
   if (verb == "absent") return static_cast<bool>(words >> device.absent);
   if (verb == "mig") return read_rest(words, device.mig_uuid);
+  if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
   return false;
 }

@@ -15,6 +15,7 @@
 //     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first ms
 //     unsupported instant average     of: energy instant average usage memory_power limit clock temperature utilization
 //     denied energy                   memory throttle history
+//     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
 //     lost_at 1.5                     from this second on the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
 //     absent 15                       nvmlDeviceGetHandleByIndex fails with it
@@ -63,6 +64,7 @@ struct ScriptedDevice {
   int absent = 0;
   std::string mig_uuid;
   unsigned virtualization = 0;
+  unsigned throttle = 0;
 
   // The last step of something renewed at counter_period_s with this phase.
   double last_step_s(double time_s, double phase_s) const;

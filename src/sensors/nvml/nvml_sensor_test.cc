@@ -78,7 +78,7 @@ TEST_F(Nvml, SaysThatTheDriverIsNotLoaded) {
 }
 
 TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
-  const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n");
+  const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.sensors.size(), 1u);
   ASSERT_EQ(machine.status.channels.size(), 13u);
