@@ -35,27 +35,6 @@ double sorting_s(std::vector<SimulatedKernel> kernels) {
   return seconds(monotonic_ns() - begin_ns);
 }
 
-// As a capture tells them: a second at a time.
-std::vector<Activity> activities_of(const SimulatedRun& run) {
-  std::vector<Activity> activities(static_cast<std::size_t>(seconds(run.end_ns - run.begin_ns)) + 1);
-  for (std::size_t i = 0; i < activities.size(); ++i) {
-    activities[i].begin_ns = run.begin_ns + static_cast<std::int64_t>(i) * kNanosecondsPerSecond;
-    activities[i].end_ns = activities[i].begin_ns + kNanosecondsPerSecond;
-  }
-  activities.front().queues = {{0, "GPU-1", 0, 1, 7}};
-  for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    activities.front().classes.push_back({kind, KernelKind::kernel, fmt::format("kind{}", kind), {}, {}});
-    for (Activity& activity : activities) activity.kernel_tallies.push_back({kind, 0, 0, 0, 0});
-  }
-  for (const SimulatedKernel& kernel : run.kernels) {
-    Activity& activity = activities[static_cast<std::size_t>(seconds(kernel.start_ns - run.begin_ns))];
-    activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, 0, 0, 0});
-    ++activity.kernel_tallies[kernel.kind].count;
-    activity.kernel_tallies[kernel.kind].time_ns += kernel.end_ns - kernel.start_ns;
-  }
-  return activities;
-}
-
 int measure(double length_s, std::int64_t kernel_ns) {
   SimulatedGpu gpu({.kernel_ns = kernel_ns}, 1);
   const SimulatedRun run = gpu.mixture(length_s);

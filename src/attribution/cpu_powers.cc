@@ -5,14 +5,16 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <random>
 
 #include "attribution/cpu_rows.h"
 #include "attribution/power_regression.h"
 #include "attribution/separable_groups.h"
+#include "statistics/random.h"
 
 namespace joulemap::attribution {
 namespace {
+
+using statistics::Random;
 
 constexpr std::size_t kFewestRows = 20;
 constexpr int kRounds = 5;
@@ -41,17 +43,6 @@ constexpr double kOthersError = 0.1;
 // Residuals of rows in a row are alike: so many are taken together to see by how much.
 constexpr std::size_t kBlock = 20;
 constexpr double kLeastNoise = 1e-3;  // of a row; smaller is an accident
-
-// Numbers that are the same with every library.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
-  double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * M_PI * uniform()); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 double size_of(std::span<const double> residuals, std::span<const double> weights, double used) {
   double sum = 0;

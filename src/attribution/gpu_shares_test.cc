@@ -17,41 +17,16 @@ namespace {
 
 constexpr std::uint32_t kProcess = 2;
 
-// A second of a run after another: kernels of that second, and their sums.
-std::vector<Activity> activities_of(const SimulatedRun& run, bool with_kernels) {
-  std::vector<Activity> activities;
-  std::size_t next = 0;
-  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kNanosecondsPerSecond) {
-    Activity activity;
-    activity.begin_ns = begin_ns;
-    activity.end_ns = std::min(begin_ns + kNanosecondsPerSecond, run.end_ns);
-    if (activities.empty()) {
-      activity.queues = {{0, "GPU-1", 0, 1, 7}};
-      for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
-        activity.classes.push_back({kind, KernelKind::kernel, "kind" + std::to_string(kind), {64, 1, 1}, {256, 1, 1}});
-      }
-    }
-    std::map<std::uint32_t, KernelTally> tallies;
-    for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
-      const SimulatedKernel& kernel = run.kernels[next];
-      if (with_kernels) activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, 0, 0, 0});
-      KernelTally& tally = tallies.try_emplace(kernel.kind, KernelTally{kernel.kind, 0, 0, 0, 0}).first->second;
-      ++tally.count;
-      tally.time_ns += kernel.end_ns - kernel.start_ns;
-    }
-    for (const auto& [kind, tally] : tallies) activity.kernel_tallies.push_back(tally);
-    activities.push_back(std::move(activity));
-  }
-  return activities;
-}
-
 LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
   for (const Sample& sample : run.samples) recorded.add(sample);
   const RecordedEnergy::Result energy = recorded.finish();
-  const std::vector<Activity> activities = activities_of(run, with_kernels);
+  std::vector<Activity> activities = activities_of(run);
+  for (Activity& activity : activities) {
+    if (!with_kernels) activity.kernels.clear();
+  }
   ActivitySums sums(span);
   GpuWork work(span);
   for (const Activity& activity : activities) {

@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "attribution/interval_rows.h"
 #include "attribution/power_evidence.h"
 #include "attribution/separable_groups.h"
 #include "base/clock.h"
 #include "base/quadrature.h"
+#include "statistics/random.h"
 
 namespace joulemap::attribution {
 namespace {
+
+using statistics::Random;
 
 constexpr std::size_t kFewestRows = 8;  // to know how large the noise is
 
@@ -38,18 +40,6 @@ constexpr double kLeastBusy = 0.9;
 // A standard deviation of what the counter is wrong by as a whole, until a calibration tells: on an H200 the counter and the
 // integral of its power differ by 0.76 %.
 constexpr double kGainSpread = 0.005;
-
-// Numbers that are the same with every library.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
-  double exponential() { return -std::log(uniform()); }
-  double normal() { return std::sqrt(2 * exponential()) * std::cos(2 * M_PI * uniform()); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 // Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
 // share by time, apart from idling if that is known.

@@ -78,39 +78,16 @@ TEST(Probing, AMixtureThatTellsByItselfStaysRegressed) {
   }
 }
 
-// A second of the run after another, as a capture tells it: layers until the probing begins, replays afterwards.
-std::vector<Activity> activities_of(const SimulatedRun& run) {
-  std::vector<Activity> activities;
-  std::size_t next = 0;
-  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kNanosecondsPerSecond) {
-    Activity activity;
-    activity.begin_ns = begin_ns;
-    activity.end_ns = std::min(begin_ns + kNanosecondsPerSecond, run.end_ns);
-    if (activities.empty()) {
-      activity.queues = {{0, "GPU-1", 0, 1, 7}};
-      activity.places = {{1, 0, PlaceKind::mode, "train"},
-                         {2, 1, PlaceKind::phase, "forward"},
-                         {kLayer, 2, PlaceKind::module, "fc"},
-                         {4, 0, PlaceKind::mode, std::string(kProbeMode)},
-                         {kReplay, 4, PlaceKind::module, "fc"}};
-      for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
-        activity.classes.push_back({kind, KernelKind::kernel, "kind" + std::to_string(kind), {64, 1, 1}, {256, 1, 1}});
-      }
-    }
-    std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies;
-    for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
-      const SimulatedKernel& kernel = run.kernels[next];
-      const std::uint32_t place = kernel.start_ns < run.probe_begin_ns ? kLayer : kReplay;
-      activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, place, 0, 0});
-      KernelTally& tally =
-          tallies.try_emplace({kernel.kind, place}, KernelTally{kernel.kind, 0, place, 0, 0}).first->second;
-      ++tally.count;
-      tally.time_ns += kernel.end_ns - kernel.start_ns;
-    }
-    for (const auto& [key, tally] : tallies) activity.kernel_tallies.push_back(tally);
-    activities.push_back(std::move(activity));
-  }
-  return activities;
+// Layers until the probing begins, replays afterwards.
+std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
+  const std::vector<Place> places = {{1, 0, PlaceKind::mode, "train"},
+                                     {2, 1, PlaceKind::phase, "forward"},
+                                     {kLayer, 2, PlaceKind::module, "fc"},
+                                     {4, 0, PlaceKind::mode, std::string(kProbeMode)},
+                                     {kReplay, 4, PlaceKind::module, "fc"}};
+  return activities_of(run, places, [&](const SimulatedKernel& kernel) {
+    return kernel.start_ns < run.probe_begin_ns ? kLayer : kReplay;
+  });
 }
 
 // `activities`: what is told, where that is not the whole run.
@@ -118,7 +95,7 @@ LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity>
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
   const RecordedEnergy::Result energy = energy_of(run);
-  if (activities.empty()) activities = activities_of(run);
+  if (activities.empty()) activities = probed_activities_of(run);
   ActivitySums sums(span);
   GpuWork work(span);
   for (const Activity& activity : activities) {
@@ -192,7 +169,7 @@ double time_at(const SimulatedRun& run, bool probing) {
 TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
   SimulatedGpu gpu({}, 13);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
-  std::vector<Activity> activities = activities_of(run);
+  std::vector<Activity> activities = probed_activities_of(run);
   activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = kNanosecondsPerSecond, .listened = true},
                               {.number = 1, .begin_ns = 0, .end_ns = kNanosecondsPerSecond}};
   for (const ReportRow& row : account(run, Level::layer, activities).rows) {

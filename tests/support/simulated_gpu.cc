@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace joulemap {
@@ -17,6 +18,37 @@ std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llroun
 double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecond_ns; }
 
 }  // namespace
+
+std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<Place>& places,
+                                    const std::function<std::uint32_t(const SimulatedKernel&)>& place_of) {
+  std::vector<Activity> activities;
+  std::size_t next = 0;
+  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += to_ns(1)) {
+    Activity activity;
+    activity.begin_ns = begin_ns;
+    activity.end_ns = std::min(begin_ns + to_ns(1), run.end_ns);
+    if (activities.empty()) {
+      activity.queues = {{0, "GPU-1", 0, 1, 7}};
+      activity.places = places;
+      for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
+        activity.classes.push_back({kind, KernelKind::kernel, "kind" + std::to_string(kind), {64, 1, 1}, {256, 1, 1}});
+      }
+    }
+    std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies;
+    for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
+      const SimulatedKernel& kernel = run.kernels[next];
+      const std::uint32_t place = place_of(kernel);
+      activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, place, 0, 0});
+      KernelTally& tally =
+          tallies.try_emplace({kernel.kind, place}, KernelTally{kernel.kind, 0, place, 0, 0}).first->second;
+      ++tally.count;
+      tally.time_ns += kernel.end_ns - kernel.start_ns;
+    }
+    for (const auto& [key, tally] : tallies) activity.kernel_tallies.push_back(tally);
+    activities.push_back(std::move(activity));
+  }
+  return activities;
+}
 
 Channel SimulatedGpu::channel() {
   Channel channel;

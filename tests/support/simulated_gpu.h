@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "model/activity.h"
 #include "model/channel.h"
 #include "model/sample.h"
 
@@ -33,6 +35,12 @@ struct SimulatedRun {
   std::int64_t probe_begin_ns = 0;  // of a loop that is probed: when
   std::vector<double> loop_joules;  // of that loop: by kind, before then
 };
+
+// A second of a run after another, as a capture tells it: single kernels and their sums, on "GPU-1". `places` are told
+// with the first; `place_of` says where a kernel was launched.
+std::vector<Activity> activities_of(
+    const SimulatedRun& run, const std::vector<Place>& places = {},
+    const std::function<std::uint32_t(const SimulatedKernel&)>& place_of = [](const SimulatedKernel&) { return 0U; });
 
 class SimulatedGpu {
  public:
