@@ -65,9 +65,10 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->type_name("LEVEL")
       ->check(
           CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"}));
-  verb.add_option("--mode", flags->mode,
-                  "how a GPU's energy is shared out: regress (by what kernels draw, the default), integral (by time), "
-                  "hold (by the power shown last)")
+  verb.add_option(
+          "--mode", flags->mode,
+          "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "
+          "hold (by the power shown last)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_option("--time", flags->time_s, "only what was between FROM and TO, in seconds since the command began")
