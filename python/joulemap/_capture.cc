@@ -256,8 +256,9 @@ PyObject* function_sample(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* someone_profiles(PyObject*, PyObject* on) {
-  jmc_someone_profiles(PyObject_IsTrue(on) == 1 ? 1 : 0);
+template <void (*Tell)(int)>
+PyObject* tell_whether(PyObject*, PyObject* on) {
+  Tell(PyObject_IsTrue(on) == 1 ? 1 : 0);
   Py_RETURN_NONE;
 }
 
@@ -320,7 +321,8 @@ PyMethodDef kFunctions[] = {
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
-    {"someone_profiles", someone_profiles, METH_O, nullptr},
+    {"kernels_may_rest", tell_whether<jmc_kernels_may_rest>, METH_O, nullptr},
+    {"someone_profiles", tell_whether<jmc_someone_profiles>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
     {"set_on", set_on, METH_O, "Whether calls of modules are told, from now on."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves."""
+"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves, and CUDA
+graphs, which want to be seen when they are made."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ def install(torch) -> None:
     _watch_record_function(torch)
     _watch_nvtx(torch)
     _watch_profilers(torch)
+    _watch_graphs(torch)
 
 
 class OpenRegions(threading.local):
@@ -79,6 +81,20 @@ def _watch_profilers(torch) -> None:
         if hasattr(profile, name):
             around(profile, name, torch.compiler.is_compiling, begins, _nothing)
     around(profile, "__exit__", torch.compiler.is_compiling, lambda args: True, has_ended)
+
+
+def _watch_graphs(torch) -> None:
+    """Where steps are left alone, CUPTI is closed meanwhile. A graph that was captured then would have no places: from the first
+    one on it stays open."""
+    graph = getattr(torch.cuda, "CUDAGraph", None)
+    if not hasattr(graph, "capture_begin"):
+        return
+    _capture.kernels_may_rest(True)
+
+    def begins(args) -> None:
+        _capture.kernels_may_rest(False)
+
+    around(graph, "capture_begin", torch.compiler.is_compiling, begins, _nothing)
 
 
 def _is_on_cpu_only(profile) -> bool:

@@ -218,6 +218,7 @@ ListeningPlan::Step Capture::present_step() const {
 void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   exact_.store(false);
   owned_source_ = std::move(source);
+  owned_source_->allow_rest(rest_is_allowed_.load());
   source_.store(owned_source_.get());
 }
 
@@ -306,6 +307,11 @@ void Capture::someone_profiles(bool running) {
                       "record without it"});
   }
   if (KernelSource* const source = source_.load()) source->someone_profiles(running, monotonic_ns());
+}
+
+void Capture::allow_rest(bool allowed) {
+  rest_is_allowed_.store(allowed);
+  if (KernelSource* const source = source_.load()) source->allow_rest(allowed);
 }
 
 // The thread that leads is the one that runs the loop; what it does is what people ask about.

@@ -81,6 +81,7 @@ class Capture {
   // From now on CPU times are shared out every 10 ms: what launches kernels must not wait for a clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
   void someone_profiles(bool running);
+  void allow_rest(bool allowed);  // of what tells kernels, while nobody listens
   // Before whatever tells them is gone; finish does it, too.
   void finish_kernels();
   void finish();
@@ -127,6 +128,7 @@ class Capture {
   // Set once. No lock of ours: a step that begins must not wait for a poll, which waits for the driver.
   std::atomic<KernelSource*> source_{nullptr};
   std::atomic<bool> kernels_are_finished_{false};
+  std::atomic<bool> rest_is_allowed_{false};
 
   std::int64_t started_ns_;
   std::int64_t tallied_ns_;   // places until then were taken

@@ -20,6 +20,7 @@ class CuptiKernels final : public KernelSource {
 
   Status start() { return session_.start(); }
   void listen(bool on) override { session_.listen(on); }
+  void allow_rest(bool allowed) override { session_.allow_rest(allowed); }
   void poll(std::int64_t now_ns) override { session_.poll(now_ns); }
   std::int64_t told_until_ns(std::int64_t now_ns) const override { return session_.told_until_ns(now_ns); }
   void someone_profiles(bool running, std::int64_t now_ns) override { session_.someone_profiles(running, now_ns); }

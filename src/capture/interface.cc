@@ -139,6 +139,10 @@ void jmc_probing(int on) {
   when_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
 }
 
+void jmc_kernels_may_rest(int on) {
+  when_recorded([&](Capture& capture) { capture.allow_rest(on != 0); });
+}
+
 void jmc_someone_profiles(int on) {
   when_recorded([&](Capture& capture) { capture.someone_profiles(on != 0); });
 }

@@ -14,6 +14,7 @@ class KernelSource {
  public:
   virtual ~KernelSource() = default;
   virtual void listen(bool on) = 0;            // between two steps
+  virtual void allow_rest(bool allowed) = 0;   // whether it may close while nobody listens
   virtual void poll(std::int64_t now_ns) = 0;  // about twice a second, by the capture's thread
   // Kernels that were launched before then and have ended have been told.
   virtual std::int64_t told_until_ns(std::int64_t now_ns) const = 0;

@@ -14,9 +14,11 @@ constexpr double kBearable = 0.01;
 // A GPU that is busy for more than this share of a step hides what launches cost.
 constexpr double kBusy = 0.9;
 
-// In light mode: two steps in a row (the first pays for turning records on), then many without.
+// In light mode: two steps in a row (the first pays for turning records on), then many without, and for long: to open and to
+// close what tells kernels takes as long as a step (cupti/cupti_rest.cc).
 constexpr std::uint64_t kFollowedInARow = 2;
-constexpr std::uint64_t kUnfollowedInARow = 254;
+constexpr std::uint64_t kUnfollowedInARow = 62;
+constexpr std::int64_t kUnfollowed_ns = 8 * kNanosecondsPerSecond;
 
 // Sampled: the third step, when caches are warm, and then one every ten seconds.
 constexpr std::uint64_t kFirstSampled = 3;
@@ -37,10 +39,12 @@ ListeningPlan::Step ListeningPlan::next(std::int64_t now_ns, const KernelLog::Lo
   Step step;
   if (light_) {
     const bool goes_on = followed_in_a_row_ > 0 && followed_in_a_row_ < kFollowedInARow;
-    step.followed = goes_on || since_followed_ >= kUnfollowedInARow;
+    const bool is_long_ago = since_followed_ >= kUnfollowedInARow && now_ns - followed_ns_ >= kUnfollowed_ns;
+    step.followed = goes_on || is_long_ago;
   }
   followed_in_a_row_ = step.followed ? followed_in_a_row_ + 1 : 0;
   if (step.followed && light_ && followed_in_a_row_ > kFollowedInARow) followed_in_a_row_ = 1;
+  if (step.followed) followed_ns_ = now_ns;
   since_followed_ = step.followed ? 0 : since_followed_ + 1;
   step.sampled = step.followed && steps_ >= kFirstSampled && now_ns >= next_sample_ns_;
   if (step.sampled) next_sample_ns_ = now_ns + kSamplePeriod_ns;

@@ -26,6 +26,7 @@ static_assert(static_cast<int>(Domain::resource) == CUPTI_CB_DOMAIN_RESOURCE);
 static_assert(kGraphNodeCreated == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 static_assert(kGraphNodeCloned == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 static_assert(kApiEnter == CUPTI_API_ENTER);
+static_assert(kApiExit == CUPTI_API_EXIT);
 static_assert(kFlushForced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 static_assert(static_cast<int>(RecordKind::copy) == CUPTI_ACTIVITY_KIND_MEMCPY);
 static_assert(static_cast<int>(RecordKind::fill) == CUPTI_ACTIVITY_KIND_MEMSET);

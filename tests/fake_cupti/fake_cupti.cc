@@ -123,6 +123,10 @@ EXPORTED Outcome cuptiActivityRegisterTimestampCallback(TimestampFunction clock)
   return unless_refused("cuptiActivityRegisterTimestampCallback", [&] { gpu().register_clock(clock); });
 }
 
+EXPORTED Outcome cuptiFinalize() {
+  return unless_refused("cuptiFinalize", [] { gpu().finalize(); });
+}
+
 EXPORTED Outcome cuptiGetGraphNodeId(GraphNode node, std::uint64_t* id) {
   return unless_refused("cuptiGetGraphNodeId", [&] { *id = reinterpret_cast<std::uint64_t>(node); });
 }

@@ -31,6 +31,7 @@ inline constexpr std::uint32_t kGraphNodeCloned = 20;   // CUPTI_CBID_RESOURCE_G
 inline constexpr std::uint32_t kGraphNodeUpdated = 22;  // CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED
 inline constexpr std::uint32_t kGraphNodeSet = 23;      // CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS
 inline constexpr std::uint32_t kApiEnter = 0;           // CUPTI_API_ENTER
+inline constexpr std::uint32_t kApiExit = 1;            // CUPTI_API_EXIT
 inline constexpr std::uint32_t kFlushForced = 1;        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 
 // CUpti_ActivityKind: the first member of every record
@@ -110,6 +111,7 @@ struct Functions {
   Outcome (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
   Outcome (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // likewise
   Outcome (*outcome_text)(Outcome, const char**) = nullptr;
+  Outcome (*finalize)() = nullptr;
 };
 
 // Of libcuda.so.1, which the program has loaded. CUresult 0 is success.

@@ -34,6 +34,7 @@ Functions find_functions(void* library) {
   find(library, functions.graph_node_id, "cuptiGetGraphNodeId");
   find(library, functions.graph_id, "cuptiGetGraphId");
   find(library, functions.outcome_text, "cuptiGetResultString");
+  find(library, functions.finalize, "cuptiFinalize");
   return functions;
 }
 
@@ -56,6 +57,12 @@ bool can_record(const Functions& functions) {
 }
 
 }  // namespace
+
+// With older ones, programs that use CUDA graphs crash when CUPTI comes back.
+bool CuptiApi::can_close() const {
+  constexpr std::uint32_t kCuda126 = 24;
+  return functions_.finalize != nullptr && version_ >= kCuda126;
+}
 
 bool CuptiApi::can_place() const {
   return functions_.subscribe != nullptr && functions_.unsubscribe != nullptr &&

@@ -31,6 +31,7 @@ class CuptiApi {
 
   bool can_place() const;
   bool can_set_clock() const { return functions_.register_clock != nullptr; }
+  bool can_close() const;
   bool can_follow_graphs() const { return functions_.graph_node_id != nullptr; }
 
   // "GPU-8f0c...", as NVML writes it. Nothing when the driver does not tell.

@@ -154,21 +154,13 @@ Status CuptiSession::set_kinds(bool on) {
   return Done{};
 }
 
-void CuptiSession::listen(bool on) {
-  const std::lock_guard hold(switches_);
-  if (listening_ == on) return;
-  listening_ = on;
-  if (!alive_.load() || lent_) return;
-  if (on) set_launch_callbacks(true);
-  const Status set = set_kinds(on);
-  if (!on) set_launch_callbacks(false);
-  if (!set) note("cupti_kind", set.error().message, set.error().remedy);
-}
-
 void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, const void* data) {
   auto& session = *static_cast<CuptiSession*>(user);
   if (domain == Domain::driver) {
     const auto& call = *static_cast<const ApiCall*>(data);
+    if (call.site == kApiExit && session.rest_.load(std::memory_order_relaxed) == Rest::leaving) {
+      return session.close_in_callback();
+    }
     if (call.site != kApiEnter || !session.hears()) return;
     session.launches_.fetch_add(1, std::memory_order_relaxed);
     session.sink_.on_launch(call.correlation, session.position_.place(), session.position_.step());
@@ -179,6 +171,7 @@ void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, cons
 }
 
 void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
+  rest_is_allowed_.store(false, std::memory_order_relaxed);
   // Most nodes are given parameters on their own, and often.
   if (id == kGraphNodeSet && !nested_graphs_.update_is_open()) return;
   std::uint64_t node = 0;
@@ -233,11 +226,12 @@ LossWatch::Seen CuptiSession::seen(std::int64_t now_ns) {
 
 void CuptiSession::poll(std::int64_t now_ns) {
   const std::unique_lock hold_control(control_, std::try_to_lock);
-  if (!hold_control || !alive_.load() || profiled_since_ns_) return;
+  if (!hold_control || !alive_.load() || profiled_since_ns_ || rest_.load() != Rest::awake) return;
+  if (has_woken_.exchange(false)) losses_.restart(seen(now_ns));
   if (!can_probe_ || !clock_is_taken()) note_moment();
   note_flush(api_.functions().flush_all(0));
   const std::optional<std::int64_t> since_ns = losses_.lost_since(seen(now_ns));
-  if (!since_ns) return;
+  if (!since_ns) return consider_rest(now_ns);
   recover(now_ns);
   note_loss(lost_to_silence_, *since_ns, now_ns);
 }
@@ -247,6 +241,8 @@ void CuptiSession::recover(std::int64_t now_ns) {
   {
     const std::lock_guard hold(switches_);
     lent_ = false;
+    is_shared_ = true;
+    rest_.store(Rest::awake);
     intake_.write_off_buffers();
     unsubscribe();  // it may have died with the other profiler, which may have closed CUPTI for everybody
     const Status acquired = acquire();
@@ -272,6 +268,9 @@ void CuptiSession::lend() {
   {
     const std::lock_guard hold(switches_);
     lent_ = true;
+    is_shared_ = true;
+    if (rest_.load() == Rest::closed) return;
+    rest_.store(Rest::awake);
     const Status switched_off = set_kinds(false);
     if (!switched_off) note("cupti_kind", switched_off.error().message);
     unsubscribe();  // some profilers give up the GPU when they cannot subscribe
@@ -289,9 +288,10 @@ void CuptiSession::finish() {
   if (!alive_.exchange(false)) return;
   hears_.store(false);
   if (profiled_since_ns_) note_loss(lost_to_profiler_, *profiled_since_ns_, monotonic_ns());
-  const auto let_go = [functions = api_.functions(), subscriber = std::exchange(subscriber_, nullptr), lent = lent_] {
+  const bool has_records = !lent_ && rest_.exchange(Rest::awake) != Rest::closed;
+  const auto let_go = [functions = api_.functions(), subscriber = std::exchange(subscriber_, nullptr), has_records] {
     Outcome flushed = Outcome::success;
-    if (!lent) {
+    if (has_records) {
       for (const RecordKind kind : kRecordedKinds) functions.disable(kind);
       flushed = functions.flush_all(kFlushForced);
     }
@@ -308,6 +308,7 @@ void CuptiSession::finish() {
 void CuptiSession::abandon() noexcept {
   alive_.store(false);
   hears_.store(false);
+  rest_.store(Rest::awake);
   intake_.close();
   hooks.intake.store(nullptr);
 }

@@ -49,6 +49,10 @@ class CuptiSession {
 
   // Records and launches on or off: between steps, for programs that wait for their launches. On after start.
   void listen(bool on);
+  // Whether CUPTI may be closed while nobody listens for long. Once it was used it costs every launch a microsecond, as
+  // long as it is open. Not where CUDA graphs are made: their nodes would not be seen. Not from the beginning.
+  void allow_rest(bool allowed);
+  bool rests() const { return rest_.load() == Rest::closed; }
   // Whether what is launched now will be told.
   bool hears() const { return hears_.load(std::memory_order_relaxed); }
 
@@ -87,6 +91,11 @@ class CuptiSession {
   void note_flush(Outcome outcome);
   void note(std::string code, std::string message, std::string remedy = "");
   LossWatch::Seen seen(std::int64_t now_ns);
+  // cupti_rest.cc
+  bool may_rest() const;
+  void consider_rest(std::int64_t now_ns);
+  void close_in_callback() noexcept;
+  Status wake();
 
   const CuptiApi api_;
   KernelSink& sink_;
@@ -111,6 +120,13 @@ class CuptiSession {
   LaunchCallbacks callbacks_;
   bool listening_ = false;  // what listen asked for
   bool lent_ = false;       // another profiler has CUPTI
+  bool is_shared_ = false;  // another one has had it: what it left there is not ours to close
+  std::int64_t silent_since_ns_ = 0;
+
+  enum class Rest : std::uint8_t { awake, leaving, closed };
+  std::atomic<Rest> rest_{Rest::awake};  // leaving: CUPTI is closed as soon as a launch returns
+  std::atomic<bool> rest_is_allowed_{false};
+  std::atomic<bool> has_woken_{false};
 
   mutable std::mutex notes_;
   Diagnostics noted_;

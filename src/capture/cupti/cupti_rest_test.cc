@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CUPTI is closed while nobody listens, and everything is as before when somebody does again.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "capture/cupti/cupti_session.h"
+#include "fake_cupti/session_under_test.h"
+
+namespace joulemap::capture::cupti {
+namespace {
+
+class RestingSession : public SessionUnderTest {
+ protected:
+  explicit RestingSession(std::uint32_t version = kCuda130) : SessionUnderTest(JOULEMAP_FAKE_CUPTI_LIBRARY, version) {}
+
+  void start_and_rest() {
+    start();
+    session().allow_rest(true);
+    fake.launch({.name = "first"});
+    session().listen(false);
+    poll_for(2);
+    fake.launch({.name = "unheard"});
+  }
+};
+
+TEST_F(RestingSession, IsClosedByALaunchThatReturnsOnceNobodyListens) {
+  start();
+  session().allow_rest(true);
+  fake.launch({.name = "told"});
+  session().listen(false);
+  poll_for(2);
+  EXPECT_TRUE(fake.is_subscribed()) << "not by the thread that polls";
+  fake.launch({});
+  EXPECT_TRUE(session().rests());
+  EXPECT_FALSE(fake.is_subscribed());
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.kernels[0].name, "told");
+  EXPECT_TRUE(session().diagnostics().empty());
+}
+
+TEST_F(RestingSession, TouchesNothingOfCuptiWhileItRests) {
+  start_and_rest();
+  ASSERT_TRUE(session().rests());
+  const std::uint64_t calls = fake.calls();
+  poll_for(30);
+  fake.launch({});
+  EXPECT_EQ(fake.calls(), calls);
+  EXPECT_EQ(session().told_until_ns(now_ns), now_ns) << "nothing is on its way";
+}
+
+TEST_F(RestingSession, TellsKernelsWithTheirPlacesWhenSomebodyListensAgain) {
+  start_and_rest();
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    session().listen(true);
+    EXPECT_FALSE(session().rests());
+    place_here = 100 + round;
+    const std::uint32_t correlation = fake.launch({.name = "again"});
+    poll_for(1);
+    ASSERT_EQ(heard.kernels.size(), 2U + round);
+    EXPECT_EQ(heard.launches.at(correlation).place, 100 + round);
+    session().listen(false);
+    poll_for(2);
+    fake.launch({});
+    ASSERT_TRUE(session().rests()) << round;
+  }
+  EXPECT_TRUE(session().diagnostics().empty());
+}
+
+TEST_F(RestingSession, StaysOpenWithoutLeave) {
+  start();
+  session().listen(false);
+  poll_for(10);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+}
+
+TEST_F(RestingSession, StaysOpenOnceAGraphIsCaptured) {
+  start();
+  session().allow_rest(true);
+  fake.capture_node();
+  session().listen(false);
+  poll_for(10);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+}
+
+TEST_F(RestingSession, OpensForAGraphThatIsAboutToBeCaptured) {
+  start_and_rest();
+  session().allow_rest(false);
+  EXPECT_FALSE(session().rests());
+  place_here = 9;
+  EXPECT_EQ(heard.nodes.count(fake.capture_node()), 1U);
+  fake.launch({});
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U) << "nobody listens all the same";
+}
+
+TEST_F(RestingSession, ThinksBetterOfItWhenSomebodyListensBeforeTheNextLaunch) {
+  start();
+  session().allow_rest(true);
+  session().listen(false);
+  poll_for(2);
+  session().listen(true);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+  poll_for(1);
+  EXPECT_EQ(heard.kernels.size(), 1U);
+}
+
+TEST_F(RestingSession, WaitsForAKernelThatStillRuns) {
+  start();
+  session().allow_rest(true);
+  fake.launch({.keeps_running = true});
+  session().listen(false);
+  session().poll(monotonic_ns() + kNanosecondsPerSecond / 2);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+}
+
+TEST_F(RestingSession, LeavesWhatAnotherProfilerHasUsedOpen) {
+  start();
+  session().allow_rest(true);
+  session().someone_profiles(true, now_ns);
+  session().someone_profiles(false, now_ns);
+  session().listen(false);
+  poll_for(10);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+}
+
+TEST_F(RestingSession, LendsItWhileItRestsAndTakesItBack) {
+  start_and_rest();
+  session().someone_profiles(true, now_ns);
+  fake.steal(true);
+  session().listen(true);
+  EXPECT_FALSE(fake.is_subscribed()) << "the other one has it";
+  fake.thief_leaves();
+  session().someone_profiles(false, now_ns);
+  fake.launch({.name = "after"});
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 2U);
+  EXPECT_EQ(heard.kernels[1].name, "after");
+}
+
+TEST_F(RestingSession, EndsAsItIs) {
+  start_and_rest();
+  const std::uint64_t calls = fake.calls();
+  session().finish();
+  EXPECT_EQ(fake.calls(), calls);
+  EXPECT_TRUE(session().diagnostics().empty());
+}
+
+TEST_F(RestingSession, ACuptiThatDoesNotCloseIsNotAskedAgain) {
+  fake.refuse("cuptiFinalize", static_cast<int>(Outcome::unknown));
+  start_and_rest();
+  EXPECT_TRUE(session().diagnostics().contains("cupti_rest"));
+  session().listen(true);
+  session().listen(false);
+  poll_for(5);
+  fake.launch({});
+  EXPECT_FALSE(session().rests());
+}
+
+TEST_F(RestingSession, ThreadsMayLaunchWhileItClosesAndOpens) {
+  start();
+  session().allow_rest(true);
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (std::uint32_t place = 1; place <= 3; ++place) {
+    threads.emplace_back([this, place, &ends] {
+      place_here = place;
+      while (!ends.load()) fake.launch({.stream = place});
+    });
+  }
+  int rests = 0;
+  for (int round = 0; round < 200; ++round) {
+    session().listen(false);
+    poll_for(2);
+    while (!session().rests() && round < 100) std::this_thread::yield();
+    rests += session().rests() ? 1 : 0;
+    session().listen(true);
+  }
+  ends.store(true);
+  for (std::thread& thread : threads) thread.join();
+  poll_for(1);
+  EXPECT_GE(rests, 100);
+  for (const Heard::Ran& kernel : heard.kernels) {
+    const auto launch = heard.launches.find(kernel.facts.correlation);
+    if (launch == heard.launches.end()) continue;
+    ASSERT_EQ(launch->second.place, kernel.facts.stream);
+  }
+  EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
+}
+
+class OlderCupti : public RestingSession {
+ protected:
+  OlderCupti() : RestingSession(23) {}  // CUDA 12.5
+};
+
+TEST_F(OlderCupti, IsNeverClosed) {
+  start_and_rest();
+  EXPECT_FALSE(session().rests());
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti
