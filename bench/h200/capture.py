@@ -8,6 +8,9 @@
 Workers (capture_worker.py) hold the card together and take turns in blocks of steps: one without any tool, one under
 `joulemap record`, one each under torch.profiler, Zeus, codecarbon and GATorch where they can watch it. A round is a block of
 each; a ratio is that of two blocks of one round. Nothing of the card is changed. Exits 1 when a bar is missed.
+
+Launch-bound steps differ by a tenth between two processes of the same program. There a process is compared with itself,
+before and after joulemap began to watch it, and with one beside it that nobody ever watches (light_costs.py).
 """
 
 from __future__ import annotations
@@ -26,18 +29,18 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
+from light_costs import light_cost  # noqa: E402
 
 # Network, and the ways in which joulemap is to watch it with the most time each may add (None: reported only).
 COSTS = {
     "resnet50": {"full": 0.01},
     "bert": {"full": 0.01},
-    "mobilenet": {"auto": 0.02, "full": None},
+    "mobilenet": {"full": None},
 }
 COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
 LEAST_WITH_PHASE, LEAST_WITH_MODULE = 0.995, 0.98
 MOST_BYTES_A_KERNEL = 24
-# Launch-bound steps are as fast as the process's luck with memory and cores: several of each.
-INSTANCES = {"mobilenet": 8}
+MOST_IN_LIGHT_MODE = {"mobilenet": 0.02}
 
 
 class Worker:
@@ -77,11 +80,11 @@ class Bench(Findings):
         self.joulemap, self.folder, self.rounds, self.block_s = joulemap, folder, rounds, block_s
         self.recordings = 0
 
-    def recorded(self, network: str, trace: str) -> tuple[Worker, Path]:
+    def recorded(self, network: str, trace: str, tool: str = "nothing") -> tuple[Worker, Path]:
         self.recordings += 1
         file = self.folder / f"{network}-{trace}-{self.recordings}.joule"
         wrapper = [self.joulemap, "record", "--trace", trace, "-o", str(file), "--"]
-        return Worker(network, "nothing", wrapper), file
+        return Worker(network, tool, wrapper), file
 
 
 def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
@@ -116,31 +119,25 @@ def take_turns(bench: Bench, workers: list[Worker], steps: int) -> None:
 
 
 def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[str]) -> None:
-    instances = INSTANCES.get(network, 1)
-    workers = {"nothing": [Worker(network, "nothing", []) for _ in range(instances)]}
-    for trace, most in bars.items():
-        count = instances if most is not None else 1
-        workers[f"joulemap {trace}"] = [bench.recorded(network, trace)[0] for _ in range(count)]
-    workers |= {tool: [Worker(network, tool, [])] for tool in tools}
+    workers = {"nothing": Worker(network, "nothing", [])}
+    workers |= {f"joulemap {trace}": bench.recorded(network, trace)[0] for trace in bars}
+    workers |= {tool: Worker(network, tool, []) for tool in tools}
     bench.say(f"\n### {network}\n")
-    for name, its in list(workers.items()):
-        if not all([worker.is_ready() for worker in its]):
-            bench.say(f"{name} did not start: {its[0].failure}\n")
+    for name, worker in list(workers.items()):
+        if not worker.is_ready():
+            bench.say(f"{name} did not start: {worker.failure}\n")
             del workers[name]
-    steps = max(5, round(bench.block_s / workers["nothing"][0].run(10)["step_s"]))
-    take_turns(bench, [worker for its in workers.values() for worker in its], steps)
-    for its in workers.values():
-        for worker in its:
-            worker.end()
-    bench.say(f"{bench.rounds} rounds of {steps} steps, {instances} processes where the bar is tight\n")
+    steps = max(5, round(bench.block_s / workers["nothing"].run(10)["step_s"]))
+    take_turns(bench, list(workers.values()), steps)
+    for worker in workers.values():
+        worker.end()
+    bench.say(f"{bench.rounds} rounds of {steps} steps\n")
     bench.say("| tool | step, median | added time | 95 % | added joules | 95 % | bar |\n|---|---|---|---|---|---|---|")
-    nothing = together(workers["nothing"])
-    for name, its in workers.items():
-        mine = together(its)
+    nothing = workers["nothing"].blocks
+    for name, worker in workers.items():
+        mine = worker.blocks
         most = bars.get(name.removeprefix("joulemap "))
         middle, low, high = added(mine, nothing, "step_s")
-        if len(its) > 1:
-            middle, low, high = added_by_process(its, workers["nothing"])
         verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', middle <= most)}"
         more, least_more, most_more = added(mine, nothing, "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
@@ -148,28 +145,6 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
             f"| {name} | {step_ms:.3f} ms | {middle:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
             f"{least_more:+.2%} to {most_more:+.2%} | {verdict} |"
         )
-
-
-def together(workers: list[Worker]) -> list[dict]:
-    """Means over the processes of a round: each has its luck with memory and cores, by up to a tenth."""
-    rounds = zip(*(worker.blocks for worker in workers))
-    return [
-        {
-            name: None if blocks[0][name] is None else statistics.mean(block[name] for block in blocks)
-            for name in ("step_s", "joules")
-        }
-        for blocks in rounds
-    ]
-
-
-def added_by_process(mine: list[Worker], nothing: list[Worker]) -> tuple[float, float, float]:
-    """Where processes differ by more than what is looked for, they are the sample: the ratio of the means of their medians,
-    and its 95 % interval by drawing processes anew."""
-    usual = [[statistics.median(block["step_s"] for block in worker.blocks) for worker in its] for its in (mine, nothing)]
-    chance = random.Random(1)
-    mean_of_some = lambda values: statistics.fmean(chance.choices(values, k=len(values)))  # noqa: E731
-    drawn = sorted(mean_of_some(usual[0]) / mean_of_some(usual[1]) for _ in range(4000))
-    return statistics.fmean(usual[0]) / statistics.fmean(usual[1]) - 1, drawn[100] - 1, drawn[-101] - 1
 
 
 def added(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
@@ -206,6 +181,7 @@ def main() -> int:
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--pairs", type=int, default=5, help="of processes, for the light mode")
     parser.add_argument("--block-s", type=float, default=1.5)
     parser.add_argument("--only", choices=["costs", "coverage"])
     parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
@@ -219,6 +195,8 @@ def main() -> int:
             tools = [tool for tool in options.tools.split(",") if tool]
             for network in wanted or COSTS:
                 cost(bench, network, COSTS.get(network, {"auto": None}), tools)
+                if network in MOST_IN_LIGHT_MODE:
+                    light_cost(bench, network, MOST_IN_LIGHT_MODE[network], options.pairs)
         if options.only != "costs":
             coverage(bench, wanted or COVERED)
     return bench.conclude(options.markdown)

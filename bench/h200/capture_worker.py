@@ -6,7 +6,7 @@ and take turns: one watched by joulemap, one by nobody, others by other tools, s
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
 NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch.
+TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch; joulemap-later: nothing until "watch" comes on stdin, then joulemap.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ import contextlib
 import json
 import sys
 import time
+
+if sys.argv[2:3] == ["joulemap-later"]:
+    from watched_later import hold_back
+
+    begin_to_watch = hold_back()
 
 import torch
 from torch import nn
@@ -129,6 +134,7 @@ def under_gatorch(step, model):
 
 TOOLS = {
     "nothing": lambda step, model: (step, contextlib.nullcontext),
+    "joulemap-later": lambda step, model: (step, contextlib.nullcontext),
     "torch-profiler": under_torch_profiler,
     "zeus": under_zeus,
     "codecarbon": under_codecarbon,
@@ -160,6 +166,9 @@ def main() -> None:
         return
     print("ready", flush=True)
     for line in sys.stdin:
+        if line.strip() == "watch":
+            begin_to_watch()
+            continue
         steps = int(line.split()[1])
         with around():
             for _ in range(3):  # back to where it was before its pause
