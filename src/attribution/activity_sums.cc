@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/activity_sums.h"
 
+#include "attribution/lost_kernels.h"
 #include "base/clock.h"
 
 namespace joulemap::attribution {
@@ -9,6 +10,11 @@ std::string ProcessNames::device_of(std::uint32_t queue) const {
   const auto known = queues.find(queue);
   if (known == queues.end()) return {};
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
+}
+
+StandsFor ProcessNames::stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const {
+  if (probes || class_id == kLostClass || !steps.is_light()) return {told, 1};
+  return steps.of(told);
 }
 
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
@@ -21,19 +27,13 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
-    busy_s[{tally.queue, names.places.probes(tally.place)}] += seconds(tally.time_ns);
+    const bool stands_for_itself = names.places.probes(tally.place) || tally.class_id == kLostClass;
+    busy_s[{tally.queue, stands_for_itself}] += seconds(tally.time_ns);
   }
   for (const auto& [key, time_s] : busy_s) {
-    busy_.push_back({process, key.first, key.second, activity.begin_ns, activity.end_ns, time_s});
+    busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
   }
-  for (const StepRecord& step : activity.steps) {
-    const double step_s = seconds(step.end_ns - step.begin_ns);
-    names.step_s += step_s;
-    ++names.steps;
-    if (!step.listened) continue;
-    names.listened_s += step_s;
-    ++names.listened;
-  }
+  for (const StepRecord& step : activity.steps) names.steps.add(step);
   has_activity_ = has_activity_ || !activity.place_tallies.empty() || !activity.kernel_tallies.empty();
 }
 
@@ -42,7 +42,8 @@ void ActivitySums::finish() {
   for (const Busy& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
     TimeCurve& curve = gpu_busy_s_.try_emplace(names.device_of(busy.queue), span_, cells_for(span_)).first->second;
-    curve.add(busy.begin_ns, busy.end_ns, busy.busy_s * names.kernel_scale(busy.probes));
+    const StandsFor all = names.stands_for(busy.told, busy.stands_for_itself, 0);
+    curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
   }
   for (auto& [device, curve] : gpu_busy_s_) curve.finish();
   busy_.clear();

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "attribution/followed_steps.h"
 #include "attribution/place_paths.h"
 #include "attribution/time_curve.h"
 #include "model/activity.h"
@@ -22,16 +23,10 @@ struct ProcessNames {
   PlacePaths places;
   std::unordered_map<std::uint32_t, KernelClass> classes;
   std::unordered_map<std::uint32_t, KernelQueue> queues;
-  double step_s = 0;      // of all steps
-  double listened_s = 0;  // of those whose kernels were told
-  std::uint64_t steps = 0;
-  std::uint64_t listened = 0;
+  FollowedSteps steps;
 
-  // Kernels stand for those of steps that were not listened to; those of probing only for themselves.
-  double kernel_scale(bool probes = false) const {
-    if (probes) return 1;
-    return listened_s > 0 && listened < steps ? step_s / listened_s : 1;
-  }
+  // What sums of kernels of a stretch of time stand for. Those of probing, and lost ones, only for themselves.
+  StandsFor stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const;
   // Which GPU a queue is of: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
 };
@@ -56,9 +51,8 @@ class ActivitySums {
   struct Busy {
     std::uint32_t process;
     std::uint32_t queue;
-    bool probes;
-    std::int64_t begin_ns;
-    std::int64_t end_ns;
+    bool stands_for_itself;
+    TimeSpan told;
     double busy_s;
   };
 

@@ -119,9 +119,14 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_of(process->second, line.class_id));
     work.column_of[{line.process, line.class_id}] = column;
-    where[index] = {&work, column, process->second.kernel_scale(line.probes)};
+    where[index] = {&work, column, &process->second, line.probes, line.class_id};
   }
   return where;
+}
+
+StandsFor GpuWork::Where::stands_for(const Sum& sum) const {
+  const TimeSpan told{sum.begin_ns, sum.end_ns};
+  return names == nullptr ? StandsFor{told, 1} : names->stands_for(told, probes, class_id);
 }
 
 // For each sum: whether the kernels that it counts are here one by one.
@@ -135,7 +140,7 @@ std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) c
   for (const Sum& sum : sums_) {
     told_s += seconds(sum.time_ns);
     stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
-    if (where[sum.line].scale != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
+    if (where[sum.line].stands_for(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
   }
   if (scaled.empty() && kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
   TimeCurve kept(span_, cells_for(span_));
@@ -160,11 +165,12 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const Sum& sum = sums_[i];
     const Where& at = where[sum.line];
     if (at.device == nullptr) continue;
-    const double busy_s = seconds(sum.time_ns) * at.scale;
-    at.device->stretches.push_back({sum.begin_ns, sum.end_ns, at.column, busy_s});
+    const StandsFor all = at.stands_for(sum);
+    const double busy_s = seconds(sum.time_ns) * all.weight;
+    at.device->stretches.push_back({all.span.begin_ns, all.span.end_ns, at.column, busy_s});
     if (detailed[i]) continue;
-    at.device->timeline.add_sum(sum.begin_ns, sum.end_ns, at.column, busy_s);
-    coarse.emplace(sum.end_ns, sum.begin_ns);
+    at.device->timeline.add_sum(all.span.begin_ns, all.span.end_ns, at.column, busy_s);
+    coarse.emplace(all.span.end_ns, all.span.begin_ns);
   }
   for (const Kept& kernel : kernels_) {
     const Where& at = where[kernel.line];

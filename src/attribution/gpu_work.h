@@ -70,7 +70,11 @@ class GpuWork {
   struct Where {
     DeviceWork* device = nullptr;
     std::uint16_t column = 0;
-    double scale = 1;
+    const ProcessNames* names = nullptr;
+    bool probes = false;
+    std::uint32_t class_id = 0;
+
+    StandsFor stands_for(const Sum& sum) const;
   };
 
   std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes);

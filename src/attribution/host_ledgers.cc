@@ -45,10 +45,10 @@ void append(LedgerResult& all, LedgerResult one) {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
-    if (names.listened == 0 || names.listened >= names.steps) continue;
+    if (!names.steps.is_light()) continue;
     diagnostics.add({"kernels_sampled", 1,
                      fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
-                                 names.listened, names.steps),
+                                 names.steps.followed(), names.steps.all()),
                      "record --trace full records all, at a cost"});
   }
 }

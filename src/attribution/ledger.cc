@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <tuple>
 
+#include "attribution/lost_kernels.h"
 #include "base/clock.h"
 #include "base/quadrature.h"
 
@@ -94,12 +96,12 @@ void Ledger::add_places(std::uint32_t process, const Activity& activity, double 
   }
 }
 
-void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device) {
+void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel) {
+  const auto& [device, rate, stands_for] = kernel;
   ProcessNames& names = sums_.names(process);
   const PlaceMeaning& meaning = names.places.meaning(tally.place);
-  const double scale = names.kernel_scale(meaning.probes());
-  const double time_s = seconds(tally.time_ns) * scale;
-  const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * scale));
+  const double time_s = seconds(tally.time_ns) * stands_for;
+  const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * stands_for));
   const auto gpu = energy_.gpus.find(device);
   const bool has_energy = gpu != energy_.gpus.end();
   const std::string shown = has_energy ? gpu->second.domain : device;
@@ -120,6 +122,21 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, double 
   credit(std::move(path), shown, amount, meaning, kByTimeShare, has_energy);
 }
 
+void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double inside) {
+  ProcessNames& names = sums_.names(process);
+  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, and by what stands for itself
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    const bool probes = names.places.meaning(tally.place).probes();
+    const auto [known, is_new] = rates.try_emplace({tally.queue, probes, tally.class_id == kLostClass});
+    if (is_new) {
+      const StandsFor all = names.stands_for({activity.begin_ns, activity.end_ns}, probes, tally.class_id);
+      const std::string device = names.device_of(tally.queue);
+      known->second = {device, inside * gpu_shares_.rate(device, all.span.begin_ns, all.span.end_ns), all.weight};
+    }
+    add_kernel(process, tally, known->second);
+  }
+}
+
 void Ledger::add(std::uint32_t process, const Activity& activity) {
   const double inside = share_inside(activity, sums_.captured_cpu_s().span());
   if (level_ != Level::kernel) add_places(process, activity, inside);
@@ -136,16 +153,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (!is_function && !part_at_level(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
   }
-  std::map<std::uint32_t, std::pair<std::string, double>> queues;
-  for (const KernelTally& tally : activity.kernel_tallies) {
-    const auto [known, is_new] = queues.try_emplace(tally.queue);
-    auto& [device, rate] = known->second;
-    if (is_new) {
-      device = sums_.names(process).device_of(tally.queue);
-      rate = inside * gpu_shares_.rate(device, activity.begin_ns, activity.end_ns);
-    }
-    add_kernel(process, tally, rate, device);
-  }
+  add_kernels(process, activity, inside);
 }
 
 void Ledger::add_background() {

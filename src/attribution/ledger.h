@@ -74,7 +74,13 @@ class Ledger {
 
   void add_places(std::uint32_t process, const Activity& activity, double inside);
   void add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules);
-  void add_kernel(std::uint32_t process, const KernelTally& tally, double rate, const std::string& device);
+  struct KernelRate {
+    std::string device;
+    double rate = 0;        // joules for each second of a kernel of weight 1
+    double stands_for = 1;  // as many kernels, in light mode
+  };
+  void add_kernels(std::uint32_t process, const Activity& activity, double inside);
+  void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;

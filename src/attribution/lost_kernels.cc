@@ -26,8 +26,7 @@ Activity lost_kernels(const Mark& mark, const ProcessNames& names) {
   lost.begin_ns = mark.time_ns;
   lost.end_ns = end_ns;
   lost.classes = {{kLostClass, KernelKind::kernel, "kernels that were lost", {}, {}}};
-  // Sums stand for steps that were not listened to, too; this one is the whole stretch already.
-  const auto time_ns = std::llround(static_cast<double>(mark.id) / names.kernel_scale());
+  const auto time_ns = static_cast<std::int64_t>(mark.id);
   for (const auto& [device, queue] : queue_of) {
     lost.kernel_tallies.push_back({kLostClass, queue, 0, 1, time_ns});
     lost.kernels.push_back({.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostClass, .queue = queue});

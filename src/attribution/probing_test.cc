@@ -170,8 +170,9 @@ TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
   SimulatedGpu gpu({}, 13);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   std::vector<Activity> activities = probed_activities_of(run);
-  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = kNanosecondsPerSecond, .listened = true},
-                              {.number = 1, .begin_ns = 0, .end_ns = kNanosecondsPerSecond}};
+  const std::int64_t half_ns = run.probe_begin_ns / 2;
+  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .listened = true},
+                              {.number = 1, .begin_ns = half_ns, .end_ns = run.probe_begin_ns}};
   for (const ReportRow& row : account(run, Level::layer, activities).rows) {
     const bool is_probe = row.path.front() == "probe";
     EXPECT_NEAR(row.time_s / time_at(run, is_probe), is_probe ? 1 : 2, 1e-6);

@@ -259,13 +259,13 @@ void FakeGpu::put(const Pending& pending) {
   std::uint8_t* record = buffer.memory + buffer.used;
   std::memcpy(record, pending.bytes.data(), pending.bytes.size());
   buffer.used += pending.bytes.size();
-  if (pending.running) running_.push_back(record);
+  if (pending.running) running_.push_back({record, now()});
 }
 
 void FakeGpu::end_running() {
   const std::lock_guard hold(lock_);
   const std::uint64_t end = now();
-  for (std::uint8_t* record : running_) write_times(record, end - 1000, end);
+  for (const auto& [record, start] : running_) write_times(record, start, end);
   running_.clear();
 }
 
@@ -276,7 +276,7 @@ void FakeGpu::deliver(bool with_open, bool forced) {
   if (with_open) candidates.insert(candidates.end(), open_.begin(), open_.end());
   if (with_open) open_.clear();
   for (const Buffer& buffer : candidates) {
-    const auto in_buffer = [&](const std::uint8_t* record) { return buffer.holds(record); };
+    const auto in_buffer = [&](const Running& running) { return buffer.holds(running.record); };
     if (!forced && std::any_of(running_.begin(), running_.end(), in_buffer)) {
       full_.push_back(buffer);  // an open one might still be added to; here it is as good as full
       continue;

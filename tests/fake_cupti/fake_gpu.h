@@ -101,8 +101,12 @@ class FakeGpu {
   bool damaged_times_ = false;
 
   std::vector<Buffer> full_;
-  std::vector<Buffer> open_;            // one or none
-  std::vector<std::uint8_t*> running_;  // records without times
+  std::vector<Buffer> open_;  // one or none
+  struct Running {
+    std::uint8_t* record;  // without times
+    std::uint64_t start;
+  };
+  std::vector<Running> running_;
   std::vector<Pending> held_;
   bool holds_ = false;
   std::size_t dropped_ = 0;

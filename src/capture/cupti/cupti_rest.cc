@@ -27,6 +27,7 @@ void CuptiSession::listen(bool on) {
   if (listening_ == on) return;
   listening_ = on;
   silent_since_ns_ = monotonic_ns();
+  if (!on) intake_.note_silence(silent_since_ns_);
   if (!alive_.load() || lent_) return;
   const Status set = on ? wake() : set_kinds(false);
   if (!on) set_launch_callbacks(false);
@@ -52,7 +53,7 @@ void CuptiSession::consider_rest(std::int64_t now_ns) {
   {
     const std::lock_guard hold(switches_);
     const std::int64_t silence_ns = now_ns - silent_since_ns_;
-    const bool all_is_told = intake_.room_lent() == 0 || silence_ns >= kLongSilence_ns;
+    const bool all_is_told = !intake_.has_lent() || silence_ns >= kLongSilence_ns;
     if (!may_rest() || silence_ns < kBeforeRest_ns || !all_is_told) return;
   }
   note_flush(api_.functions().flush_all(kFlushForced));

@@ -157,6 +157,20 @@ TEST_F(CuptiSessionTest, WhenNobodyListensNothingIsRecordedOrCounted) {
   EXPECT_EQ(session().launches(), 2U);
 }
 
+TEST_F(CuptiSessionTest, AGraphsKernelThatRanWhenRecordsWereSwitchedOffIsMissingAndNotOverlong) {
+  start();
+  const std::uint64_t node = fake.capture_node();
+  const std::uint32_t graph = fake.launch_graph();
+  fake.launch({.name = "before", .graph_node = node, .correlation = graph});
+  fake.launch({.name = "on the edge", .graph_node = node, .correlation = graph, .keeps_running = true});
+  session().listen(false);
+  fake.end_running();
+  poll_for(1);
+  ASSERT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(heard.kernels[0].name, "before");
+  EXPECT_TRUE(session().diagnostics().contains("kernels_incomplete"));
+}
+
 TEST_F(CuptiSessionTest, AnotherSubscriberCostsThePlacesAndNothingElse) {
   fake.other_subscriber(true);
   start();

@@ -92,6 +92,11 @@ void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
     ++counts_.foreign_clock;
     return;
   }
+  const std::int64_t silent_since_ns = silent_since_ns_.load();
+  if (facts.graph_node != 0 && *start_ns<silent_since_ns&& * end_ns> silent_since_ns) {
+    ++counts_.incomplete;
+    return;
+  }
   facts.start_ns = *start_ns;
   facts.end_ns = *end_ns;
   introduce_device(facts.ordinal);

@@ -47,6 +47,10 @@ class RecordIntake {
   std::uint64_t room_lent() const;
   // What was launched before this and has ended has been told. (A buffer that is out for long is empty, or lost.)
   std::int64_t told_until_ns(std::int64_t now_ns) const;
+  bool has_lent() const { return pool_.lent().bytes > 0; }
+  // Records were switched off then. A kernel of a graph that still ran is told to have ended when the graph was last
+  // launched again: it is left out.
+  void note_silence(std::int64_t since_ns) { silent_since_ns_.store(since_ns); }
   // Buffers that are out will not come back: somebody else got them.
   void write_off_buffers() { pool_.write_off(); }
 
@@ -59,6 +63,7 @@ class RecordIntake {
   BufferPool pool_;
   BufferSizing sizing_;
   std::atomic<bool> open_{true};
+  std::atomic<std::int64_t> silent_since_ns_{INT64_MAX};
 
   mutable std::mutex lock_;
   ClockMap clock_;
