@@ -6,7 +6,8 @@ and take turns: one watched by joulemap, one by nobody, others by other tools, s
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
 NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch; joulemap-later: nothing until "watch" comes on stdin, then joulemap.
+TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch; joulemap-later: nothing until "watch" comes on stdin, then
+joulemap.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the light mode costs a launch-bound training: pairs of processes take turns in blocks of steps. In the middle joulemap
-begins to watch one of the two. What is added is how much it then became slower than the other one did.
+"""What the light mode costs a launch-bound training: pairs of processes take turns in blocks of steps. In the middle
+joulemap begins to watch one of the two. What is added is how much it then became slower than the other one did.
 
-The clock runs on while a process waits for its turn, and steps are followed by the clock: here twice as often as in a process
-that has the card for itself.
+The clock runs on while a process waits for its turn, and steps are followed by the clock: here twice as often as in a
+process that has the card for itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 import statistics
 
 BLOCK_S = 1.5
-BEFORE, AFTER = 6, 12
+BEFORE, AFTER = 5, 9
 
 
 def light_cost(bench, network: str, most: float, pairs: int) -> None:

@@ -76,7 +76,8 @@ JMC_API int jmc_step_is_followed(void);
  * so goes to places within the mode "probe" first. */
 JMC_API void jmc_probing(int on);
 
-/* What tells kernels may be closed (1) while nobody listens, or must see everything from now on (0): CUDA graphs are made. */
+/* What tells kernels may be closed (1) while nobody listens, or must see everything from now on (0): CUDA graphs are
+ * made. */
 JMC_API void jmc_kernels_may_rest(int on);
 
 /* Another profiler begins (1) or ends (0) in this process: it may take the GPU's records for itself. */

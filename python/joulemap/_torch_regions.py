@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves, and CUDA
-graphs, which want to be seen when they are made."""
+"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves, and
+CUDA graphs, which want to be seen when they are made."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def _watch_profilers(torch) -> None:
 
 
 def _watch_graphs(torch) -> None:
-    """Where steps are left alone, CUPTI is closed meanwhile. A graph that was captured then would have no places: from the first
-    one on it stays open."""
+    """Where steps are left alone, CUPTI is closed meanwhile. A graph that was captured then would have no places: from the
+    first one on it stays open."""
     graph = getattr(torch.cuda, "CUDAGraph", None)
     if not hasattr(graph, "capture_begin"):
         return

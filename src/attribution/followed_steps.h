@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FollowedSteps: of one process in light mode, which steps its kernels stand for. Kernels are told in a few steps in a row (a
-// run), then for many steps not at all: those are taken to be like the run before them. So sums of kernels of a run stand
-// for all steps until the next run, and for their time.
+// FollowedSteps: of one process in light mode, which steps its kernels stand for. Kernels are told in a few steps in a row
+// (a run), then for many steps not at all: those are taken to be like the run before them. So sums of kernels of a run
+// stand for all steps until the next run, and for their time.
 //
 // A step that is like none of those (the first one, which tries out algorithms for a second) stands for itself alone; so do
 // kernels outside of steps. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of CuptiSession that switches records on and off, and closes CUPTI while nobody listens. Once records were on, every launch is slower as long as
-// CUPTI is open, records or not: by a microsecond on an H200 (CUDA 13), which is 4 % of a step that waits for 500 launches. To
-// close it takes 2.5 ms, to open it again 12 ms.
+// The part of CuptiSession that switches records on and off, and closes CUPTI while nobody listens. Once records were on,
+// every launch is slower as long as CUPTI is open, records or not: by a microsecond on an H200 (CUDA 13), which is 4 % of a
+// step that waits for 500 launches. To close it takes 2.5 ms, to open it again 12 ms.
 //
 // NVIDIA wants it closed from within a callback, when a call of the driver returns: the thread that polls asks, and the next
 // launch of the program does it.
