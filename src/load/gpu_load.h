@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about as long as is asked. Nothing else of the GPU
-// is touched: no clocks, no limits, no modes, and no memory but what a context takes. One owner, one thread: that which
+// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about as long as is asked. Nothing else of the
+// GPU is touched: no clocks, no limits, no modes, and no memory but what a context takes. One owner, one thread: that which
 // opened it. Nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 

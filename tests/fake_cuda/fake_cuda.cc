@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that looks like the driver's CUDA and does nothing but take its time. JOULEMAP_CUDA=<this library> makes joulemap use it.
-// It follows the file named by JOULEMAP_FAKE_CUDA, one statement a line:
+// A library that looks like the driver's CUDA and does nothing but take its time. JOULEMAP_CUDA=<this library> makes
+// joulemap use it. It follows the file named by JOULEMAP_FAKE_CUDA, one statement a line:
 //
 //   device GPU-11111111-2222-3333-4444-555555555555   CUDA's next device
 //   log PATH                                          where it writes what the first device does (load_log.h)
