@@ -272,6 +272,8 @@ std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const Show
   response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
   response.mean_spread_w = response.noise_w / std::sqrt(rows);
   find_interval(search, best, response.noise_w, response);
+  // What sinks under load follows something else.
+  response.lag_known = response.lag_known && line.per_busy > 0;
   return response;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LoadLog: what the fake CUDA driver has a GPU do, for the fake NVML to show: a file that both map, since two libraries of
-// one process see no more of each other than two processes do. One writer, any readers; events are in order of time, and may lie
-// ahead: a launch says at once when its kernel will end.
+// one process see no more of each other than two processes do. One writer, any readers; events are in order of time, and
+// may lie ahead: a launch says at once when its kernel will end.
 #pragma once
 
 #include <fcntl.h>
