@@ -193,7 +193,8 @@ class Calibration {
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!follows_load(channel) || channel.device != device) continue;
-      watched.push_back({channel, shown_values(channel, kept_[i]), &result_.findings[i]});
+      ShownValues shown = shown_values(channel, kept_[i]);
+      watched.push_back({channel, std::move(shown.values), shown.known_to_s, &result_.findings[i]});
     }
     add_load_findings(watched, phases, result_.diagnostics);
   }

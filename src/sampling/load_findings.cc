@@ -51,8 +51,11 @@ class ChannelUnderLoad {
 
   void tell_response() {
     finding().lag_s = response_->lag_s;
-    finding().lag_low_s = response_->lag_low_s;
-    finding().lag_high_s = response_->lag_high_s;
+    // The moments of the values are no better known than when they were read.
+    const double low_s = in_quadrature(response_->lag_s - response_->lag_low_s, watched_.known_to_s);
+    const double high_s = in_quadrature(response_->lag_high_s - response_->lag_s, watched_.known_to_s);
+    finding().lag_low_s = response_->lag_s - low_s;
+    finding().lag_high_s = response_->lag_s + high_s;
     if (response_->averaging == Averaging::window) finding().window_s = response_->averaged_s;
     if (response_->averaging == Averaging::memory) finding().memory_s = response_->averaged_s;
   }

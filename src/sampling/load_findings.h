@@ -18,6 +18,7 @@ namespace joulemap::sampling {
 struct WatchedChannel {
   Channel channel;
   std::vector<ShownValue> shown;
+  double known_to_s = 0;                  // the moments of all of them
   ChannelCalibration* finding = nullptr;  // what is to be filled in; knows its refresh
 };
 

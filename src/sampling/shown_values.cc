@@ -30,12 +30,13 @@ std::int64_t moment_of(const StepInterval& change, const StepClock& clock) {
 
 }  // namespace
 
-std::vector<ShownValue> shown_values(const Channel& channel, std::span<const Reading> readings) {
+ShownValues shown_values(const Channel& channel, std::span<const Reading> readings) {
   const bool is_counter = channel.kind == ChannelKind::counter;
   StepClock clock(is_counter ? StepClock::EqualValues::mean_no_step : StepClock::EqualValues::prove_nothing,
                   is_counter ? kNvmlLatch_ns : kWholeRead);
   for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
-  std::vector<ShownValue> shown;
+  ShownValues found;
+  std::vector<ShownValue>& shown = found.values;
   const Reading* last = nullptr;
   for (const Reading& reading : readings) {
     const bool is_kept = channel.quantity == Quantity::power_history;
@@ -49,7 +50,9 @@ std::vector<ShownValue> shown_values(const Channel& channel, std::span<const Rea
     }
     last = &reading;
   }
-  return shown;
+  if (channel.quantity != Quantity::power_history && clock.is_locked())
+    found.known_to_s = seconds(clock.half_width_ns());
+  return found;
 }
 
 }  // namespace joulemap::sampling

@@ -12,7 +12,12 @@
 
 namespace joulemap::sampling {
 
-// Readings in order of time. Of a counter joules since the first; of what a device kept by itself every value.
-std::vector<ShownValue> shown_values(const Channel& channel, std::span<const Reading> readings);
+struct ShownValues {
+  std::vector<ShownValue> values;  // of a counter joules since the first; of what a device kept by itself every value
+  double known_to_s = 0;           // all moments may be off by so much together, as far as the reads tell
+};
+
+// Readings in order of time.
+ShownValues shown_values(const Channel& channel, std::span<const Reading> readings);
 
 }  // namespace joulemap::sampling
