@@ -61,7 +61,7 @@ class Bench(Findings):
 
 
 def calibration(bench: Bench) -> None:
-    told = bench.last_json("calibrate", "--seconds", 5, "--json")
+    told = bench.last_json("calibrate", "--no-load", "--seconds", 5, "--json")
     bench.say("## Calibration (idle)\n")
     bench.say("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
     for entry in told["calibration"]:

@@ -94,6 +94,8 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level
     const std::optional<TimeSpan> span = sources[i].span();
     if (sources[i].source.role != "recorder" || !span) continue;
     Host& host = hosts_.try_emplace(i, sources[i].source.boot_id, *span).first->second;
+    host.channels = sources[i].channels;
+    host.calibration = sources[i].calibration;
     host.energy.samples_calls = !is_imported(sources[i].source);
     host.cpus = count_cpus(sources[i].cpus_online).value_or(host.cpus);
   }
@@ -177,7 +179,10 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
   MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}};
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
   if (work != nullptr)
-    gpu.powers = find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans()}, host.span);
+    gpu.powers = find_powers(std::move(*work),
+                             {curve.steps, curve.history, host.probing.spans(),
+                              known_sensing(host.calibration, host.channels, curve.device)},
+                             host.span);
   if (!gpu.powers) return gpu;
   gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
   // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.

@@ -47,6 +47,8 @@ class HostLedgers {
     ActivitySums sums;
     GpuWork work;
     ProbeSpans probing;
+    std::vector<Channel> channels;
+    std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;

@@ -45,7 +45,7 @@ std::optional<Mode> mode_named(std::string_view name) {
 
 GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span) {
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence);
-  if (!fit) fit = alike_powers(work.timeline.classes());
+  if (!fit) fit = alike_powers(work.timeline.classes(), evidence.known.gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   TimeCurve modelled_j(span, cells_for(span));
   for (const DeviceWork::Stretch& stretch : work.stretches) {

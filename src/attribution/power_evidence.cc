@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -75,8 +76,10 @@ double usual_period_s(const std::vector<PowerPoint>& points) {
 // How badly each lag and memory fits. Tried ones are kept: refining asks for some again.
 class SensingSearch {
  public:
-  explicit SensingSearch(const UsefulEvidence& evidence)
-      : evidence_(evidence), range_(evidence.is_gauge() ? kGaugeLag : kCounterLag) {}
+  SensingSearch(const UsefulEvidence& evidence, const KnownSensing& known)
+      : evidence_(evidence),
+        range_(evidence.is_gauge() ? kGaugeLag : kCounterLag),
+        calibrated_(evidence.is_gauge() ? known.history : known.counter) {}
 
   FoundSensing find() {
     if (evidence_.is_gauge()) {
@@ -96,7 +99,8 @@ class SensingSearch {
     found.known = most > kFlatCost;
     if (!found.known) {
       found.best = {range_.usual_ns, evidence_.is_gauge() ? kUsualMemory_ns : 0};
-      return found;
+      if (!calibrated_) return found;
+      return {{calibrated_->lag_ns, calibrated_->memory_ns}, calibrated_->low_ns, calibrated_->high_ns, false};
     }
     found.low_ns = crossing(best, -1);
     found.high_ns = crossing(best, 1);
@@ -176,6 +180,7 @@ class SensingSearch {
 
   const UsefulEvidence& evidence_;
   Range range_;
+  std::optional<KnownLag> calibrated_;
   std::map<Key, Tried> tried_;
   double noise_ = 0;
 };
@@ -212,9 +217,9 @@ UsefulEvidence UsefulEvidence::some() const {
   return part;
 }
 
-FoundSensing find_sensing(const UsefulEvidence& evidence) {
+FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known) {
   const UsefulEvidence some = evidence.some();
-  return SensingSearch(some).find();
+  return SensingSearch(some, known).find();
 }
 
 }  // namespace joulemap::attribution

@@ -12,18 +12,17 @@
 
 #include "attribution/interval_rows.h"
 #include "attribution/kernel_timeline.h"
+#include "attribution/known_sensing.h"
 #include "attribution/time_curve.h"
 
 namespace joulemap::attribution {
-
-// On an H200 the counter shows at its step what was drawn until 10 ms before.
-inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 
 // In order of time.
 struct PowerEvidence {
   std::span<const EnergyPoint> steps;
   std::span<const PowerPoint> history = {};
   std::span<const TimeSpan> probing = {};  // when modules were replayed to be told apart
+  KnownSensing known = {};                 // from a calibration
 };
 
 // What of it makes rows: of one of the two, whichever makes more, while kernels were known. The timeline outlives it.
@@ -52,6 +51,7 @@ struct FoundSensing {
   std::int64_t high_ns = 0;
   bool known = false;  // else no lag fits better than another
 };
-FoundSensing find_sensing(const UsefulEvidence& evidence);
+// Where no lag fits better than another: that of the calibration, or what is usual.
+FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known = {});
 
 }  // namespace joulemap::attribution

@@ -37,9 +37,6 @@ constexpr double kModelSpread = 0.025;
 
 // A GPU that works draws no less than one that waits. Where rows say so, a few odd ones have misled them.
 constexpr double kLeastBusy = 0.9;
-// A standard deviation of what the counter is wrong by as a whole, until a calibration tells: on an H200 the counter and the
-// integral of its power differ by 0.76 %.
-constexpr double kGainSpread = 0.005;
 
 // Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
 // share by time, apart from idling if that is known.
@@ -164,12 +161,13 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
 }
 
 void PowerFit::widen_gains(double spread) {
-  const double wider = in_quadrature(kGainSpread, spread) / kGainSpread;
+  const double wider = in_quadrature(gain_spread, spread) / gain_spread;
   for (double& gain : gains) gain = 1 + wider * (gain - 1);
 }
 
-PowerFit alike_powers(std::size_t classes) {
+PowerFit alike_powers(std::size_t classes, double gain_spread) {
   PowerFit fit;
+  fit.gain_spread = gain_spread;
   Random random(kSeed);
   for (std::size_t k = 0; k < classes + 1; ++k) {
     std::vector<double>& drawn = fit.replicates.emplace_back();
@@ -178,7 +176,7 @@ PowerFit alike_powers(std::size_t classes) {
     const auto [low, high] = middle_of(drawn, 0.9);
     fit.classes.push_back({1, low, high, 0, false, false});
   }
-  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + kGainSpread * random.normal());
+  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
   fit.groups = 1;
   return fit;
 }
@@ -187,7 +185,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   if (timeline.empty()) return std::nullopt;
   const UsefulEvidence useful(timeline, evidence);
   if (useful.rows() < kFewestRows) return std::nullopt;
-  const FoundSensing lag = find_sensing(useful);
+  const FoundSensing lag = find_sensing(useful, evidence.known);
   const IntervalRows rows = useful.rows_at(lag.best);
   const PowerBelief belief = coarse_belief(rows);
   if (belief.busy_w < kLeastBusy * belief.idle_w) return std::nullopt;
@@ -210,7 +208,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   fit.replicates = Replication(rows, robust, grouped).draw(watts, lag_w, told);
   const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
   Random random(kSeed + 1);
-  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + kGainSpread * random.normal());
+  fit.gain_spread = evidence.known.gain_spread;
+  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
@@ -220,7 +219,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   }
   fit.lag_ns = lag.best.lag_ns;
   fit.memory_ns = lag.best.memory_ns;
-  fit.counter_lag_ns = useful.is_gauge() ? kUsualCounterLag_ns : lag.best.lag_ns;
+  fit.counter_lag_ns = useful.is_gauge() ? evidence.known.counter_lag_ns() : lag.best.lag_ns;
   fit.lag_low_ns = lag.low_ns;
   fit.lag_high_ns = lag.high_ns;
   fit.lag_known = lag.known;

@@ -6,7 +6,7 @@
 //
 // - Where the device has kept its power every few milliseconds, that is used instead of the counter's steps: more rows.
 // - Sensors lag behind (power_evidence.h). The lag is the one that leaves the least unexplained; where that is flat the
-//   usual one is taken, and what it might change widens the intervals.
+//   one of a calibration or the usual one is taken, and what it might change widens the intervals.
 // - Rows that fit badly count less (Huber), as there are late polls and clocks that change.
 // - What cannot be told apart shares one power, and is called a share of time (separable_groups.h).
 // - Intervals come from replicates: blocks of rows weighted at random, the lag moved as far as it is not known, the
@@ -42,6 +42,7 @@ struct PowerFit {
   // By class, then by replicate: watts, if the counter is right as a whole; and what it may be wrong by, as a factor.
   std::vector<std::vector<double>> replicates;
   std::vector<double> gains;
+  double gain_spread = kUsualGainSpread;
   std::int64_t lag_ns = 0;
   std::int64_t memory_ns = 0;       // of the gauge that was used; 0: the counter was
   std::int64_t counter_lag_ns = 0;  // so long before its steps the counter's energy was drawn
@@ -62,7 +63,7 @@ struct PowerFit {
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence);
 
 // Nothing known but that powers of classes spread: all are 1, and replicates differ from it.
-PowerFit alike_powers(std::size_t classes);
+PowerFit alike_powers(std::size_t classes, double gain_spread = kUsualGainSpread);
 
 // Between which two of the values the middle `share` of them lies. Of at least one value.
 std::pair<double, double> middle_of(std::vector<double> values, double share);

@@ -67,7 +67,8 @@ void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact)
   if (!known) facts_.push_back(fact);
 }
 
-void RecordingSurvey::on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) {
+void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
+  at(source).calibration.push_back(known);
   calibration_.push_back(known);
 }
 

@@ -36,6 +36,7 @@ struct SurveyedSource {
   std::optional<RecordingEnd> end;
   bool is_clipped = false;  // to less than the command's time
   std::string cpus_online;  // a list such as "0-3", where it was told
+  std::vector<ChannelCalibration> calibration;
 
   // The command's time, or as much of it as the samples cover when a mark is missing. Nothing without samples and marks.
   std::optional<TimeSpan> span() const;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
+#include "load/cuda_driver.h"
 #include "recording/calibration_file.h"
 #include "report/calibrate_json.h"
 #include "report/calibrate_text.h"
@@ -19,6 +20,7 @@ namespace {
 struct CalibrateFlags {
   double seconds = 5;
   std::string sensors;
+  bool no_load = false;
   bool json = false;
   std::string output;
 };
@@ -32,8 +34,11 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (sampler.channels().empty()) {
     return fail({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
   }
-  CalibrateResult result = sampling::calibrate(
-      sampler, static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond)));
+  sampling::CalibrationOptions options;
+  options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
+  options.loads = !flags.no_load && line.replay.empty();
+  options.cuda_library = load::cuda_library(line.root.is_real());
+  CalibrateResult result = sampling::calibrate(sampler, options);
   // What a fake machine or a replayed one does says nothing about this one.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();
@@ -54,9 +59,11 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
 
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
-  verb.add_option("--seconds", flags->seconds, "how long to watch (5); nothing else should run meanwhile")
+  verb.add_option("--seconds", flags->seconds, "how long to watch idle (5); nothing else should run meanwhile")
       ->type_name("S")
       ->check(CLI::Range(0.1, 600.0));
+  verb.add_flag("--no-load", flags->no_load,
+                "load no GPU; else each NVIDIA GPU is then loaded for 20 s, to see how its sensors follow");
   verb.add_option("--sensors", flags->sensors, "these only, e.g. nvml,powercap")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.calibrate/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");

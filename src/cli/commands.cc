@@ -17,11 +17,14 @@ namespace {
 
 constexpr std::array<Command, 6> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
-    {"calibrate", "finds how often each sensor is renewed, what a read costs, what is drawn idle",
+    {"calibrate",
+     "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
+     "they are",
      &add_calibrate_command},
     {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},
     {"record", "samples and events of a command, into a file", &add_record_command},
-    {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time", &add_report_command},
+    {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",
+     &add_report_command},
     {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
 }};
 

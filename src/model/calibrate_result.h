@@ -17,6 +17,7 @@ struct CalibrateResult {
   double watched_s = 0;
   std::vector<Channel> channels;             // in the order of their sensors
   std::vector<ChannelCalibration> findings;  // one for each channel
+  std::vector<std::string> loaded;           // domains of the GPUs that were
   std::vector<SamplerCost> samplers;
   std::string kept_in;  // the file; empty when they were not kept
   Diagnostics diagnostics;

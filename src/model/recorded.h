@@ -87,6 +87,21 @@ struct ChannelCalibration {
   std::optional<double> read_cpu_s;
   std::optional<double> idle_w;  // mean power while nothing ran
   std::int64_t made_unix_ns = 0;
+  // Of a GPU that was loaded in square waves (model/load_phases.h).
+  std::optional<double> lag_s;  // so long before a value is shown ends what it tells of; nothing where none fits best
+  std::optional<double> lag_low_s;  // between these, 90 %
+  std::optional<double> lag_high_s;
+  std::optional<double> window_s;       // of a gauge: a mean of so much time,
+  std::optional<double> memory_s;       // or one that forgets exponentially, with this time constant
+  std::optional<double> active_idle_w;  // with a context, nothing running
+  std::optional<double> loaded_w;       // while the load ran
+  std::optional<double> settle_s;       // from the end of the load down to active idle, nine tenths of the way
+  std::optional<double> settle_w;       // the mean meanwhile
+  std::optional<double> sleep_s;        // from the end of the context down to idle, likewise
+  std::optional<double> sleep_w;
+  std::optional<double> gain;         // what it shows for each watt of gain_of
+  std::optional<double> gain_spread;  // a standard deviation of that; of the counter: of its own gain
+  std::string gain_of;
 };
 
 // How the recorded command ended and what recording it cost. Missing in a recording that was cut off.

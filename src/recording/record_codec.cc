@@ -133,6 +133,15 @@ Metric take_metric(WireReader& in) {
   return metric;
 }
 
+// In the order of the file.
+constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
+    &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s, &ChannelCalibration::lag_high_s,
+    &ChannelCalibration::window_s,    &ChannelCalibration::memory_s,  &ChannelCalibration::active_idle_w,
+    &ChannelCalibration::loaded_w,    &ChannelCalibration::settle_s,  &ChannelCalibration::settle_w,
+    &ChannelCalibration::sleep_s,     &ChannelCalibration::sleep_w,   &ChannelCalibration::gain,
+    &ChannelCalibration::gain_spread,
+};
+
 void put_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   WireWriter fields;
   put_text(fields, calibration.channel);
@@ -146,6 +155,8 @@ void put_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   fields.optional_f64(calibration.read_cpu_s);
   fields.optional_f64(calibration.idle_w);
   fields.svarint(calibration.made_unix_ns);
+  for (const auto member : kFoundUnderLoad) fields.optional_f64(calibration.*member);
+  put_text(fields, calibration.gain_of);
   put_record(out, fields);
 }
 
@@ -163,6 +174,11 @@ ChannelCalibration take_calibration(WireReader& in) {
   calibration.read_cpu_s = fields.optional_f64();
   calibration.idle_w = fields.optional_f64();
   calibration.made_unix_ns = fields.svarint();
+  // Files of before there was a load end here.
+  if (!fields.rest().empty()) {
+    for (const auto member : kFoundUnderLoad) calibration.*member = fields.optional_f64();
+    calibration.gain_of = fields.text();
+  }
   if (!fields.ok()) in.fail();
   return calibration;
 }

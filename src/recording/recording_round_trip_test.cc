@@ -78,6 +78,9 @@ TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
   calibration.refresh_s = 0.1;
   calibration.phase_of = "other";
   calibration.made_unix_ns = -1;
+  calibration.lag_s = 0.01;
+  calibration.gain_spread = 0.004;
+  calibration.gain_of = "counter";
   out.add(calibration);
   EXPECT_EQ(out.pending(), 6u);
   RecordingEnd end;
@@ -106,6 +109,10 @@ TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
   ASSERT_EQ(in.calibrations.size(), 1u);
   EXPECT_EQ(in.calibrations[0].second.refresh_s, 0.1);
   EXPECT_EQ(in.calibrations[0].second.idle_w, std::nullopt);
+  EXPECT_EQ(in.calibrations[0].second.lag_s, 0.01);
+  EXPECT_EQ(in.calibrations[0].second.lag_low_s, std::nullopt);
+  EXPECT_EQ(in.calibrations[0].second.gain_spread, 0.004);
+  EXPECT_EQ(in.calibrations[0].second.gain_of, "counter");
   ASSERT_EQ(in.ends.size(), 1u);
   EXPECT_EQ(in.ends[0].second.exit_code, -3);
   EXPECT_EQ(in.ends[0].second.signal, std::nullopt);

@@ -83,8 +83,9 @@ void RecordingWriter::add(EnvironmentFact fact) {
 }
 
 void RecordingWriter::add(ChannelCalibration calibration) {
-  const std::size_t bytes = kFixedFields + text_bytes(calibration.channel) + text_bytes(calibration.device) +
-                            text_bytes(calibration.driver) + text_bytes(calibration.phase_of);
+  const std::size_t bytes = 2 * kFixedFields + text_bytes(calibration.channel) + text_bytes(calibration.device) +
+                            text_bytes(calibration.driver) + text_bytes(calibration.phase_of) +
+                            text_bytes(calibration.gain_of);
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 

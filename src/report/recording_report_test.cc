@@ -98,6 +98,44 @@ CalibrateResult calibration() {
   return result;
 }
 
+CalibrateResult loaded_calibration() {
+  CalibrateResult result = calibration();
+  result.loaded = {"gpu0"};
+  ChannelCalibration& counter = result.findings[0];
+  counter.lag_s = 0.0102;
+  counter.lag_low_s = 0.0094;
+  counter.lag_high_s = 0.0111;
+  counter.active_idle_w = 131.5;
+  counter.loaded_w = 486;
+  counter.gain_spread = 0.005;
+  ChannelCalibration& power = result.findings[1];
+  power.lag_s = -0.001;
+  power.lag_low_s = -0.004;
+  power.lag_high_s = 0.002;
+  power.window_s = 1.002;
+  power.active_idle_w = 131.7;
+  power.loaded_w = 487.1;
+  power.gain = 1.0032;
+  power.gain_spread = 0.0004;
+  power.gain_of = "gpu0-energy";
+  ChannelCalibration history = counter;
+  history.channel = "gpu0-power-history";
+  history.refresh_s = 0.02;
+  history.lag_s = history.lag_low_s = history.lag_high_s = 0.0005;
+  history.memory_s = 0.0121;
+  history.settle_s = 0;
+  history.sleep_s = 0.78;
+  history.sleep_w = 99.8;
+  history.gain_spread = std::nullopt;
+  result.findings.push_back(history);
+  result.diagnostics.add({"gpu_not_loaded",
+                          1,
+                          "gpu1 was not loaded, so how late its sensors are is not known: cuCtxCreate: out of memory "
+                          "(CUDA error 2)",
+                          {}});
+  return result;
+}
+
 RecordResult recorded() {
   RecordResult result;
   result.command = {"python", "train.py"};
@@ -142,6 +180,8 @@ TEST(RecordingReport, TellsWhatWasRecorded) {
 TEST(RecordingReport, TellsACalibration) {
   expect_golden("calibrate.txt", calibrate_text(calibration()));
   expect_golden("calibrate.json", calibrate_json(calibration()) + "\n");
+  expect_golden("calibrate_loaded.txt", calibrate_text(loaded_calibration()));
+  expect_golden("calibrate_loaded.json", calibrate_json(loaded_calibration()) + "\n");
 }
 
 TEST(Sparkline, LeavesABlankWhereNothingIsKnown) {

@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "fake_cuda/load_log.h"
 #include "fake_nvml/script.h"
 #include "sensors/nvml/nvml_api.h"
 
@@ -34,17 +36,40 @@ struct State {
   std::int64_t origin_ns = 0;
   std::vector<DeviceHandle> handles;      // one for each device; their addresses are what callers hold
   std::vector<DeviceHandle> mig_handles;  // likewise
+  std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // likewise, where a device follows one
 };
 State state;
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
-const ScriptedDevice& device_of(Device handle) {
-  return state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
+// What a device draws that does what the fake CUDA driver says.
+PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& log) {
+  using fake_cuda::Doing;
+  PowerCurve curve;
+  curve.points = {{0, load.idle_w}};
+  const std::size_t events = log.size();
+  for (std::size_t i = 0; i < events; ++i) {
+    const fake_cuda::LoadEvent event = log.at(i);
+    const double from_s = seconds(event.time_ns - state.origin_ns);
+    if (event.doing == Doing::nothing) {
+      if (load.sleep_s > 0) curve.points.push_back({from_s, load.sleep_w});
+      curve.points.push_back({from_s + load.sleep_s, load.idle_w});
+    } else {
+      curve.points.push_back({from_s, event.doing == Doing::kernel ? load.loaded_w : load.context_w});
+    }
+  }
+  return curve;
+}
+
+ScriptedDevice device_of(Device handle) {
+  const auto index = static_cast<std::size_t>(handle - state.handles.data());
+  ScriptedDevice device = state.script.devices[index];
+  if (device.load) device.power = curve_of(*device.load, *state.load_logs[index]);
+  return device;
 }
 
 Return status_of(Device handle, const char* what) {
-  const ScriptedDevice& device = device_of(handle);
+  const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return Return::gpu_is_lost;
   if (device.fail_at_s && now_s() >= *device.fail_at_s) return Return::unknown;
   if (device.unsupported.count(what) != 0) return Return::not_supported;
@@ -83,6 +108,10 @@ EXPORTED Return nvmlInit_v2() {
   state.origin_ns = script->origin_s ? static_cast<std::int64_t>(*script->origin_s * 1e9) : monotonic_ns();
   state.handles.resize(script->devices.size());
   state.mig_handles.resize(script->devices.size());
+  state.load_logs.clear();
+  for (const ScriptedDevice& device : script->devices) {
+    state.load_logs.push_back(device.load ? std::make_unique<fake_cuda::LoadLog>(device.load->log_path) : nullptr);
+  }
   return static_cast<Return>(script->init_error);
 }
 
@@ -182,7 +211,7 @@ void spin(double duration_s) {
 
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
-  const ScriptedDevice& scripted = device_of(device);
+  const ScriptedDevice scripted = device_of(device);
   const double until_latch_s =
       std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);
   spin(until_latch_s);
@@ -219,6 +248,7 @@ EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long
   if (status != Return::success) return status;
   if (type != kTotalPowerSamples) return Return::not_supported;
   *value_type = ValueType::unsigned_int;
+  const ScriptedDevice scripted = device_of(device);
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
   const auto newest = static_cast<std::int64_t>(now_s() / kPeriod_s);
   unsigned written = 0;
@@ -228,7 +258,7 @@ EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long
         static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(taken_s * 1e9)) / 1000);
     if (taken_us <= last_seen_us) continue;
     values[written].timestamp_us = taken_us;
-    values[written].value.unsigned_int = static_cast<unsigned>(device_of(device).history_mw(taken_s));
+    values[written].value.unsigned_int = static_cast<unsigned>(scripted.history_mw(taken_s));
     ++written;
   }
   *count = written;
@@ -248,7 +278,9 @@ EXPORTED Return nvmlDeviceGetTemperature(Device device, unsigned, unsigned* temp
 }
 
 EXPORTED Return nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
-  return give(device, "utilization", rates, [](const ScriptedDevice&) { return Utilization{87, 12}; });
+  return give(device, "utilization", rates, [](const ScriptedDevice& d) {
+    return d.load ? Utilization{0, 0} : Utilization{87, 12};
+  });
 }
 
 EXPORTED Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {

@@ -9,7 +9,6 @@ namespace joulemap::fake_nvml {
 namespace {
 
 constexpr double kCounterAtOrigin_j = 1e6;
-constexpr double kInstantWindow_s = 0.025;
 constexpr double kAverageWindow_s = 1.0;
 constexpr double kHistoryWindow_s = 0.01;
 
@@ -69,6 +68,23 @@ bool read_names(std::istringstream& words, std::set<std::string>& names) {
   return true;
 }
 
+bool read_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& load) {
+  ScriptedDevice::Load read;
+  if (!(words >> read.log_path >> read.idle_w >> read.context_w >> read.loaded_w)) return false;
+  load = read;
+  return true;
+}
+
+bool parse_sensing(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
+  if (verb == "counter_lag_ms") return read_scaled(words, 1e-3, device.counter_lag_s);
+  if (verb == "instant_window_ms") return read_scaled(words, 1e-3, device.instant_window_s);
+  if (verb == "instant_gain") return read_scaled(words, 1, device.instant_gain);
+  if (verb == "history_memory_ms") return read_scaled(words, 1e-3, device.history_memory_s.emplace());
+  if (verb == "load") return read_load(words, device.load);
+  if (verb == "sleep") return device.load && static_cast<bool>(words >> device.load->sleep_s >> device.load->sleep_w);
+  return false;
+}
+
 bool parse_device_statement(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
   if (verb == "name") return read_rest(words, device.name);
   if (verb == "pci") return read_rest(words, device.pci);
@@ -85,7 +101,7 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "mig") return read_rest(words, device.mig_uuid);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
-  return false;
+  return parse_sensing(verb, words, device);
 }
 
 bool parse_statement(const std::string& verb, std::istringstream& words, Script& script) {
@@ -104,18 +120,27 @@ double PowerCurve::joules_until(double time_s) const {
   return rounds * joules_of_points(points, *repeat_s) + joules_of_points(points, time_s - rounds * *repeat_s);
 }
 
+double PowerCurve::faded_w(double time_s, double memory_s) const {
+  double shown_w = points.front().watts;
+  for (std::size_t i = 0; i < points.size() && points[i].from_s < time_s; ++i) {
+    const double to_s = i + 1 < points.size() ? std::min(points[i + 1].from_s, time_s) : time_s;
+    shown_w = points[i].watts + (shown_w - points[i].watts) * std::exp(-(to_s - points[i].from_s) / memory_s);
+  }
+  return shown_w;
+}
+
 double ScriptedDevice::last_step_s(double time_s, double phase_s) const {
   return phase_s + std::floor((time_s - phase_s) / counter_period_s) * counter_period_s;
 }
 
 std::uint64_t ScriptedDevice::counter_mj(double time_s) const {
-  const double joules = kCounterAtOrigin_j + power.joules_until(last_step_s(time_s, counter_phase_s));
+  const double joules = kCounterAtOrigin_j + power.joules_until(last_step_s(time_s, counter_phase_s) - counter_lag_s);
   return static_cast<std::uint64_t>(joules * 1000);
 }
 
 std::uint64_t ScriptedDevice::instant_mw(double time_s) const {
   const double step_s = last_step_s(time_s, power_phase_s);
-  return with_noise(power.mean_w(step_s - kInstantWindow_s, step_s), step_s);
+  return with_noise(instant_gain * power.mean_w(step_s - instant_window_s, step_s), step_s);
 }
 
 std::uint64_t ScriptedDevice::average_mw(double time_s) const {
@@ -124,6 +149,7 @@ std::uint64_t ScriptedDevice::average_mw(double time_s) const {
 }
 
 std::uint64_t ScriptedDevice::history_mw(double time_s) const {
+  if (history_memory_s) return with_noise(power.faded_w(time_s, *history_memory_s), time_s);
   return with_noise(power.mean_w(time_s - kHistoryWindow_s, time_s), time_s);
 }
 

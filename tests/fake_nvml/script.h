@@ -19,6 +19,13 @@
 //     lost_at 1.5                     from this second on the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
 //     absent 15                       nvmlDeviceGetHandleByIndex fails with it
+//     load PATH 76 130 480            draws what the fake CUDA driver has it do (fake_cuda/load_log.h): idle, with a
+//                                     context, loaded; instead of `power`
+//     sleep 0.8 100                   with it: for so many seconds after a context is gone so many watts
+//     counter_lag_ms 10               the counter shows what was drawn until so long before its step
+//     instant_window_ms 25            of what the instant power is the mean,
+//     instant_gain 1.01               and what it shows for each watt
+//     history_memory_ms 12            what is kept of the power fades with this time constant
 //     mig MIG-5678                    it is split, and this is one instance
 //     virtualization 2                nvmlGpuVirtualizationMode_t
 //
@@ -43,6 +50,8 @@ struct PowerCurve {
   std::optional<double> repeat_s;
 
   double joules_until(double time_s) const;  // since second 0; negative before it
+  // With an exponential memory; of a curve that does not repeat.
+  double faded_w(double time_s, double memory_s) const;
   double mean_w(double from_s, double to_s) const {
     return (joules_until(to_s) - joules_until(from_s)) / (to_s - from_s);
   }
@@ -53,6 +62,19 @@ struct ScriptedDevice {
   std::string name = "Fake GPU";
   std::string pci = "00000000:01:00.0";
   PowerCurve power;
+  struct Load {
+    std::string log_path;
+    double idle_w = 0;
+    double context_w = 0;
+    double loaded_w = 0;
+    double sleep_s = 0;
+    double sleep_w = 0;
+  };
+  std::optional<Load> load;
+  double counter_lag_s = 0;
+  double instant_window_s = 0.025;
+  double instant_gain = 1;
+  std::optional<double> history_memory_s;
   double counter_period_s = 0.1;
   double counter_phase_s = 0;
   double power_phase_s = 0.02;

@@ -54,6 +54,9 @@ class Fields:
     def record(self) -> Fields:
         return Fields(self.take(self.varint()))
 
+    def at_end(self) -> bool:
+        return self.at >= len(self.data)
+
     def records(self) -> list[Fields]:
         return [self.record() for _ in range(self.varint())]
 
@@ -134,6 +137,8 @@ def read_facts(f: Fields, source: int):
     for r in f.records():
         fields = [r.text(), r.text(), r.text(), *(r.optional(r.f64) for _ in range(3)), r.text()]
         fields += [r.optional(r.f64) for _ in range(3)] + [r.svarint()]
+        if not r.at_end():  # found under load
+            fields += [r.optional(r.f64) for _ in range(13)] + [r.text()]
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `joulemap calibrate` finds by square waves of load on a real NVIDIA GPU, and whether that can be.
+
+    python3 bench/h200/calibrate.py --joulemap build/bin/joulemap --markdown OUT.md [--rounds 3]
+
+Needs nothing but the driver: no toolkit, no torch. About 27 s a round; nothing else should run on the GPU. Nothing of the
+card is changed, and the findings are kept in a folder of its own. Exits 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+
+LAG_S = (0.0, 0.040)  # of the counter
+REPEATS_WITHIN_S = 0.004  # its lag, from round to round
+GAIN = 0.03
+
+
+def calibrate(joulemap: Path, folder: Path, seconds: float) -> dict:
+    command = [str(joulemap), "calibrate", "--json", "--sensors", "nvml", "--seconds", str(seconds)]
+    environment = {**os.environ, "JOULEMAP_DATA": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60 + 40 * 16)
+    if done.returncode != 0:
+        sys.exit(f"calibrate failed: {done.stderr}")
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
+def shown(value: float | None, scale: float = 1, unit: str = "", digits: int = 1) -> str:
+    return "-" if value is None else f"{value * scale:.{digits}f}{unit}"
+
+
+def averages(entry: dict) -> str:
+    if entry["window_s"] is not None:
+        return f"mean of {entry['window_s'] * 1e3:.1f} ms"
+    if entry["memory_s"] is not None:
+        return f"memory of {entry['memory_s'] * 1e3:.1f} ms"
+    return "everything" if entry["lag_s"] is not None else "-"
+
+
+def table(bench: Findings, entries: list[dict]) -> None:
+    bench.say(
+        "| channel | refresh | lag | 90 % | shows | idle | active idle | loaded | gain | settles | sleeps |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for entry in entries:
+        low, high = shown(entry["lag_low_s"], 1e3), shown(entry["lag_high_s"], 1e3, " ms")
+        gain = "-" if entry["gain"] is None else f"{100 * (entry['gain'] - 1):+.2f} +- {100 * entry['gain_spread']:.2f} %"
+        settles = f"{shown(entry['settle_s'], 1e3, ' ms', 0)} at {shown(entry['settle_w'], 1, ' W')}"
+        sleeps = f"{shown(entry['sleep_s'], 1, ' s', 2)} at {shown(entry['sleep_w'], 1, ' W')}"
+        powers = " | ".join(shown(entry[name], 1, " W") for name in ("idle_w", "active_idle_w", "loaded_w"))
+        bench.say(
+            f"| {entry['channel']} | {shown(entry['refresh_s'], 1e3, ' ms', 2)} | {shown(entry['lag_s'], 1e3, ' ms')} | "
+            f"{low} .. {high} | {averages(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
+        )
+
+
+def check(bench: Findings, counter: dict, others: list[dict]) -> None:
+    def bar(what: str, good: bool) -> None:
+        bench.say(f"- {what}: {bench.bar(what, good)}")
+
+    bar("the counter's lag is known", counter["lag_s"] is not None)
+    if counter["lag_s"] is not None:
+        bar("the counter lags by 0 to 40 ms", LAG_S[0] <= counter["lag_s"] <= LAG_S[1])
+    powers = [counter["idle_w"], counter["active_idle_w"], counter["loaded_w"]]
+    bar("idle < active idle < load", None not in powers and powers[0] < powers[1] < powers[2])
+    for entry in others:
+        name = entry["channel"].split("-", 1)[1]
+        bar(f"what {name} averages over is known", entry["window_s"] is not None or entry["memory_s"] is not None)
+        if entry["gain"] is not None:
+            bar(f"{name} agrees with the counter within 3 %", abs(entry["gain"] - 1) <= GAIN)
+    bar("a gain was found", any(entry["gain"] is not None for entry in others))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5, help="idle, before the load")
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--json", type=Path, help="all that calibrate said, a line for each round")
+    options = parser.parse_args()
+    bench = Findings()
+    bench.say("# Square waves of load\n")
+    lags: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1, options.rounds + 1):
+            told = calibrate(options.joulemap, Path(folder), options.seconds)
+            if options.json:
+                with options.json.open("a") as file:
+                    file.write(json.dumps(told) + "\n")
+            bench.say(f"\n## Round {number}: {told['watched_s']:.0f} s, loaded {', '.join(told['loaded']) or 'nothing'}\n")
+            for diagnostic in told["diagnostics"]:
+                bench.say(f"{diagnostic['code']}: {diagnostic['message']}\n")
+            bench.bar("a GPU was loaded", bool(told["loaded"]))
+            for domain in told["loaded"]:
+                names = [f"{domain}-{name}" for name in ("energy", "power-instant", "power-average", "power-history")]
+                entries = [entry for entry in told["calibration"] if entry["channel"] in names]
+                table(bench, entries)
+                bench.say("")
+                counter = next(entry for entry in entries if entry["channel"].endswith("-energy"))
+                check(bench, counter, [entry for entry in entries if entry is not counter])
+                if counter["lag_s"] is not None:
+                    lags.setdefault(domain, []).append(counter["lag_s"])
+    for domain, seen in lags.items():
+        apart_s = max(seen) - min(seen)
+        verdict = bench.bar("the lag is the same in every round", apart_s <= REPEATS_WITHIN_S)
+        bench.say(f"\n{domain}: the counter's lag differs by {apart_s * 1e3:.2f} ms between rounds: {verdict}")
+    return bench.conclude(options.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
