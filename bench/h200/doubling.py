@@ -25,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent.parent / "python" / "joulemap"))
+sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
 import _validate_statistics as doubled  # noqa: E402  numbers only
 from findings import Findings  # noqa: E402
 
@@ -115,7 +115,7 @@ def tell_network(findings: Findings, told: dict, columns: dict[str, doubled.Stre
     findings.say("|---|---|---|---|" + "---|" * (len(names) + 1))
     for row in rows:
         half = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
-        cells = " | ".join(f"{row.said[name].error:+.1%}" if name in row.said else "-" for name in names)
+        cells = " | ".join(error_cell(row.said.get(name)) for name in names)
         basis = row.said[names[-1]].basis if names[-1] in row.said else "-"
         truth = f"{row.doubled_j:.4f}{half} J | {row.share:.1%} | {row.busy_j:.4f} J"
         findings.say(f"| {row.block} | {truth} | {cells} | {basis} |")
@@ -126,8 +126,11 @@ def tell_network(findings: Findings, told: dict, columns: dict[str, doubled.Stre
     recorded_j = plain.total_j / told["recorded"]["passes"]
     recorded = f"The recorded pass drew {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.say(f"\n{whole}{recorded}")
-    large = [row for row in rows if row.share >= LEAST_SHARE]
-    return {name: [row.said[name].error for row in large if name in row.said] for name in names}
+    return {name: doubled.errors_of(rows, name, LEAST_SHARE) for name in names}
+
+
+def error_cell(said: doubled.Said | None) -> str:
+    return "-" if said is None or said.error is None else f"{said.error:+.1%}"
 
 
 def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
@@ -161,7 +164,7 @@ def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> N
                 recordings[name] = Recording(joulemap, options.folder / f"{name}.joule")
             columns = recordings[name].stretches(told, library)
             errors[f"{name}, {told['mode']}"] = tell_network(findings, told, columns)
-        except (subprocess.SubprocessError, ValueError) as error:
+        except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
             why = getattr(error, "stderr", None) or str(error)
             findings.say(f"\n{file.name}: **not analysed**: {why.strip().splitlines()[-1] if why.strip() else error!r}")
             findings.missed.append(file.name)

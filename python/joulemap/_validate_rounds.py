@@ -43,6 +43,7 @@ class WindowMeter:
     def __init__(self, domain: Optional[str]) -> None:
         self._domain = domain
         self._windows: dict = {}
+        self.is_measured = True  # as far as is known: False once an estimate stood in
 
     def __enter__(self) -> WindowMeter:
         self.end(self.begin())  # opens the sensors
@@ -68,6 +69,7 @@ class WindowMeter:
             what = self._domain or "this machine"
             raise ValueError(f"no energy of {what} is measured: {energy.reason or 'see joulemap doctor'}")
         measured = [domain for domain in domains if domain.provenance == "measured"]
+        self.is_measured &= bool(measured)
         return sum(domain.joules for domain in measured or domains)
 
 

@@ -181,7 +181,7 @@ class Said(NamedTuple):
     joules: float
     low_j: float
     high_j: float
-    error: float  # against what the block drew, as a share of that
+    error: Optional[float]  # against what the block drew, as a share of that; None where that is not above 0
     basis: str
 
 
@@ -211,11 +211,12 @@ def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns
             share = stretch.blocks.get(extra.block)
             if share is not None:
                 joules, low_j, high_j = (part * pass_j for part in share[:3])
-                said[name] = Said(joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else math.nan, share.basis)
+                said[name] = Said(joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis)
         rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / pass_j, said))
     return rows
 
 
-def rms_error(rows: Sequence, column: str, least_share: float) -> float:
-    """Over blocks above that share of the pass. NaN where there is none."""
-    return rms([row.said[column].error for row in rows if row.share >= least_share and column in row.said])
+def errors_of(rows: Sequence, column: str, least_share: float) -> list:
+    """Of blocks above that share of the pass."""
+    said = [row.said[column] for row in rows if row.share >= least_share and column in row.said]
+    return [one.error for one in said if one.error is not None]
