@@ -84,8 +84,8 @@ def test_one_round_has_no_interval():
 
 
 def row(layer: str, joules: float, seconds: float, phase: str = "forward", mode: str = "train") -> dict:
-    return {"path": [mode, phase, layer], "device": "gpu0", "energy_j": joules, "low_j": 0.9 * joules, "high_j": 1.1 * joules,
-            "time_s": seconds, "basis": "regressed"}  # fmt: skip
+    energy = {"energy_j": joules, "low_j": 0.9 * joules, "high_j": 1.1 * joules, "basis": "regressed"}
+    return {"path": [mode, phase, layer], "device": "gpu0", "time_s": seconds, **energy}
 
 
 def report(*rows: dict, total_j: float = 100.0, elapsed_s: float = 1.0) -> dict:
