@@ -18,6 +18,7 @@ import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -123,6 +124,10 @@ def tell_network(findings: Findings, told: dict, columns: dict[str, doubled.Stre
         findings.say(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
     whole = "" if doubled.overlaps({row.block: told["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
+    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= LEAST_SHARE]
+    if widths:
+        known = f"+-{statistics.median(widths):.1%} (90 %, median)"
+        findings.say(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
     recorded_j = plain.total_j / told["recorded"]["passes"]
     recorded = f"The recorded pass drew {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.say(f"\n{whole}{recorded}")

@@ -189,12 +189,12 @@ def validate(
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
     run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
-    with Validation(torch, model, run, blocks) as validation:
+    # The meter comes first: a slow counter's steps are known after a few seconds.
+    with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         validation.plain(LEAD_SHARE * recorded_s)
         span = validation.plain(recorded_s)
         validation.plain(LEAD_SHARE * recorded_s)
-        with WindowMeter(domain) as meter:
-            loops = validation.measure(meter, seconds, rounds, seed, progress)
+        loops = validation.measure(meter, seconds, rounds, seed, progress)
     recording = LiveRecording()
     plain = recording.stretch(span, validation.groups, device)
     by_time = recording.stretch(span, validation.groups, device, "--mode", "integral")
