@@ -183,21 +183,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=5, help="of processes, for the light mode")
     parser.add_argument("--block-s", type=float, default=1.5)
-    parser.add_argument("--only", choices=["costs", "coverage"])
+    parser.add_argument("--only", choices=["costs", "light", "coverage"])
     parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
     parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon,gatorch")
     options = parser.parse_args()
     wanted = options.networks.split(",") if options.networks else None
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(str(options.joulemap.resolve()), Path(folder), options.rounds, options.block_s)
-        if options.only != "coverage":
+        if options.only in (None, "costs"):
             bench.say("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]
             for network in wanted or COSTS:
                 cost(bench, network, COSTS.get(network, {"auto": None}), tools)
-                if network in MOST_IN_LIGHT_MODE:
-                    light_cost(bench, network, MOST_IN_LIGHT_MODE[network], options.pairs)
-        if options.only != "costs":
+        if options.only in (None, "light"):
+            for network, most in MOST_IN_LIGHT_MODE.items():
+                light_cost(bench, network, most, options.pairs)
+        if options.only in (None, "coverage"):
             coverage(bench, wanted or COVERED)
     return bench.conclude(options.markdown)
 

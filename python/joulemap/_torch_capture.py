@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 from . import _capture
 from ._guard import guarded
@@ -47,6 +48,29 @@ class Session:
             self._followed.wrap_calls(watch.wrap)
             self._probe = Probe(self._torch, watch, self._operations, self._names)
         return self._probe
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[int]:
+        """What runs within it is no part of the program, and is told as probing is. Gives the place it belongs to."""
+        from . import _capture_interface as interface
+        from ._torch_probe import ProbingFlag
+
+        was_on = _capture.is_on()
+        self._operations.look(False)
+        _capture.set_on(False)
+        interface.probing(1)
+        flag = ProbingFlag()
+        place = interface.place_in(0, interface.MODE, "probe")
+        depth = interface.enter(place)
+        try:
+            flag.raise_()
+            yield place
+        finally:
+            flag.lower()
+            interface.leave_to(depth)
+            interface.probing(0)
+            if was_on:
+                _capture.set_on(True)
 
 
 def install(torch) -> None:

@@ -204,7 +204,7 @@ class Replay:
             self._run_backward(output)
 
     def _run_backward(self, output) -> None:
-        outputs = [tensor for tensor in _tensors_in(output) if tensor.requires_grad]
+        outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         if not outputs:
             return
         interface.backward_begin(self._places[1])
@@ -221,7 +221,7 @@ def _gradient_like(torch, tensor):
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
 
 
-def _tensors_in(value, nesting: int = 0) -> list:
+def tensors_in(value, nesting: int = 0) -> list:
     if hasattr(value, "requires_grad") and hasattr(value, "data_ptr"):
         return [value]
     if nesting > 3:
@@ -232,4 +232,4 @@ def _tensors_in(value, nesting: int = 0) -> list:
         value = vars(value).values()
     elif not isinstance(value, (list, tuple)):
         return []
-    return [tensor for entry in value for tensor in _tensors_in(entry, nesting + 1)]
+    return [tensor for entry in value for tensor in tensors_in(entry, nesting + 1)]

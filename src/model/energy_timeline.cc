@@ -12,6 +12,10 @@ namespace {
 
 // The latest power is the mean over about this long: several steps, so that one odd step does not decide.
 constexpr std::int64_t kLatest_ns = 20 * kNanosecondsPerMillisecond;
+// Between steps that come quicker than this little energy lies.
+constexpr double kSlowRefresh_s = 0.01;
+// How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
+constexpr double kDeclaredPeriod = 0.001;
 
 EnergyTally difference(const EnergyTally& now, const EnergyTally& then) {
   EnergyTally tally = now;
@@ -30,6 +34,10 @@ EnergyTally difference(const EnergyTally& now, const EnergyTally& then) {
 EnergyTimeline::EnergyTimeline(const Channel& channel, std::size_t points)
     : channel_(channel), accumulator_(channel), ring_(points) {
   JOULEMAP_CHECK(points >= 2, "a timeline needs two points");
+  if (!has_steps(channel) || channel.refresh_s < kSlowRefresh_s) return;
+  const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
+  clock_.emplace(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns);
+  clock_->suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
 }
 
 std::int64_t EnergyTimeline::refresh_ns() const {
@@ -41,6 +49,7 @@ void EnergyTimeline::observe(const Reading& reading) noexcept {
   const EnergyTally before = accumulator_.tally();
   const std::optional<EnergyStep> previous = accumulator_.last_step();
   accumulator_.add(reading);
+  if (clock_ && reading.code == ReadCode::ok) clock_->observe(reading.before_ns, reading.after_ns, reading.raw);
   const EnergyTally& now = accumulator_.tally();
   if (now.good == before.good) return;
   if (!has_steps(channel_)) {
@@ -48,16 +57,35 @@ void EnergyTimeline::observe(const Reading& reading) noexcept {
   } else if (now.good == 1) {
     add({now.first_ns - refresh_ns() / 2, 0, 0, 0});
   } else if (now.steps != before.steps) {
-    observe_step(previous);
+    observe_step(previous, reading.before_ns);
   }
 }
 
 // The step lies between two readings, and not more than a refresh before the second: else another would have followed it.
-void EnergyTimeline::observe_step(const std::optional<EnergyStep>& previous) noexcept {
+void EnergyTimeline::observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept {
   const EnergyStep& step = *accumulator_.last_step();
   if (previous) refresh_.learn(*previous, step);
   const std::int64_t blur_ns = std::min(step.time_ns - step.not_before_ns, refresh_ns());
-  add({step.time_ns - blur_ns / 2, step.joules, 0, accumulator_.tally().gap_ns});
+  const std::int64_t middle_ns = step.time_ns - blur_ns / 2;
+  const std::int64_t time_ns = step_by_clock_ns(step.not_before_ns, read_ns).value_or(middle_ns);
+  add({time_ns, step.joules, 0, accumulator_.tally().gap_ns});
+}
+
+// The last step that a read saw which began at `read_ns`; the one before, around `not_before_ns`, had not seen it. Nothing
+// where that cannot be told.
+std::optional<std::int64_t> EnergyTimeline::step_by_clock_ns(std::int64_t not_before_ns, std::int64_t read_ns) const {
+  if (!clock_ || !clock_->is_locked()) return std::nullopt;
+  const auto period_ns = static_cast<std::int64_t>(clock_->period_ns());
+  const std::int64_t blur_ns = clock_->half_width_ns();
+  // A read gives the value of its beginning, and its moment is its middle.
+  const std::int64_t read_length_ns = period_ns / 10;
+  const std::int64_t certain_ns = clock_->last_step_before(read_ns).middle_ns();
+  const bool may_be_next = certain_ns + period_ns - blur_ns <= read_ns;
+  if (may_be_next) {
+    const bool was_seen = not_before_ns > certain_ns + blur_ns + read_length_ns;
+    return was_seen ? std::optional(certain_ns + period_ns) : std::nullopt;
+  }
+  return certain_ns < not_before_ns - read_length_ns ? std::nullopt : std::optional(certain_ns);
 }
 
 void EnergyTimeline::add(Point next) noexcept {

@@ -7,7 +7,8 @@
 //      point p0       edge t        point p1
 //   -----|--------------|--------------|-----> time        E(t) = E(p0) + (t - p0) / (p1 - p0) (E(p1) - E(p0))
 //
-// A point of a counter is a step: it happened between the two readings around it, at most one refresh before the second.
+// A point of a counter is a step: it happened between the two readings around it, at most one refresh before the second. Of
+// a slow counter that steps regularly a StepClock says when, so that it does not matter at which moments it is read.
 // A point of a gauge or an estimate is a reading. An edge is settled once the point after it has come; then it can be kept
 // in place of the past, so a window of hours costs no more than one of a millisecond.
 #pragma once
@@ -19,6 +20,7 @@
 #include "model/channel_energy.h"
 #include "model/edge_rules.h"
 #include "model/energy_accumulator.h"
+#include "model/step_clock.h"
 
 namespace joulemap {
 
@@ -65,7 +67,8 @@ class EnergyTimeline {
     std::int64_t gap_ns = 0;
   };
 
-  void observe_step(const std::optional<EnergyStep>& previous) noexcept;
+  void observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept;
+  std::optional<std::int64_t> step_by_clock_ns(std::int64_t not_before_ns, std::int64_t read_ns) const;
   void add(Point point) noexcept;
   const Point& point(std::size_t index) const { return ring_[(first_ + index) % ring_.size()]; }
   std::size_t first_after(std::int64_t time_ns) const;  // index of the first point after it, or count_
@@ -78,6 +81,7 @@ class EnergyTimeline {
   Channel channel_;
   EnergyAccumulator accumulator_;
   RefreshEstimate refresh_;
+  std::optional<StepClock> clock_;  // of a slow counter
   std::vector<Point> ring_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;

@@ -207,6 +207,39 @@ TEST(EnergyTimeline, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
   EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
+// As an H200's: renewed every 100 ms, read once or twice in between, wherever that is cheap at the moment, for milliseconds.
+TEST(EnergyTimeline, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
+  constexpr std::int64_t kPeriod_ns = 99'999'700;
+  constexpr std::int64_t kPhase_ns = 37 * kMillisecond_ns;
+  constexpr double kPower_w = 500;
+  const auto energy_j = [](std::int64_t time_ns) { return kPower_w * static_cast<double>(time_ns) * 1e-9; };
+  Channel gpu = package();
+  gpu.wrap_range.reset();
+  gpu.refresh_s = 0.1;
+  EnergyTimeline timeline(gpu);
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const auto between_ms = [&](double low, double high) {
+    return static_cast<std::int64_t>(1e6 * std::uniform_real_distribution<>(low, high)(random));
+  };
+  const auto read_at = [&](std::int64_t before_ns) {
+    Reading reading = good(before_ns, energy_j((before_ns - kPhase_ns) / kPeriod_ns * kPeriod_ns + kPhase_ns));
+    reading.after_ns = before_ns + between_ms(3, 10);
+    timeline.observe(reading);
+  };
+  for (std::int64_t step_ns = kPhase_ns + kPeriod_ns; step_ns < 20 * kSecond_ns; step_ns += kPeriod_ns) {
+    if (random() % 3 == 0) read_at(step_ns + between_ms(-3, 3));
+    read_at(step_ns + between_ms(20, 60));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const std::int64_t begin_ns = 10 * kSecond_ns + between_ms(0, 8000);
+    const ChannelEnergy energy = between(timeline, begin_ns, begin_ns + kSecond_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, kPower_w, 0.003 * kPower_w);
+  }
+}
+
 TEST(EnergyTimeline, AnEdgeBeforeTheFirstReadingIsMissingTime) {
   const Machine machine;
   EnergyTimeline timeline(package());

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of real networks: what attribution gives each block against what the GPU draws more when the block is run twice.
+
+    make dist
+    python3 bench/h200/doubling.py --joulemap build/dist/joulemap-*/bin/joulemap --networks resnet50,bert --folder DIR
+    python3 bench/h200/doubling.py --joulemap J --folder DIR [--library FILE]      the analysis alone, anywhere
+
+Without --networks nothing runs: what lies in DIR is analysed. doubling_load.py collects, a process for each network, about
+75 s for each mode with the usual settings. Four ways of attribution, each from the recording of the plain passes alone:
+shares of time, powers of a library that has not seen the network (--library), regression, and regression with probing.
+Nothing of the card is changed. Exits 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
+import _validate_statistics as doubled  # noqa: E402  numbers only
+from findings import Findings  # noqa: E402
+
+NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
+LEAST_SHARE = 0.05
+TIME, LIBRARY, REGRESSION, PROBE = "time", "library", "regression", "probe"
+BARS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
+MOST_S = 600
+
+
+def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
+    """True when all of it went well. A network that fails leaves the others alone."""
+    begun = time.monotonic()
+    load = [sys.executable, str(HERE / "doubling_load.py"), network, "--out", str(options.folder)]
+    for name in ("modes", "seconds", "rounds", "plain_s", "probe_s", "seed"):
+        load += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
+    command = [joulemap, "record", *options.record.split(), "-o", str(options.folder / f"{network}.joule"), "--", *load]
+    print(f"{network}: {' '.join(command)}", file=sys.stderr, flush=True)
+    try:
+        ran = subprocess.run(command, timeout=MOST_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
+        good = ran.returncode == 0
+    except subprocess.TimeoutExpired:
+        good = False
+    print(f"{network}: {time.monotonic() - begun:.0f} s, {'done' if good else 'FAILED'}", file=sys.stderr, flush=True)
+    return good
+
+
+class Recording:
+    def __init__(self, joulemap: str, file: Path) -> None:
+        self.joulemap, self.file = joulemap, file
+        self.began_ns = self.report([], None)["start_monotonic_ns"]
+
+    def report(self, arguments: list[str], span: dict | None) -> dict:
+        command = [self.joulemap, "report", "--json", *arguments, str(self.file)]
+        if span is not None:
+            begin_s, end_s = ((span[edge] - self.began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+            command += ["--time", f"{begin_s:.6f},{end_s:.6f}"]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+
+    def stretches(self, told: dict, library: Path | None) -> dict[str, doubled.Stretch]:
+        """By way of attribution. Each learns from the stretch that it is given alone."""
+        groups, device = told["groups"], told["device"]
+
+        def stretch(span: dict, *more: str, idle_share: float | None = None) -> doubled.Stretch:
+            return doubled.stretch_of(self.report(["--by", "layer", *more], span), groups, device, idle_share)
+
+        found = {TIME: stretch(told["recorded"], "--mode", "integral")}
+        if library is not None:
+            found[LIBRARY] = stretch(told["recorded"], "--library", str(library))
+        found[REGRESSION] = stretch(told["recorded"])
+        if told["probed"] is not None:
+            found[PROBE] = stretch(told["probed"], idle_share=found[REGRESSION].idle_share)
+        return found
+
+
+def knows_library(joulemap: str) -> bool:
+    told = subprocess.run([joulemap, "report", "--help"], capture_output=True, text=True, check=False)
+    return "--library" in told.stdout
+
+
+def noise(loops: list, joules: list[float] | None) -> str:
+    """How much equal loops differ, by hand and by windows."""
+    def spread(values: list[float]) -> float:
+        neighbours = [one / other - 1 for one, other in zip(values, values[1:])]
+        return doubled.rms(neighbours) / math.sqrt(2)
+
+    plain = [i for i, loop in enumerate(loops) if loop.block is None]
+    text = f"{spread([loops[i].pass_j for i in plain]):.2%} by the counter read by hand"
+    if joules is None:
+        return f"{spread([loops[i].pass_j for i in plain]):.2%}"
+    windows = spread([joules[i] / loops[i].passes for i in plain])
+    ratio = sum(joules) / sum(loop.joules for loop in loops)
+    return f"{text}, {windows:.2%} by windows (whose sum is {ratio:.4f} of it)"
+
+
+def tell_network(findings: Findings, told: dict, columns: dict[str, doubled.Stretch]) -> dict[str, list[float]]:
+    loops = [doubled.Loop(*loop) for loop in told["loops"]]
+    pass_j, pass_s = doubled.plain_pass(loops)
+    found = doubled.extras(loops)
+    plain = columns[REGRESSION]
+    rows = doubled.compare(found, pass_j, plain, told["recorded"]["passes"], columns)
+    findings.say(f"\n## {told['network']}, {told['mode']}\n")
+    findings.say(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
+                 f"{noise(loops, told['joules_by_windows'])}.\n")  # fmt: skip
+    names = list(columns)
+    findings.say("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
+    findings.say("|---|---|---|---|" + "---|" * (len(names) + 1))
+    for row in rows:
+        half = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
+        cells = " | ".join(error_cell(row.said.get(name)) for name in names)
+        basis = row.said[names[-1]].basis if names[-1] in row.said else "-"
+        truth = f"{row.doubled_j:.4f}{half} J | {row.share:.1%} | {row.busy_j:.4f} J"
+        findings.say(f"| {row.block} | {truth} | {cells} | {basis} |")
+    for block, reason in told["refused"].items():
+        findings.say(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
+    whole = "" if doubled.overlaps({row.block: told["groups"][row.block] for row in rows}) else (
+        f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
+    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= LEAST_SHARE]
+    if widths:
+        known = f"+-{statistics.median(widths):.1%} (90 %, median)"
+        findings.say(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
+    recorded_j = plain.total_j / told["recorded"]["passes"]
+    recorded = f"The recorded pass drew {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
+    findings.say(f"\n{whole}{recorded}")
+    return {name: doubled.errors_of(rows, name, LEAST_SHARE) for name in names}
+
+
+def error_cell(said: doubled.Said | None) -> str:
+    return "-" if said is None or said.error is None else f"{said.error:+.1%}"
+
+
+def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
+    """By network and mode, then all together against the bars."""
+    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE) if any(name in one for one in errors.values())]
+    findings.say(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
+    findings.say("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
+    for network, found in errors.items():
+        cells = " | ".join(f"{doubled.rms(found.get(name, [])):.1%}" for name in names)
+        findings.say(f"| {network} | {max(map(len, found.values()), default=0)} | {cells} |")
+    cells, verdicts = [], []
+    for name in names:
+        together = [error for found in errors.values() for error in found.get(name, [])]
+        error = doubled.rms(together)
+        cells.append(f"{error:.1%}")
+        verdicts.append(f"<= {BARS[name]:.0%}: {findings.bar(name, error <= BARS[name])}" if name in BARS else "")
+    findings.say(f"| all | | {' | '.join(cells)} |\n| bar | | {' | '.join(verdicts)} |")
+
+
+def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> None:
+    library = options.library if options.library and knows_library(joulemap) else None
+    if options.library and library is None:
+        findings.say("This joulemap has no --library: that column is left out.")
+    recordings: dict[str, Recording] = {}
+    errors = {}
+    for file in sorted(options.folder.glob("*-*.json")):
+        told = json.loads(file.read_text())
+        try:
+            name = told["network"]
+            if name not in recordings:
+                recordings[name] = Recording(joulemap, options.folder / f"{name}.joule")
+            columns = recordings[name].stretches(told, library)
+            errors[f"{name}, {told['mode']}"] = tell_network(findings, told, columns)
+        except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
+            why = getattr(error, "stderr", None) or str(error)
+            findings.say(f"\n{file.name}: **not analysed**: {why.strip().splitlines()[-1] if why.strip() else error!r}")
+            findings.missed.append(file.name)
+    if not errors:
+        findings.missed.append("nothing was collected")
+        return
+    summarise(findings, errors)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="recordings and truths, kept")
+    parser.add_argument("--networks", default="", help=f"collect these first: {','.join(NETWORKS)}, tiny, or all")
+    parser.add_argument("--modes", default="inference,train")
+    parser.add_argument("--seconds", type=float, default=0.8, help="of a loop")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--plain-s", type=float, default=8, help="of plain passes that are recorded")
+    parser.add_argument("--probe-s", type=float, default=15, help="of probing at most; 0: none")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", default="--trace full --period 100", help="options of record")
+    parser.add_argument("--library", type=Path, help="powers of kernels, learnt without these networks")
+    parser.add_argument("--collect-only", action="store_true")
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    joulemap = str(options.joulemap.resolve())
+    options.folder.mkdir(parents=True, exist_ok=True)
+    networks = NETWORKS if options.networks == "all" else [name for name in options.networks.split(",") if name]
+    failed = [name for name in networks if not collect(joulemap, name, options)]
+    if options.collect_only:
+        return 1 if failed else 0
+    findings = Findings()
+    findings.missed += [f"collecting {name}" for name in failed]
+    analyse(joulemap, options, findings)
+    return findings.conclude(options.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

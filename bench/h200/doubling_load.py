@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One network, as it is and with each of its blocks run twice: run by doubling.py under `joulemap record`.
+
+    doubling_load.py NETWORK --out FOLDER [--modes inference,train] [--seconds 0.8] [--rounds 3] [--plain-s 8] [--probe-s 15]
+
+For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
+loops with blocks run twice, with capture resting. Writes FOLDER/NETWORK-MODE.json: the loops, and when what was.
+The energy of loops is the counter's, read by hand at every step; the library's windows are told beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import torch
+from capture_worker import DEVICE, bert, gpt2, resnet50, synchronize, tiny, vit
+from gpu_load import Counter
+
+import joulemap as jm  # noqa: E402  ours, as record has put it there
+from joulemap import _validate, _validate_rounds  # noqa: E402
+
+BEGUN, STDERR = time.monotonic(), sys.stderr  # what models print is not wanted
+STEP_S = 0.1  # of the counter: an H200's, known to 0.001 %
+QUIET_PHASE = 0.55  # of a step, after it: reads are cheap then, and the recorder reads at another
+# What the counter shows is that long ago.
+LAG_S = 0.02
+
+
+def layers(stage: str, *numbers: int) -> list[str]:
+    return [f"{stage}.{number}" for number in numbers]
+
+
+# Blocks that are alike are run twice together: they cost less time, and more of a pass is known better.
+RESNET50 = {
+    "stem": ["conv1", "bn1", "relu", "maxpool"],
+    **{f"{stage}.0": layers(stage, 0) for stage in ("layer1", "layer2", "layer3", "layer4")},
+    "layer1.1-2": layers("layer1", 1, 2), "layer2.1-3": layers("layer2", 1, 2, 3),
+    "layer3.1-5": layers("layer3", 1, 2, 3, 4, 5), "layer4.1-2": layers("layer4", 1, 2), "head": ["avgpool", "fc"],
+}  # fmt: skip
+VIT = {
+    "conv_proj": ["conv_proj"], "encoder.ln": ["encoder.ln"], "heads": ["heads"],
+    **{f"layers {i}-{i + 2}": [f"encoder.layers.encoder_layer_{i + j}" for j in range(3)] for i in range(0, 12, 3)},
+}  # fmt: skip
+NETWORKS = {
+    "resnet50": (resnet50, RESNET50),
+    "bert": (bert, ["bert.embeddings", *(f"bert.encoder.layer.{i}" for i in range(6)), "bert.pooler", "classifier"]),
+    "gpt2": (gpt2, ["transformer.wte", *(f"transformer.h.{i}" for i in range(6)), "transformer.ln_f", "lm_head"]),
+    "vit": (vit, VIT),
+    "tiny": (tiny, None),
+}
+
+
+def progress(text: str) -> None:
+    print(f"  {time.monotonic() - BEGUN:6.1f} s  {text}", file=STDERR, flush=True)
+
+
+class HandMeter:
+    """The GPU's energy by its counter, read once between any two of its steps by a thread. Steps are regular: power is told
+    by whole steps within a loop, and no edge of a loop need be known. The library's windows run along."""
+
+    lead_s = 0.0
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter, self._spans, self._steps = counter, [], {}
+        self._windows = _validate_rounds.WindowMeter("gpu0")
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> HandMeter:
+        self._windows.__enter__()
+        self._thread.start()
+        time.sleep(0.6)
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _step_moment(self) -> float:
+        """Of several, each seen between two reads: the earliest edge of them all."""
+        moments = []
+        for _ in range(3):
+            before_ns, _, _ = self._counter.next_step()
+            moments.append(before_ns * 1e-9)
+        spread = [(moment - moments[0] + STEP_S / 2) % STEP_S - STEP_S / 2 for moment in moments]
+        return moments[0] + max(spread)
+
+    def _follow(self) -> None:
+        phase_s, number, last = self._step_moment(), 0, None
+        while not self._done.is_set():
+            number = max(number + 1, int((time.monotonic() - phase_s) / STEP_S + 1 - QUIET_PHASE))
+            time.sleep(max(0.0, phase_s + (number + QUIET_PHASE) * STEP_S - time.monotonic()))
+            begin_s, value = time.monotonic(), self._counter.read_mj()
+            number = int((begin_s - phase_s) / STEP_S)
+            if value == last:  # the phase is lost
+                phase_s, number, value = self._step_moment(), 0, None
+            else:
+                self._steps[phase_s + number * STEP_S] = value * 1e-3
+            last = value
+
+    def begin(self) -> int:
+        self._spans.append([time.monotonic(), 0.0, self._windows.begin()])
+        return len(self._spans) - 1
+
+    def end(self, number: int) -> None:
+        self._windows.end(self._spans[number][2])
+        self._spans[number][1] = time.monotonic()
+
+    def joules(self, number: int) -> float:
+        begin_s, end_s, _ = self._spans[number]
+        inside = sorted((s, j) for s, j in self._steps.items() if begin_s + LAG_S < s < end_s)
+        if len(inside) < 4:
+            raise ValueError(f"{len(inside)} steps of the counter lie in a loop of {end_s - begin_s:.2f} s: --seconds")
+        (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
+        return (last_j - first_j) / (last_s - first_s) * (end_s - begin_s)
+
+    def by_windows(self) -> list:
+        return [self._windows.joules(span[2]) for span in self._spans]
+
+
+def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
+    make, blocks = NETWORKS[network]
+    torch.manual_seed(0)
+    model, loss_of, answer = make()
+    if hasattr(model, "config"):
+        model.config.use_cache = False  # what a second call would add to
+    train = mode == "train"
+    model.train(train)
+    run = _validate.Pass(torch, model, loss_of if train else answer, train)
+    with _validate.Validation(torch, model, run, blocks) as validation:
+        told = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
+        told["recorded"], told["probed"] = record_plain(model, run, options)
+        progress(f"{mode}: recorded {told['recorded']['passes']} passes, probed")
+        meter = HandMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
+        with meter:
+            loops = validation.measure(meter, options.seconds, options.rounds, options.seed, progress)
+        told["groups"], told["refused"] = validation.groups, validation.refused
+        told["loops"] = [list(loop) for loop in loops]
+        told["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
+    return told
+
+
+def windows_of(meter: HandMeter) -> list[float] | None:
+    """For comparison only: the truth stands without them."""
+    try:
+        return meter.by_windows()
+    except ValueError as error:
+        progress(f"no windows: {error}")
+        return None
+
+
+def record_plain(model, run, options: argparse.Namespace) -> tuple[dict, dict | None]:
+    """What attribution is asked about. Passes run before and after it, so that its edges are like the rest."""
+    attachment = jm.attach(model, probe=True) if options.probe_s > 0 else None
+    for _ in range(20):
+        run()
+    synchronize()
+    spans, passes = [], 0
+    for seconds in (options.plain_s / 4, options.plain_s, options.plain_s / 8):
+        begin_ns, passes_before = time.monotonic_ns(), passes
+        while time.monotonic_ns() - begin_ns < seconds * 1e9:
+            for _ in range(5):
+                run()
+            synchronize()
+            passes += 5
+        spans.append({"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes - passes_before})
+    if attachment is None:
+        return spans[1], None
+    attachment.detach()
+    return spans[1], {"begin_ns": spans[1]["begin_ns"], "end_ns": time.monotonic_ns()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("network", choices=NETWORKS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--modes", default="inference,train")
+    parser.add_argument("--seconds", type=float, default=0.8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--plain-s", type=float, default=8)
+    parser.add_argument("--probe-s", type=float, default=15)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    os.environ["JOULEMAP_PROBE"] = str(options.probe_s)  # how long jm.attach may replay
+    failed = 0
+    for mode in options.modes.split(","):
+        try:
+            told = collect(options.network, mode, options)
+            (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(told))
+        except Exception:  # noqa: BLE001 - one mode that fails is a finding; the other is still worth its time
+            progress(f"{mode} failed:\n{traceback.format_exc()}")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jm.validate: is what a report says of layers true? Each block of a model is run twice in a pass; what the pass costs more
+is what the block costs, whatever any model of power says. Beside it stands what the recording of the plain pass says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
+
+from . import _hot
+from ._torch_probe import first_line
+from ._torch_replay import Undisturbed, tensors_in
+from ._validate_blocks import Doubling, look_at, named_blocks, reason_against, unwrapped
+from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
+from ._validate_statistics import compare, extras, overlaps, plain_pass
+
+# Passes run before and after what is attributed, so that its edges are like the rest.
+LEAD_SHARE = 0.25
+BETWEEN_WAITS_S = 0.1
+
+
+class Pass:
+    """One pass of the model: `call` gives the loss where it trains, else anything. Gradients are dropped."""
+
+    def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
+        self._torch, self._model, self._call, self.train = torch, model, call, train
+        self._parameters: list = []
+        self.place: Optional[int] = None  # of a recording, while what runs is no part of the program
+
+    def begin(self) -> None:
+        self._parameters = list(self._model.parameters())
+
+    def __call__(self) -> None:
+        if not self.train:
+            with self._torch.no_grad():
+                self._call()
+            return
+        with self._torch.enable_grad():
+            self._backward(self._call())
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def _backward(self, loss: Any) -> None:
+        if self.place is None:
+            loss.backward()
+            return
+        from . import _capture_interface as interface
+
+        interface.backward_begin(self.place)
+        try:
+            loss.backward()
+        finally:
+            interface.backward_end()
+
+
+class Validation(contextlib.AbstractContextManager):
+    """A model of which blocks may be run twice, within a `with`: afterwards it is as it was before."""
+
+    def __init__(self, torch: Any, model: Any, run: Pass, blocks: Union[None, Sequence[str], dict]) -> None:
+        self._torch, self._model, self._run = torch, model, run
+        self._all_blocks = named_blocks(unwrapped(model), blocks)
+        self._blocks: list = []
+        self._seen: dict = {}
+        self._undo = contextlib.ExitStack()
+        self._devices = {tensor.device for tensor in model.parameters()}
+        self.groups = {block.name: [path for path, _ in block.modules] for block in self._all_blocks}
+        self.refused: dict = {}
+
+    def __enter__(self) -> Validation:
+        with contextlib.ExitStack() as undo:
+            undo.enter_context(Undisturbed(self._torch, [self._model]))
+            for parameter in self._model.parameters():
+                undo.callback(setattr, parameter, "grad", parameter.grad)
+                parameter.grad = None
+            self._run.begin()
+            self._seen = look_at([module for block in self._all_blocks for _, module in block.modules], self._run)
+            self._undo = undo.pop_all()
+        for block in self._all_blocks:
+            reasons = [reason_against(self._seen[id(module)]) for _, module in block.modules]
+            reason = next(filter(None, reasons), None)
+            if reason is None:
+                self._blocks.append(block)
+            else:
+                self.refused[block.name] = reason
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.wait()
+        self._undo.close()
+
+    def wait(self) -> None:
+        for device in self._devices:
+            if device.type == "cuda":
+                self._torch.cuda.synchronize(device)
+
+    def plain(self, seconds: float) -> dict:
+        """Plain passes for so long: when they were, and how many."""
+        passes, at_once, begin_ns = 0, 1, time.monotonic_ns()
+        while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
+            for _ in range(at_once):
+                self._run()
+            self.wait()
+            passes += at_once
+            # A GPU that is waited for after every pass is not as busy as it would be.
+            at_once = max(1, int(BETWEEN_WAITS_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
+
+    def measure(
+        self, meter: Any, seconds: float, rounds: int, seed: int, progress: Callable[[str], None]
+    ) -> list:
+        """Loops of the plain pass and of the pass with each block twice. A block that fails is refused; the rest goes on."""
+        with _capture_resting(self._run):
+            played = Rounds(self._run, self.wait, meter, seconds)
+            played.time_pass(plain_variant())
+            played.warm_up()
+            variants = [variant for block in self._blocks for variant in self._tried(played, block)]
+            if not variants:
+                raise ValueError(f"no block can be run twice: {self.refused}")
+            progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
+            return played.play(variants, rounds, seed, progress)
+
+    def _tried(self, played: Rounds, block: Any) -> list:
+        doubling = Doubling(self._torch, block, self._seen, self._run.train)
+        variants = [Variant(block.name, False, doubling.installed)]
+        if doubling.needs_control:
+            variants.append(Variant(block.name, True, doubling.control().installed))
+        try:
+            for variant in variants:
+                played.time_pass(variant)
+        except Exception as error:  # noqa: BLE001 - of the model's
+            self.refused[block.name] = first_line(error)
+            return []
+        return variants
+
+
+@contextlib.contextmanager
+def _capture_resting(run: Pass) -> Iterator[None]:
+    """What runs within it is no part of the program: told as probing is, where something is recorded."""
+    session = None
+    if _hot.is_recording():
+        from . import _torch_capture
+
+        session = _torch_capture.session
+    if session is None:
+        yield
+        return
+    with session.resting() as place:
+        run.place = place
+        try:
+            yield
+        finally:
+            run.place = None
+
+
+def validate(
+    model: Any,
+    inputs: Any,
+    *,
+    loss: Optional[Callable[[Any], Any]] = None,
+    train: bool = False,
+    blocks: Union[None, Sequence[str], dict] = None,
+    seconds: float = 2.0,
+    rounds: int = 5,
+    recorded_s: float = 10.0,
+    seed: int = 1,
+    quiet: bool = False,
+) -> Any:
+    """Holds what `joulemap report` says of a model's blocks against what they draw: each is run twice in a pass.
+
+    In a program that runs under `joulemap record`. `inputs` is a tensor, a tuple of arguments or a dictionary of named ones.
+    With train=True a pass has a backward pass: of loss(output), else of output.loss, else of the sum of the output.
+    `blocks` are paths of modules, or {name: [paths]} for several that are run twice together. Takes `rounds` loops of
+    `seconds` for each block and half as many for the plain pass. Prints a table unless `quiet`, and returns it as data. The
+    model, its gradients and buffers, and random numbers are afterwards what they were.
+    """
+    import torch
+
+    from . import _torch_capture
+    from ._library import JoulemapError
+    from ._validate_report import BY_TIME, REGRESSED, LiveRecording, Validated, validated_blocks
+
+    _check(torch, model)
+    if not _hot.is_recording() or _torch_capture.session is None:
+        raise JoulemapError("jm.validate compares with a recording of layers: joulemap record -- python PROGRAM")
+    out, err = sys.stdout, sys.stderr  # within Validation what is printed goes nowhere
+    progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
+    run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
+    device, domain = _device_of(model)
+    # The meter comes first: a slow counter's steps are known after a few seconds.
+    with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
+        validation.plain(LEAD_SHARE * recorded_s)
+        span = validation.plain(recorded_s)
+        validation.plain(LEAD_SHARE * recorded_s)
+        loops = validation.measure(meter, seconds, rounds, seed, progress)
+    recording = LiveRecording()
+    plain = recording.stretch(span, validation.groups, device)
+    by_time = recording.stretch(span, validation.groups, device, "--mode", "integral")
+    pass_j, pass_s = plain_pass(loops)
+    rows = compare(extras(loops), pass_j, plain, span["passes"], {REGRESSED: plain, BY_TIME: by_time})
+    title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"
+    overlap = overlaps({row.block: validation.groups[row.block] for row in rows})
+    found = Validated(
+        title, device, pass_j, pass_s, validated_blocks(rows), validation.refused, plain.idle_share, overlap,
+        meter.is_measured,
+    )  # fmt: skip
+    if not quiet:
+        print(found, file=out)
+    return found
+
+
+def _check(torch: Any, model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"jm.validate takes a module of PyTorch, not a {type(model).__name__}")
+    kind = type(model).__name__
+    if kind in ("OptimizedModule", "ScriptModule", "RecursiveScriptModule"):
+        raise TypeError(f"jm.validate needs the modules of a model, which {kind} hides: give it the model before that")
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+        raise ValueError("jm.validate works in one process: with torch.distributed it would wait for others for ever")
+
+
+def _call_of(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
+    args = inputs if isinstance(inputs, (tuple, list)) else () if isinstance(inputs, dict) else (inputs,)
+    kwargs = inputs if isinstance(inputs, dict) else {}
+    if not train:
+        return lambda: model(*args, **kwargs)
+    return lambda: (loss or _usual_loss)(model(*args, **kwargs))
+
+
+def _usual_loss(output: Any) -> Any:
+    own = getattr(output, "loss", None)
+    if own is not None:
+        return own
+    return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
+
+
+def _device_of(model: Any) -> tuple:
+    """As reports name it, and the domain that measures it: None for all of the machine's CPUs and memory."""
+    devices = {parameter.device for parameter in model.parameters()}
+    if len(devices) > 1:
+        raise ValueError(f"jm.validate takes a model on one device so far, not on {len(devices)}")
+    device = next(iter(devices), None)
+    if device is None or device.type == "cpu":
+        return "cpu", None
+    if device.type != "cuda":
+        raise ValueError(f"jm.validate knows CPUs and NVIDIA GPUs, not {device.type}")
+    index = device.index or 0
+    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    number = visible[index] if index < len(visible) and visible[index].isdigit() else str(index)
+    return f"gpu{number}", f"gpu{number}"

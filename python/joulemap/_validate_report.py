@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recording that is still being made says of a stretch of it, and how blocks compare: as data and as a table."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+from . import _validate_statistics as numbers
+
+# Parts of a recording are written once a second; what is read must hold the stretch and a little more.
+WRITTEN_AFTER_S = 2.5
+LEAST_SHARE = 0.05
+REGRESSED, BY_TIME = "attributed", "by time"
+
+
+@dataclass(frozen=True)
+class ValidatedBlock:
+    """One block, in joules a pass."""
+
+    name: str
+    doubled_j: float  # what a pass costs more when the block is run twice
+    half_width_j: Optional[float]  # of its 90 % interval; None with a single round
+    busy_j: float  # of doubled_j, without what the device drew while it waited: what is attributed to layers
+    share: float  # of the pass
+    attributed_j: Optional[float]  # by `joulemap report`, as usual; None where it tells nothing of the block
+    low_j: Optional[float]
+    high_j: Optional[float]
+    error: Optional[float]  # of attributed_j against busy_j
+    basis: Optional[str]
+    by_time_j: Optional[float]  # by `joulemap report --mode integral`
+    by_time_error: Optional[float]
+
+
+@dataclass(frozen=True)
+class Validated:
+    """What jm.validate returns; print() shows it as a table."""
+
+    title: str
+    device: str
+    pass_j: float
+    pass_s: float
+    blocks: list = field(default_factory=list)
+    refused: dict = field(default_factory=dict)  # by name: why it could not be run twice
+    idle_share: float = 0.0  # of the plain pass's energy, what was drawn while the device waited
+    overlap: bool = False  # some block lies within another: they do not add up
+    is_measured: bool = True  # False: there is no counter here, and an estimate stands in, which knows no block
+
+    @property
+    def sum_of_shares(self) -> float:
+        """1 where the blocks are all there is, and energies add up."""
+        return sum(block.share for block in self.blocks)
+
+    def rms_error(self, by_time: bool = False, least_share: float = LEAST_SHARE) -> Optional[float]:
+        """Over blocks above that share of the pass; None where there is none."""
+        large = [block for block in self.blocks if block.share >= least_share]
+        errors = [block.by_time_error if by_time else block.error for block in large]
+        known = [error for error in errors if error is not None]
+        return numbers.rms(known) if known else None
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: a pass draws {self.pass_j:.4g} J in {self.pass_s * 1e3:.4g} ms on {self.device}"]
+        width = max([len("block"), *(len(block.name) for block in self.blocks)])
+        lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {'error':>7}  {'by time':>7}")
+        lines += [_line(block, width) for block in self.blocks]
+        lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
+        if not self.overlap:
+            lines.append(f"together {self.sum_of_shares:.3f} of a pass")
+        error, by_time = self.rms_error(), self.rms_error(by_time=True)
+        if error is not None and by_time is not None:
+            lines.append(f"error of blocks above {LEAST_SHARE:.0%} of a pass, RMS: {error:.1%}; by time {by_time:.1%}")
+        if self.idle_share > 0.03:
+            waits = f"{self.idle_share:.0%} of a pass is drawn while {self.device} waits"
+            lines.append(f"{waits}: it is no block's, and the errors leave it out")
+        if not self.is_measured:
+            lines.append("nothing is measured here: these are estimates, which tell nothing of blocks (joulemap doctor)")
+        return "\n".join(lines)
+
+
+def _line(block: ValidatedBlock, width: int) -> str:
+    half = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
+    twice = f"{block.doubled_j:.4g}{half} J"
+    said = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
+    error = "-" if block.error is None else f"{block.error:+.1%}"
+    by_time = "-" if block.by_time_error is None else f"{block.by_time_error:+.1%}"
+    basis = block.basis or ""
+    return f"{block.name:{width}}  {twice:>20}  {block.share:6.1%}  {said:>11}  {error:>7}  {by_time:>7}  {basis}".rstrip()
+
+
+class LiveRecording:
+    """The recording that this process is part of, read while it is written."""
+
+    def __init__(self) -> None:
+        self._folder = os.environ["JOULEMAP_RECORDING"]
+        self._program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
+
+    def stretch(self, span: dict, groups: dict, device: str, *arguments: str) -> numbers.Stretch:
+        time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITTEN_AFTER_S - time.monotonic()))
+        began_ns = self._report("--by", "domain")["start_monotonic_ns"]
+        begin_s, end_s = ((span[edge] - began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+        report = self._report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
+        return numbers.stretch_of(report, groups, device)
+
+    def _report(self, *arguments: str) -> dict:
+        from ._library import JoulemapError
+
+        parts = sorted(glob.glob(os.path.join(glob.escape(self._folder), "*.joule")))
+        ours = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        command = [self._program, "report", *parts, "--json", *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if ran.returncode != 0:
+            raise JoulemapError(f"joulemap report of the recording so far: {ran.stderr.strip()}")
+        told: dict = json.loads(ran.stdout)
+        return told
+
+
+def validated_blocks(rows: list) -> list:
+    """Rows of numbers.compare with the columns REGRESSED and BY_TIME."""
+    told = []
+    for row in sorted(rows, key=lambda row: -row.doubled_j):
+        said, by_time = row.said.get(REGRESSED), row.said.get(BY_TIME)
+        usual = (said.joules, said.low_j, said.high_j, said.error, said.basis) if said else (None,) * 5
+        timed = (by_time.joules, by_time.error) if by_time else (None, None)
+        told.append(ValidatedBlock(*row[:5], *usual, *timed))
+    return told

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pass costs as it is and with a block run twice: loops of passes, in turns, in random order, for several rounds.
+
+A GPU grows warm and its clocks drift; so a loop is held against plain ones just before and after it, not against one of a
+minute ago. Energies are asked for when all loops are over: who waits for a window makes the counter be read differently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+from . import _measure
+from ._validate_statistics import Loop
+
+# Of the blocks between two plain loops.
+BLOCKS_BETWEEN_PLAIN = 2
+# A slow counter's edge is placed between two of its steps: the same passes run on around it.
+LEAD_S = 0.12
+WARM_UP_S = 0.3
+TIMED_PASSES = 3
+
+
+class Variant(NamedTuple):
+    """A way to run the pass. `block` is None for the plain pass and "NAME" for a block, `is_control` for its control."""
+
+    block: Optional[str]
+    is_control: bool
+    installed: Callable[[], Any]  # a context in which the pass runs so
+
+
+def plain_variant() -> Variant:
+    return Variant(None, False, contextlib.nullcontext)
+
+
+class WindowMeter:
+    """Energy of loops by the library's windows: of one domain, or of all that are counted and measured."""
+
+    lead_s = LEAD_S
+
+    def __init__(self, domain: Optional[str]) -> None:
+        self._domain = domain
+        self._windows: dict = {}
+        self.is_measured = True  # as far as is known: False once an estimate stood in
+
+    def __enter__(self) -> WindowMeter:
+        self.end(self.begin())  # opens the sensors
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        pass
+
+    def begin(self) -> int:
+        number = len(self._windows)
+        self._windows[number] = _measure.begin("validate")
+        return number
+
+    def end(self, number: int) -> None:
+        _measure.end(self._windows[number])
+
+    def joules(self, number: int) -> float:
+        energy = self._windows[number].wait()
+        domains = [domain for domain in energy.domains if domain.counted and domain.joules is not None]
+        if self._domain is not None:
+            domains = [domain for domain in domains if domain.name == self._domain]
+        if not domains:
+            what = self._domain or "this machine"
+            raise ValueError(f"no energy of {what} is measured: {energy.reason or 'see joulemap doctor'}")
+        measured = [domain for domain in domains if domain.provenance == "measured"]
+        self.is_measured &= bool(measured)
+        return sum(domain.joules for domain in measured or domains)
+
+
+class Rounds:
+    """Runs the loops. `run` is a pass, `wait` waits until the device has done all of it."""
+
+    def __init__(self, run: Callable[[], None], wait: Callable[[], None], meter: Any, seconds: float) -> None:
+        self._run, self._wait, self._meter, self._seconds = run, wait, meter, seconds
+        self._pass_s: dict = {}
+        self._loops: list = []
+        self._tokens: list = []
+
+    def time_pass(self, variant: Variant) -> None:
+        """Tries a variant out, and finds out how long its pass takes. Raises what it raises."""
+        with variant.installed():
+            self._run()
+            self._wait()
+            begun = time.perf_counter()
+            for _ in range(TIMED_PASSES):
+                self._run()
+            self._wait()
+        self._pass_s[variant[:2]] = max((time.perf_counter() - begun) / TIMED_PASSES, 1e-6)
+
+    def passes(self, variant: Variant, seconds: float) -> int:
+        return max(1, round(seconds / self._pass_s[variant[:2]]))
+
+    def warm_up(self, seconds: float = WARM_UP_S) -> None:
+        plain = plain_variant()
+        self._repeat(self.passes(plain, seconds))
+        self._wait()
+        self.time_pass(plain)
+
+    def play(self, variants: Sequence, rounds: int, seed: int, progress: Callable[[str], None]) -> list:
+        """Loops of all rounds, with their energies."""
+        numbers = random.Random(seed)
+        for number in range(rounds):
+            begun = time.monotonic()
+            order = list(variants)
+            numbers.shuffle(order)
+            for at, variant in enumerate(order):
+                if at % BLOCKS_BETWEEN_PLAIN == 0:
+                    self._play_loop(plain_variant(), number)
+                self._play_loop(variant, number)
+            self._play_loop(plain_variant(), number)
+            progress(f"round {number + 1} of {rounds}: {time.monotonic() - begun:.1f} s")
+        return [loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._tokens)]
+
+    def _play_loop(self, variant: Variant, round_number: int) -> None:
+        passes = self.passes(variant, self._seconds)
+        lead = self.passes(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
+        with variant.installed():
+            self._repeat(lead)
+            self._wait()
+            token, begin_ns = self._meter.begin(), time.monotonic_ns()
+            self._repeat(passes)
+            self._wait()
+            end_ns = time.monotonic_ns()
+            self._meter.end(token)
+            self._repeat(lead)
+            self._wait()
+        self._tokens.append(token)
+        self._pass_s[variant[:2]] = (end_ns - begin_ns) * 1e-9 / passes
+        self._loops.append(Loop(variant.block, variant.is_control, round_number, passes, begin_ns, end_ns, 0.0))
+
+    def _repeat(self, passes: int) -> None:
+        for _ in range(passes):
+            self._run()

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From loops of passes to what blocks cost, and blocks held against what a report says of them. Numbers only: this file
+knows neither PyTorch nor sensors, and bench/h200/doubling.py reads it where nothing else of the package is."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any, NamedTuple, Optional, Sequence
+
+# Of Student's t, 95th percentile: with it both sides hold 90 %.
+T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746,
+        1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697)  # fmt: skip
+T_95_AT_INFINITY = 1.645
+
+
+class Loop(NamedTuple):
+    """Passes in a row, from one moment at which the device had nothing to do to another."""
+
+    block: Optional[str]  # run twice in each pass; None: the plain pass
+    is_control: bool  # not run twice, but all else that a second call needs
+    round: int
+    passes: int
+    begin_ns: int
+    end_ns: int
+    joules: float
+
+    @property
+    def pass_j(self) -> float:
+        return self.joules / self.passes
+
+    @property
+    def pass_s(self) -> float:
+        return (self.end_ns - self.begin_ns) * 1e-9 / self.passes
+
+    @property
+    def middle_ns(self) -> float:
+        return (self.begin_ns + self.end_ns) / 2
+
+
+class Extra(NamedTuple):
+    """What a pass costs more with a block run twice."""
+
+    block: str
+    joules: float
+    half_width_j: Optional[float]  # of the 90 % interval; None with a single round
+    seconds: float
+    rounds_j: list
+
+
+def t_95(degrees: int) -> float:
+    return T_95[degrees - 1] if 0 < degrees <= len(T_95) else T_95_AT_INFINITY
+
+
+def _plain_at(plain: Sequence, loop: Loop) -> tuple:
+    """Joules and seconds of a plain pass when the loop ran: on the line between its neighbours of the same round."""
+    same = [one for one in plain if one.round == loop.round]
+    before = max((one for one in same if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None)
+    after = min((one for one in same if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None)
+    before, after = before or after, after or before
+    if before is None or after is None:
+        raise ValueError(f"round {loop.round} has no plain loop")
+    length_ns = after.middle_ns - before.middle_ns
+    share = (loop.middle_ns - before.middle_ns) / length_ns if length_ns else 0.0
+    between = lambda one, other: one + share * (other - one)  # noqa: E731
+    return between(before.pass_j, after.pass_j), between(before.pass_s, after.pass_s)
+
+
+def extras(loops: Sequence) -> list:
+    """Of each block. How much rounds differ is taken from all blocks together: three rounds of one tell little of it."""
+    plain = [loop for loop in loops if loop.block is None]
+    above: dict = {}  # block -> is control -> [(joules, seconds)]
+    for loop in loops:
+        if loop.block is not None:
+            plain_j, plain_s = _plain_at(plain, loop)
+            kinds = above.setdefault(loop.block, {True: [], False: []})
+            kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
+    found = {block: _above_control(kinds[False], kinds[True]) for block, kinds in above.items()}
+    spread_j, degrees = _pooled([[joules for joules, _ in rounds] for rounds in found.values()])
+    told = []
+    for block, rounds in found.items():
+        joules = [one for one, _ in rounds]
+        half_j = t_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
+        told.append(Extra(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules))
+    return told
+
+
+def _above_control(doubled: list, control: list) -> list:
+    if not control:
+        return doubled
+    return [(one[0] - other[0], one[1] - other[1]) for one, other in zip(doubled, control)]
+
+
+def _pooled(groups: Sequence) -> tuple:
+    """Standard deviation within groups, and its degrees of freedom."""
+    degrees = sum(len(group) - 1 for group in groups)
+    squares = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
+    return (math.sqrt(squares / degrees) if degrees > 0 else 0.0), degrees
+
+
+def plain_pass(loops: Sequence) -> tuple:
+    """Joules and seconds of the plain pass, over all rounds."""
+    plain = [loop for loop in loops if loop.block is None]
+    return statistics.fmean(loop.pass_j for loop in plain), statistics.fmean(loop.pass_s for loop in plain)
+
+
+def overlaps(groups: dict) -> bool:
+    """Whether a module is in two blocks, given the paths of each: then they do not add up."""
+    paths = [path for group in groups.values() for path in group]
+    return len(set(paths)) < len(paths) or any(one.startswith(other + ".") for one in paths for other in paths)
+
+
+class Share(NamedTuple):
+    """What a report gives a block, as a share of what the device drew in plain passes."""
+
+    share: float
+    low: float
+    high: float
+    busy_s: float
+    basis: str
+
+
+class Stretch(NamedTuple):
+    """Plain passes as a report tells of them."""
+
+    blocks: dict  # name -> Share
+    total_j: float
+    idle_share: float  # of that, what was drawn while the device waited
+    idle_w: Optional[float]  # meanwhile
+
+
+def device_total_j(report: dict, device: str) -> float:
+    """Of a GPU its own domain; of the CPUs all others that count."""
+    domains = [one for one in report["domains"] if one["counted"] and one["measured_j"] is not None]
+    if device != "cpu":
+        return sum(one["measured_j"] for one in domains if one["name"] == device)
+    domains = [one for one in domains if not one["name"].startswith("gpu")]
+    measured = [one for one in domains if one["provenance"] == "measured"]
+    return sum(one["measured_j"] for one in measured or domains)
+
+
+def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> Stretch:
+    """From `report --by layer --json` of plain passes; with their idle share given, of plain passes and probing."""
+    rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
+    rows = [row for row in rows if row["path"][:1] != ["probe"]]
+    busy_j = sum(row["energy_j"] for row in rows)
+    total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
+    if total_j <= 0 or busy_j <= 0:
+        raise ValueError(f"the recording tells no energy of {device}")
+    idle_w = None
+    if idle_share is None:
+        idle_s = report["elapsed_s"] - sum(row["time_s"] for row in rows)
+        idle_share = min(max(0.0, 1 - busy_j / total_j), 0.99)
+        idle_w = idle_share * total_j / idle_s if device != "cpu" and idle_s > 0 else None
+    blocks = {}
+    for name, paths in groups.items():
+        mine = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
+        if mine:
+            share, low, high = (sum(row[key] or 0.0 for row in mine) / total_j for key in ("energy_j", "low_j", "high_j"))
+            basis = max(mine, key=lambda row: row["energy_j"])["basis"]
+            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in mine), basis)
+    return Stretch(blocks, total_j, idle_share, idle_w)
+
+
+def is_within(layer: str, path: str) -> bool:
+    return layer == path or layer.startswith(path + ".")
+
+
+def busy_part(extra_j: float, extra_s: float, busy_s: float, idle_w: Optional[float]) -> float:
+    """Of what a second call costs, what the device drew while it worked: a report tells waiting apart."""
+    return extra_j - max(0.0, extra_s - busy_s) * (idle_w or 0.0)
+
+
+def rms(values: Sequence) -> float:
+    return math.sqrt(statistics.fmean(value * value for value in values)) if values else math.nan
+
+
+class Said(NamedTuple):
+    """What one way of attribution gives a block in a pass."""
+
+    joules: float
+    low_j: float
+    high_j: float
+    error: Optional[float]  # against what the block drew, as a share of that; None where that is not above 0
+    basis: str
+
+
+class Row(NamedTuple):
+    """A block: what a second call costs, and what is said of the first."""
+
+    block: str
+    doubled_j: float
+    half_width_j: Optional[float]
+    busy_j: float  # of that, what was drawn while the device worked: what a report gives to layers
+    share: float  # of the pass
+    said: dict  # column -> Said
+
+
+def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns: dict) -> list:
+    """`plain`: the recorded passes; `columns`: the same or others, by name, as ways of attribution share them out.
+
+    Shares are held against shares: a recording's passes ran at another moment, and the edges of its stretch are known less
+    well than its parts.
+    """
+    rows = []
+    for extra in found:
+        known = plain.blocks.get(extra.block)
+        busy_j = busy_part(extra.joules, extra.seconds, known.busy_s / passes if known else 0.0, plain.idle_w)
+        said = {}
+        for name, stretch in columns.items():
+            share = stretch.blocks.get(extra.block)
+            if share is not None:
+                joules, low_j, high_j = (part * pass_j for part in share[:3])
+                said[name] = Said(joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis)
+        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / pass_j, said))
+    return rows
+
+
+def errors_of(rows: Sequence, column: str, least_share: float) -> list:
+    """Of blocks above that share of the pass."""
+    said = [row.said[column] for row in rows if row.share >= least_share and column in row.said]
+    return [one.error for one in said if one.error is not None]

@@ -1,0 +1,200 @@
+"""From loops to blocks, and blocks against reports: the arithmetic behind jm.validate and bench/h200/doubling.py."""
+
+from __future__ import annotations
+
+import json
+import random
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "python" / "joulemap"))
+
+import _validate_statistics as numbers  # noqa: E402  as the benchmark reads it: without the package
+
+BLOCKS_J = {"a": 0.4, "b": 0.25, "c": 0.05}
+REST_J = 0.1
+WATTS = 500.0
+LOOP_NS = 800_000_000
+
+
+def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
+    """Loops in turns, as Rounds plays them, with power that drifts by a share of itself in each and is noisy."""
+    chance, loops, plain_j = random.Random(seed), [], sum(BLOCKS_J.values()) + REST_J
+
+    def play(block, is_control, number):
+        extra_j = 0.0 if block is None else control_j + (0.0 if is_control else BLOCKS_J[block])
+        pass_s = (plain_j + extra_j) / WATTS
+        passes = round(LOOP_NS * 1e-9 / pass_s)
+        begin_ns = loops[-1].end_ns if loops else 0
+        power = 1 + drift * len(loops) + chance.gauss(0, noise)
+        joules = passes * (plain_j + extra_j) * power
+        end_ns = begin_ns + round(passes * pass_s * 1e9)
+        loops.append(numbers.Loop(block, is_control, number, passes, begin_ns, end_ns, joules))
+
+    for number in range(rounds):
+        order = [(block, False) for block in BLOCKS_J] + ([("c", True)] if control_j else [])
+        chance.shuffle(order)
+        for at, (block, is_control) in enumerate(order):
+            if at % 2 == 0:
+                play(None, False, number)
+            play(block, is_control, number)
+        play(None, False, number)
+    return loops
+
+
+def found(loops: list) -> dict:
+    return {extra.block: extra for extra in numbers.extras(loops)}
+
+
+def test_a_steady_machine_gives_each_block_exactly():
+    for block, extra in found(played()).items():
+        assert extra.joules == pytest.approx(BLOCKS_J[block], rel=1e-9)
+        assert extra.seconds == pytest.approx(BLOCKS_J[block] / WATTS, rel=1e-6)
+    assert numbers.plain_pass(played())[0] == pytest.approx(0.8)
+
+
+def test_a_machine_that_drifts_hardly_matters_because_neighbours_are_compared():
+    """Two percent over the run; against the mean of all plain loops the smallest block would be 20 % off."""
+    loops = played(drift=0.02 / 20)
+    for block, extra in found(loops).items():
+        assert extra.joules == pytest.approx(BLOCKS_J[block], rel=0.025), block
+
+
+def test_what_copies_cost_is_taken_off_where_a_block_needs_them():
+    loops = [loop for loop in played(control_j=0.02) if loop.block in (None, "c")]
+    assert found(loops)["c"].joules == pytest.approx(BLOCKS_J["c"], rel=1e-9)
+
+
+def test_nine_of_ten_intervals_hold_the_truth():
+    held = tries = 0
+    for seed in range(400):
+        for block, extra in found(played(noise=0.002, seed=seed)).items():
+            tries += 1
+            held += abs(extra.joules - BLOCKS_J[block]) <= extra.half_width_j
+    assert 0.86 <= held / tries <= 0.95, held / tries
+
+
+def test_one_round_has_no_interval():
+    assert all(extra.half_width_j is None for extra in numbers.extras(played(rounds=1)))
+
+
+def row(layer: str, joules: float, seconds: float, phase: str = "forward", mode: str = "train") -> dict:
+    energy = {"energy_j": joules, "low_j": 0.9 * joules, "high_j": 1.1 * joules, "basis": "regressed"}
+    return {"path": [mode, phase, layer], "device": "gpu0", "time_s": seconds, **energy}
+
+
+def report(*rows: dict, total_j: float = 100.0, elapsed_s: float = 1.0) -> dict:
+    domains = [{"name": "gpu0", "counted": True, "measured_j": total_j, "provenance": "measured"},
+               {"name": "gpu0-memory", "counted": False, "measured_j": 9.0, "provenance": "measured"},
+               {"name": "package-0", "counted": True, "measured_j": 50.0, "provenance": "measured"}]  # fmt: skip
+    return {"rows": list(rows), "domains": domains, "elapsed_s": elapsed_s, "start_monotonic_ns": 0}
+
+
+GROUPS = {"a": ["layer1"], "b": ["layer2.0", "layer2.1"], "c": ["fc"]}
+
+
+def test_a_block_has_the_rows_of_all_that_it_holds():
+    told = report(
+        row("layer1.0.conv", 30, 0.3), row("layer1.0.conv", 10, 0.1, "backward"), row("layer10", 5, 0.05),
+        row("layer2.0", 20, 0.2), row("layer2.1.bn", 5, 0.05), {**row("fc", 7, 0.1), "device": "cpu"},
+        {**row("", 40, 1.0), "path": ["probe"]},
+    )  # fmt: skip
+    stretch = numbers.stretch_of(told, GROUPS, "gpu0")
+    assert stretch.blocks["a"].share == pytest.approx(0.40)
+    assert stretch.blocks["b"].share == pytest.approx(0.25)
+    assert stretch.blocks["a"].busy_s == pytest.approx(0.4)
+    assert "c" not in stretch.blocks
+    assert stretch.idle_share == pytest.approx(0.30)
+    assert stretch.idle_w == pytest.approx(30 / 0.3)
+    assert numbers.device_total_j(told, "cpu") == 50.0
+
+
+def test_what_a_gpu_draws_while_it_waits_is_no_part_of_what_is_compared():
+    """A launch-bound block: half of the time that a second call takes, the GPU waits at 100 W."""
+    stretch = numbers.stretch_of(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
+    assert stretch.idle_w == pytest.approx(100)
+    extra = numbers.Extra("a", 1.4, 0.1, 0.010, [1.4])
+    compared = numbers.compare([extra], 1.4, stretch, 100, {"said": stretch})[0]
+    assert compared.busy_j == pytest.approx(1.4 - 0.005 * 100)
+    assert compared.said["said"].error == pytest.approx(0.0)
+
+
+def test_a_block_that_costs_nothing_has_no_error():
+    stretch = numbers.stretch_of(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
+    compared = numbers.compare([numbers.Extra("c", -0.001, 0.01, 0.0, [])], 1.0, stretch, 1, {"said": stretch})
+    assert compared[0].said["said"].error is None
+    assert numbers.errors_of(compared, "said", -1) == []
+
+
+def test_blocks_within_others_do_not_add_up():
+    assert numbers.overlaps({"a": ["layer1"], "b": ["layer1.0"]})
+    assert numbers.overlaps({"a": ["x"], "b": ["x"]})
+    assert not numbers.overlaps({"a": ["layer1"], "b": ["layer10"]})
+
+
+FAKE = """#!/bin/sh
+# joulemap report: probing tells more of a (20 to 30 s), a library nothing but the truth.
+case "$*" in
+*--help*) echo "{flags}" ;;
+*integral*) cat "$(dirname "$0")/time.json" ;;
+*"10.000000,30.000000"*) cat "$(dirname "$0")/probe.json" ;;
+*) cat "$(dirname "$0")/regression.json" ;;
+esac
+"""
+
+
+@pytest.fixture
+def collected(tmp_path: Path):
+    """A folder as doubling_load.py leaves it, and a joulemap that gives what it is told to."""
+    joules = {"time": (30, 30, 10), "regression": (42, 25, 5), "probe": (40, 25, 5)}  # of a, b, c and a rest
+    for name, (a, b, c) in joules.items():
+        rows = [row("layer1", a, 0.40), row("layer2.0", b, 0.25), row("fc", c, 0.05), row("Net", 80 - a - b - c, 0.1)]
+        (tmp_path / f"{name}.json").write_text(json.dumps(report(*rows, total_j=80, elapsed_s=0.8)))
+    told = {"network": "net", "mode": "train", "device": "gpu0", "groups": GROUPS, "refused": {"x": "it is shared"},
+            "recorded": {"begin_ns": 10**10, "end_ns": 2 * 10**10, "passes": 100},
+            "probed": {"begin_ns": 10**10, "end_ns": 3 * 10**10},
+            "loops": [list(loop) for loop in played()], "joules_by_windows": None}  # fmt: skip
+    (tmp_path / "net-train.json").write_text(json.dumps(told))
+    (tmp_path / "net.joule").write_text("")
+    program = tmp_path / "joulemap"
+    program.write_text(FAKE.replace("{flags}", "--by --time"))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return tmp_path
+
+
+def analyse(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    script = ROOT / "bench" / "h200" / "doubling.py"
+    command = [sys.executable, str(script), "--joulemap", str(folder / "joulemap"), "--folder", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_benchmark_tells_each_way_of_attribution_against_the_truth(collected):
+    ran = analyse(collected)
+    lines = ran.stdout.splitlines()
+    assert ran.returncode == 0, ran.stderr
+    assert "| a | 0.4000 +- 0.0000 J | 50.0% | 0.4000 J | -25.0% | +5.0% | -0.0% | regressed |" in lines
+    assert any(line.startswith("| x | not run twice: it is shared |") for line in lines)
+    assert any("Blocks add up to 0.875 of the plain pass." in line for line in lines)
+    assert any(line.startswith("| net, train | 3 | ") for line in lines)
+    assert any("<= 7%: yes" in line and "<= 3%: yes" in line for line in lines)
+
+
+def test_the_benchmark_leaves_the_library_out_where_the_program_has_none(collected):
+    ran = analyse(collected, "--library", "powers.json")
+    assert "no --library" in ran.stdout and "| library |" not in ran.stdout
+    (collected / "joulemap").write_text(FAKE.replace("{flags}", "--by --library FILE"))
+    ran = analyse(collected, "--library", "powers.json")
+    assert "| time | library | regression | probe |" in ran.stdout
+
+
+def test_the_benchmark_goes_on_after_a_network_that_cannot_be_read(collected):
+    (collected / "bad-train.json").write_text(json.dumps({"network": "bad", "mode": "train"}))
+    ran = analyse(collected)
+    assert ran.returncode == 1
+    assert "bad-train.json: **not analysed**" in ran.stdout
+    assert "| net, train | 3 | " in ran.stdout

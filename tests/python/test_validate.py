@@ -1,0 +1,274 @@
+"""Blocks run twice: what a pass costs more is what the block costs, and the model does not notice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# Energy that follows work exactly: modules say what a call of theirs costs, forward and backward.
+COSTLY = """
+import contextlib, random
+import torch, torch.nn as nn
+from joulemap import _validate, _validate_statistics as numbers
+
+torch.manual_seed(0)
+spent = 0.0
+
+class Spend(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, forward_j, backward_j):
+        global spent
+        spent += forward_j
+        context.joules = backward_j
+        return x.clone()
+    @staticmethod
+    def backward(context, gradient):
+        global spent
+        spent += context.joules
+        return gradient, None, None
+
+class Costly(nn.Module):
+    def __init__(self, forward_j, backward_j=0.0):
+        super().__init__()
+        self.costs = forward_j, backward_j
+        self.linear = nn.Linear(6, 6)
+    def forward(self, x):
+        return Spend.apply(self.linear(x), *self.costs)
+
+class CountingMeter:
+    lead_s = 0.001
+    def __init__(self):
+        self.spans = []
+    def begin(self):
+        self.spans.append([spent, 0.0])
+        return len(self.spans) - 1
+    def end(self, number):
+        self.spans[number][1] = spent
+    def joules(self, number):
+        return self.spans[number][1] - self.spans[number][0]
+
+def doubled(model, inputs, train=False, blocks=None, loss=None):
+    run = _validate.Pass(torch, model, _validate._call_of(model, inputs, loss, train), train)
+    with _validate.Validation(torch, model, run, blocks) as validation:
+        loops = validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None)
+    found = {extra.block: extra for extra in numbers.extras(loops)}
+    return found, numbers.plain_pass(loops)[0], validation
+
+def tell(model, inputs, **more):
+    found, pass_j, validation = doubled(model, inputs, **more)
+    joules = {block: round(extra.joules, 6) for block, extra in found.items()}
+    print(json.dumps({"joules": joules, "pass_j": round(pass_j, 6), "refused": validation.refused,
+                      "half_widths": [extra.half_width_j for extra in found.values()]}))
+"""
+
+NETWORK = """
+class InPlace(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = nn.ReLU(inplace=True)
+    def forward(self, x):
+        return Spend.apply(self.relu(x), 0.25, 0.5)
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = Costly(1.0, 2.0), Costly(3.0, 4.0)
+    def forward(self, x, *, scale=1.0):
+        return {"sum": self.one(x) * scale, "unused": self.other(x).detach(), "both": (self.other.linear(x),)}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = Costly(2.0, 3.0)
+        self.act = InPlace()
+        self.norm = nn.BatchNorm1d(6)
+        self.pair = Pair()
+        self.drop = nn.Dropout(0.5)
+        self.head = Costly(0.5, 1.5)
+    def forward(self, x):
+        x = self.norm(self.act(self.stem(x)))
+        pair = self.pair(x, scale=0.5)
+        return self.head(self.drop(pair["sum"] + pair["both"][0]))
+
+net, x = Net(), torch.randn(8, 6)
+"""
+
+
+def test_a_block_costs_what_a_pass_costs_more_with_it_run_twice(python):
+    told = python(COSTLY + NETWORK + "tell(net, x)\n")
+    wanted = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
+    assert told["joules"] == wanted
+    assert told["pass_j"] == sum(wanted.values())
+    assert told["half_widths"] == pytest.approx([0.0] * len(wanted), abs=1e-9)
+
+
+def test_in_training_it_costs_its_backward_pass_too(python):
+    told = python(COSTLY + NETWORK + "tell(net, x, train=True)\n")
+    # Nobody asks for the gradient of pair.other's output: it has no backward pass, once or twice.
+    assert told["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
+    assert told["pass_j"] == 13.75
+
+
+def test_blocks_may_be_named_and_put_together(python):
+    blocks = {"front": ["stem", "norm"], "pair": ["pair.one"], "head": ["head"]}
+    told = python(COSTLY + NETWORK + f"tell(net, x, train=True, blocks={blocks!r})\n")
+    assert told["joules"] == {"front": 5.0, "pair": 3.0, "head": 2.0}
+    told = python(COSTLY + NETWORK + 'tell(net, x, blocks=["pair.one", "head"])\n')
+    assert told["joules"] == {"pair.one": 1.0, "head": 0.5}
+
+
+def test_a_block_of_another_name_is_refused_at_once(python):
+    program = "try:\n    tell(net, x, blocks=['steam'])\nexcept ValueError as error:\n    print(json.dumps(str(error)))\n"
+    assert "no module 'steam'" in python(COSTLY + NETWORK + program)
+
+
+UNDISTURBED = """
+def state():
+    tensors = [*net.state_dict().values(), *(p.grad for p in net.parameters() if p.grad is not None)]
+    flags = [(name, module.training, sorted(module.__dict__)) for name, module in net.named_modules()]
+    return [tensor.tolist() for tensor in tensors], flags, [id(p.grad) for p in net.parameters()], len(called), x.tolist()
+
+def randoms():
+    return random.random(), torch.rand(3).tolist()
+
+called = []
+net.head.register_forward_hook(lambda *arguments: called.append(1))
+net.head.linear.weight.register_hook(lambda gradient: called.append(2))
+net(x).sum().backward()
+net.drop.eval()
+random.seed(5); torch.manual_seed(5)
+expected = randoms()
+random.seed(5); torch.manual_seed(5)
+before = state()
+for train in (False, True):
+    doubled(net, x, train=train, loss=lambda output: output.square().mean())
+same = [before == state(), expected == randoms(), torch.is_grad_enabled()]
+net(x).sum().backward()
+print(json.dumps([*same, len(called)]))
+"""
+
+
+def test_the_model_its_gradients_buffers_and_random_numbers_are_left_as_they_were(python):
+    assert python(COSTLY + NETWORK + UNDISTURBED) == [True, True, True, 4]
+
+
+REFUSALS = """
+class Cache: pass
+
+class TakesCache(nn.Module):
+    def forward(self, x, cache):
+        return x * 2
+
+class Speaks(nn.Module):
+    def forward(self, x):
+        return "hello"
+
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.good, self.shared, self.unused = Costly(1.0), Costly(2.0), Costly(9.0)
+        self.cache, self.speaks, self.moody = TakesCache(), Speaks(), Moody()
+    def forward(self, x):
+        self.speaks(x)
+        return self.moody(self.cache(self.shared(self.shared(self.good(x))), Cache()))
+
+class Moody(nn.Module):
+    def forward(self, x):
+        if getattr(self, "last", None) is x:
+            self.last = None
+            raise RuntimeError("not the same again")
+        self.last = x
+        return x
+
+tell(Odd(), torch.randn(4, 6))
+"""
+
+
+def test_blocks_that_cannot_be_run_twice_are_named_with_a_reason_and_the_rest_goes_on(python):
+    told = python(COSTLY + REFUSALS)
+    assert told["joules"] == {"good": 1.0}
+    assert told["refused"] == {
+        "shared": "it is called 2 times in a pass",
+        "unused": "it is not called in a pass",
+        "cache": "it takes a Cache, which a second call may change",
+        "speaks": "its output is a str without tensors",
+        "moody": "RuntimeError: not the same again",
+    }
+
+
+def test_a_model_of_few_children_is_opened_where_most_of_it_lies(python):
+    program = """
+import torch.nn as nn
+from joulemap._validate_blocks import choose_blocks
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.out = nn.MultiheadAttention(8, 2), nn.Linear(8, 8)
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(5))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.encoder, self.head = nn.Embedding(9, 8), Encoder(), nn.Linear(8, 2)
+
+names = lambda model: [block.name for block in choose_blocks(model)]
+print(json.dumps([names(Net()), len(names(nn.Sequential(*(nn.Linear(2, 2) for _ in range(60)))))]))
+"""
+    named, most = python(program)
+    assert named == ["words", *(f"encoder.layers.{i}" for i in range(5)), "head"]
+    assert most == 40
+
+
+def test_outside_of_a_recording_it_says_what_to_do(environment):
+    program = "import joulemap as jm, torch\njm.validate(torch.nn.Linear(2, 2), torch.ones(1, 2))\n"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert "joulemap record -- python" in ran.stderr.splitlines()[-1]
+
+
+VALIDATED = """
+import json, os
+import torch, torch.nn as nn
+import joulemap as jm
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+net = nn.Sequential(nn.Linear(64, 512), nn.ReLU(inplace=True), nn.Linear(512, 256), nn.Tanh(), nn.Linear(256, 8))
+before = {name: value.clone() for name, value in net.state_dict().items()}
+for train in (False, True):
+    told = jm.validate(net, torch.randn(32, 64), train=train, seconds=0.05, rounds=2, recorded_s=0.5)
+    print(json.dumps([told.device, sorted(block.name for block in told.blocks), told.refused, told.is_measured,
+                      [block.basis for block in told.blocks if block.attributed_j], told.pass_j > 0]))
+print(all(torch.equal(before[name], value) for name, value in net.state_dict().items()))
+"""
+
+
+def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memory_directory, tmp_path):
+    """On the simulated machine, whose counters move with the CPU time of what really runs."""
+    program, root = tmp_path / "program.py", memory_directory / "machine"
+    program.write_text(VALIDATED)
+    words = [binaries / "joulemap-simulated-machine", "--root", root, "--"]
+    words += [binaries / "joulemap", "record", "--sysroot", root, "-o", tmp_path / "run.joule", "--"]
+    ran = subprocess.run(
+        [*map(str, words), "/bin/sh", "-c", f'JOULEMAP_SYSROOT="{root}" exec "{sys.executable}" "{program}"'],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    told = [json.loads(line) for line in lines if line.startswith("[")]
+    for device, blocks, refused, is_measured, bases, has_energy in told:
+        assert (device, blocks, refused) == ("cpu", ["0", "1", "2", "3", "4"], {})
+        assert is_measured and has_energy and bases
+    assert len(told) == 2 and lines[-1] == "True"
+    assert [line for line in lines if line.startswith("Sequential, ")] == [
+        line for line in lines if " J in " in line and line.endswith("on cpu")
+    ]
+    assert sum(line.startswith("together ") for line in lines) == 2
+    assert "round 2 of 2" in ran.stderr
