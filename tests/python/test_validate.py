@@ -15,6 +15,7 @@ import torch, torch.nn as nn
 from joulemap import _validate, _validate_statistics as numbers
 
 torch.manual_seed(0)
+torch.set_num_threads(1)
 spent = 0.0
 
 class Spend(torch.autograd.Function):
