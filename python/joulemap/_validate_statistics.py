@@ -125,7 +125,7 @@ class Stretch(NamedTuple):
 
     blocks: dict  # name -> Share
     total_j: float
-    idle_share: float  # of that, what was drawn while the device waited
+    idle_share: float  # of that, what was drawn while the device waited; of CPUs also what others drew
     idle_w: Optional[float]  # meanwhile
 
 
@@ -142,7 +142,7 @@ def device_total_j(report: dict, device: str) -> float:
 def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> Stretch:
     """From `report --by layer --json` of plain passes; with their idle share given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
-    rows = [row for row in rows if row["path"][:1] != ["probe"]]
+    rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
     busy_j = sum(row["energy_j"] for row in rows)
     total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
     if total_j <= 0 or busy_j <= 0:
