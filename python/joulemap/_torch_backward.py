@@ -33,7 +33,7 @@ def careful_grad_fn(torch) -> Callable:
     return grad_fn
 
 
-def install(torch, operations) -> None:
+def install(torch, operations) -> LossLog:
     losses = LossLog(torch)
     graph_task = torch._C._current_graph_task_id
     is_transformed = transform_check(torch)
@@ -59,3 +59,4 @@ def install(torch, operations) -> None:
 
     around(torch.autograd, "backward", torch.compiler.is_compiling, begin_from_loss, end)
     around(torch.autograd, "grad", torch.compiler.is_compiling, begin, end)
+    return losses

@@ -84,9 +84,12 @@ def install(torch) -> None:
     operations = _torch_ops.Operations(torch, compiled)
     followed = _torch_light.FollowedModules(torch, compiled)
 
+    losses = _torch_backward.install(torch, operations)
+
     def on_step_state(is_sampled: int, is_followed: int) -> None:
         operations.look(bool(is_sampled))
         followed.follow(bool(is_followed))
+        samples.is_light = losses.is_light = not is_followed
 
     names = _torch_modules.ModuleNames(torch)
     _capture.setup(
@@ -108,7 +111,6 @@ def install(torch) -> None:
     session = Session(torch, followed, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):
         session.watch_inputs().at_the_end(session.limit_s)
-    _torch_backward.install(torch, operations)
     _torch_loop.install(torch)
     _torch_setup.install(torch)
     _torch_regions.install(torch)

@@ -15,6 +15,8 @@ from . import _capture
 from ._guard import guarded
 
 RING = 8
+# Where steps are left alone, which wait for the CPU, a loss of a GPU is copied no more often.
+LEAST_APART_NS = 100_000_000
 # The bits of a NaN that no computation makes: as long as they stand in the pinned memory, the copy is still to come. Asking
 # an event would cost a call of CUDA each time, and is not allowed everywhere.
 NOT_COME = 0x7FDEAD01
@@ -29,6 +31,8 @@ class LossLog:
         self._pending: collections.deque = collections.deque()
         self._free: list = []
         self._is_off = False
+        self.is_light = False
+        self._copied_ns = 0
         self._scaled: Optional[tuple] = None  # what a scaler made of a loss, weakly, and that loss
         self._watch_scaling(torch)
         atexit.register(guarded(self._read_what_has_come))
@@ -74,6 +78,9 @@ class LossLog:
 
     def _copy(self, value) -> None:
         torch = self._torch
+        now_ns = time.monotonic_ns()
+        if self.is_light and now_ns - self._copied_ns < LEAST_APART_NS:
+            return
         # Nothing may be asked of CUDA while a graph is captured: that would end the capture, and the program with it.
         if len(self._pending) >= RING or torch.cuda.is_current_stream_capturing():
             return
@@ -81,7 +88,8 @@ class LossLog:
         bits = held.view(torch.int32)
         bits.fill_(NOT_COME)
         held.copy_(value.reshape(()), non_blocking=True)
-        self._pending.append((held, bits, time.monotonic_ns()))
+        self._pending.append((held, bits, now_ns))
+        self._copied_ns = now_ns
 
     def _read_what_has_come(self) -> None:
         while self._pending and self._pending[0][1].item() != NOT_COME:

@@ -14,8 +14,8 @@ from . import _hot
 from ._torch_probe import first_line
 from ._torch_replay import Undisturbed, tensors_in
 from ._validate_blocks import Doubling, look_at, named_blocks, reason_against, unwrapped
+from ._validate_report import Validated, compared
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
-from ._validate_statistics import compare, extras, overlaps, plain_pass
 
 # Passes run before and after what is attributed, so that its edges are like the rest.
 LEAD_SHARE = 0.25
@@ -165,50 +165,49 @@ def validate(
     seconds: float = 2.0,
     rounds: int = 5,
     recorded_s: float = 10.0,
+    probe: bool = False,
     seed: int = 1,
     quiet: bool = False,
-) -> Any:
+) -> Validated:
     """Holds what `joulemap report` says of a model's blocks against what they draw: each is run twice in a pass.
 
     In a program that runs under `joulemap record`. `inputs` is a tensor, a tuple of arguments or a dictionary of named ones.
     With train=True a pass has a backward pass: of loss(output), else of output.loss, else of the sum of the output.
     `blocks` are paths of modules, or {name: [paths]} for several that are run twice together. Takes `rounds` loops of
-    `seconds` for each block and half as many for the plain pass. Prints a table unless `quiet`, and returns it as data. The
-    model, its gradients and buffers, and random numbers are afterwards what they were.
+    `seconds` for each block and half as many for the plain pass. With probe=True it is told as well what a report says after
+    probing. Prints a table unless `quiet`, and returns it as data. The model, its gradients and buffers, and random numbers
+    are afterwards what they were.
     """
     import torch
 
-    from . import _torch_capture
-    from ._library import JoulemapError
-    from ._validate_report import BY_TIME, REGRESSED, LiveRecording, Validated, validated_blocks
-
     _check(torch, model)
-    if not _hot.is_recording() or _torch_capture.session is None:
-        raise JoulemapError("jm.validate compares with a recording of layers: joulemap record -- python PROGRAM")
     out, err = sys.stdout, sys.stderr  # within Validation what is printed goes nowhere
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
     run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
     # The meter comes first: a slow counter's steps are known after a few seconds.
     with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
-        validation.plain(LEAD_SHARE * recorded_s)
-        span = validation.plain(recorded_s)
-        validation.plain(LEAD_SHARE * recorded_s)
+        spans = _recorded(validation, model, recorded_s, probe)
         loops = validation.measure(meter, seconds, rounds, seed, progress)
-    recording = LiveRecording()
-    plain = recording.stretch(span, validation.groups, device)
-    by_time = recording.stretch(span, validation.groups, device, "--mode", "integral")
-    pass_j, pass_s = plain_pass(loops)
-    rows = compare(extras(loops), pass_j, plain, span["passes"], {REGRESSED: plain, BY_TIME: by_time})
     title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"
-    overlap = overlaps({row.block: validation.groups[row.block] for row in rows})
-    found = Validated(
-        title, device, pass_j, pass_s, validated_blocks(rows), validation.refused, plain.idle_share, overlap,
-        meter.is_measured,
-    )  # fmt: skip
+    found = compared(title, device, loops, spans, validation.groups, validation.refused, meter.is_measured)
     if not quiet:
         print(found, file=out)
     return found
+
+
+def _recorded(validation: Validation, model: Any, seconds: float, probe: bool) -> dict:
+    """Plain passes for a report to tell of, and then probing: when they were."""
+    from ._attach import attach
+
+    attachment = attach(model, probe=probe)
+    validation.plain(LEAD_SHARE * seconds)
+    spans = {"plain": validation.plain(seconds)}
+    validation.plain(LEAD_SHARE * seconds)
+    attachment.detach()
+    if probe:
+        spans["probed"] = {**spans["plain"], "end_ns": time.monotonic_ns()}
+    return spans
 
 
 def _check(torch: Any, model: Any) -> None:
@@ -220,6 +219,11 @@ def _check(torch: Any, model: Any) -> None:
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
         raise ValueError("jm.validate works in one process: with torch.distributed it would wait for others for ever")
+    from . import _torch_capture
+    from ._library import JoulemapError
+
+    if not _hot.is_recording() or _torch_capture.session is None:
+        raise JoulemapError("jm.validate compares with a recording of layers: joulemap record -- python PROGRAM")
 
 
 def _call_of(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:

@@ -9,14 +9,14 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Iterable, Optional, Sequence
 
 from . import _validate_statistics as numbers
 
 # Parts of a recording are written once a second; what is read must hold the stretch and a little more.
 WRITTEN_AFTER_S = 2.5
 LEAST_SHARE = 0.05
-REGRESSED, BY_TIME = "attributed", "by time"
+REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class ValidatedBlock:
     basis: Optional[str]
     by_time_j: Optional[float]  # by `joulemap report --mode integral`
     by_time_error: Optional[float]
+    probed_j: Optional[float] = None  # by `joulemap report` after probing, where that was asked for
+    probed_error: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Validated:
     pass_s: float
     blocks: list = field(default_factory=list)
     refused: dict = field(default_factory=dict)  # by name: why it could not be run twice
-    idle_share: float = 0.0  # of the plain pass's energy, what was drawn while the device waited
+    idle_share: float = 0.0  # of the plain pass's energy, what was drawn while the device waited, or by others
     overlap: bool = False  # some block lies within another: they do not add up
     is_measured: bool = True  # False: there is no counter here, and an estimate stands in, which knows no block
 
@@ -56,40 +58,43 @@ class Validated:
         """1 where the blocks are all there is, and energies add up."""
         return sum(block.share for block in self.blocks)
 
-    def rms_error(self, by_time: bool = False, least_share: float = LEAST_SHARE) -> Optional[float]:
-        """Over blocks above that share of the pass; None where there is none."""
-        large = [block for block in self.blocks if block.share >= least_share]
-        errors = [block.by_time_error if by_time else block.error for block in large]
+    def rms_error(self, of: str = "error", least_share: float = LEAST_SHARE) -> Optional[float]:
+        """Over blocks above that share of the pass, of "error", "by_time_error" or "probed_error"; None without any."""
+        errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
         known = [error for error in errors if error is not None]
         return numbers.rms(known) if known else None
 
     def __str__(self) -> str:
         lines = [f"{self.title}: a pass draws {self.pass_j:.4g} J in {self.pass_s * 1e3:.4g} ms on {self.device}"]
         width = max([len("block"), *(len(block.name) for block in self.blocks)])
-        lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {'error':>7}  {'by time':>7}")
-        lines += [_line(block, width) for block in self.blocks]
+        errors = {"error": "error", "probed": "probed_error", "by time": "by_time_error"}
+        if all(block.probed_error is None for block in self.blocks):
+            del errors["probed"]
+        titles = "  ".join(f"{title:>7}" for title in errors)
+        lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {titles}")
+        lines += [_line(block, width, errors.values()) for block in self.blocks]
         lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
         if not self.overlap:
             lines.append(f"together {self.sum_of_shares:.3f} of a pass")
-        error, by_time = self.rms_error(), self.rms_error(by_time=True)
-        if error is not None and by_time is not None:
-            lines.append(f"error of blocks above {LEAST_SHARE:.0%} of a pass, RMS: {error:.1%}; by time {by_time:.1%}")
+        found = {title: self.rms_error(of) for title, of in errors.items()}
+        told = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
+        if told:
+            lines.append(f"blocks above {LEAST_SHARE:.0%} of a pass, root mean square: {told}")
         if self.idle_share > 0.03:
-            waits = f"{self.idle_share:.0%} of a pass is drawn while {self.device} waits"
-            lines.append(f"{waits}: it is no block's, and the errors leave it out")
+            what = "by others, or while nobody works" if self.device == "cpu" else f"while {self.device} waits"
+            lines.append(f"{self.idle_share:.0%} of a pass is drawn {what}: it is no block's")
         if not self.is_measured:
             lines.append("nothing is measured here: these are estimates, which tell nothing of blocks (joulemap doctor)")
         return "\n".join(lines)
 
 
-def _line(block: ValidatedBlock, width: int) -> str:
+def _line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
     half = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
     twice = f"{block.doubled_j:.4g}{half} J"
     said = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
-    error = "-" if block.error is None else f"{block.error:+.1%}"
-    by_time = "-" if block.by_time_error is None else f"{block.by_time_error:+.1%}"
-    basis = block.basis or ""
-    return f"{block.name:{width}}  {twice:>20}  {block.share:6.1%}  {said:>11}  {error:>7}  {by_time:>7}  {basis}".rstrip()
+    values = [getattr(block, error) for error in errors]
+    cells = "  ".join(f"{'-' if value is None else format(value, '+.1%'):>7}" for value in values)
+    return f"{block.name:{width}}  {twice:>20}  {block.share:6.1%}  {said:>11}  {cells}  {block.basis or ''}".rstrip()
 
 
 class LiveRecording:
@@ -99,12 +104,12 @@ class LiveRecording:
         self._folder = os.environ["JOULEMAP_RECORDING"]
         self._program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
-    def stretch(self, span: dict, groups: dict, device: str, *arguments: str) -> numbers.Stretch:
+    def layers(self, span: dict, *arguments: str) -> dict:
+        """The report of a stretch, by layer."""
         time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITTEN_AFTER_S - time.monotonic()))
         began_ns = self._report("--by", "domain")["start_monotonic_ns"]
         begin_s, end_s = ((span[edge] - began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
-        report = self._report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
-        return numbers.stretch_of(report, groups, device)
+        return self._report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
 
     def _report(self, *arguments: str) -> dict:
         from ._library import JoulemapError
@@ -120,12 +125,25 @@ class LiveRecording:
         return told
 
 
-def validated_blocks(rows: list) -> list:
-    """Rows of numbers.compare with the columns REGRESSED and BY_TIME."""
-    told = []
-    for row in sorted(rows, key=lambda row: -row.doubled_j):
-        said, by_time = row.said.get(REGRESSED), row.said.get(BY_TIME)
-        usual = (said.joules, said.low_j, said.high_j, said.error, said.basis) if said else (None,) * 5
-        timed = (by_time.joules, by_time.error) if by_time else (None, None)
-        told.append(ValidatedBlock(*row[:5], *usual, *timed))
-    return told
+def compared(
+    title: str, device: str, loops: Sequence, spans: dict, groups: dict, refused: dict, is_measured: bool
+) -> Validated:
+    """Loops against what the recording so far says of the stretches `plain` and, where there is one, `probed`."""
+    recording = LiveRecording()
+    plain = numbers.stretch_of(recording.layers(spans["plain"]), groups, device)
+    columns = {REGRESSED: plain}
+    columns[BY_TIME] = numbers.stretch_of(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
+    if "probed" in spans:
+        columns[PROBED] = numbers.stretch_of(recording.layers(spans["probed"]), groups, device, plain.idle_share)
+    pass_j, pass_s = numbers.plain_pass(loops)
+    rows = numbers.compare(numbers.extras(loops), pass_j, plain, spans["plain"]["passes"], columns)
+    blocks = [_validated(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
+    overlap = numbers.overlaps({row.block: groups[row.block] for row in rows})
+    return Validated(title, device, pass_j, pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
+
+
+def _validated(row: numbers.Row) -> ValidatedBlock:
+    said, by_time, probed = (row.said.get(column) for column in (REGRESSED, BY_TIME, PROBED))
+    usual = (said.joules, said.low_j, said.high_j, said.error, said.basis) if said else (None,) * 5
+    timed = (by_time.joules, by_time.error) if by_time else (None, None)
+    return ValidatedBlock(*row[:5], *usual, *timed, *((probed.joules, probed.error) if probed else (None, None)))

@@ -46,7 +46,12 @@ class WindowMeter:
         self.is_measured = True  # as far as is known: False once an estimate stood in
 
     def __enter__(self) -> WindowMeter:
-        self.end(self.begin())  # opens the sensors
+        """Opens the sensors. Raises where none will ever tell of the domain, before minutes are spent."""
+        first = self.begin()
+        self.end(first)
+        known = [domain.name for domain in self._windows[first].wait().domains]
+        if self._domain is not None and self._domain not in known:
+            raise ValueError(f"the energy of {self._domain} is not measured here; joulemap doctor tells why")
         return self
 
     def __exit__(self, *details: object) -> None:

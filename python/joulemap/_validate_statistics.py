@@ -125,7 +125,7 @@ class Stretch(NamedTuple):
 
     blocks: dict  # name -> Share
     total_j: float
-    idle_share: float  # of that, what was drawn while the device waited
+    idle_share: float  # of that, what was drawn while the device waited; of CPUs also what others drew
     idle_w: Optional[float]  # meanwhile
 
 
@@ -142,7 +142,7 @@ def device_total_j(report: dict, device: str) -> float:
 def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> Stretch:
     """From `report --by layer --json` of plain passes; with their idle share given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
-    rows = [row for row in rows if row["path"][:1] != ["probe"]]
+    rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
     busy_j = sum(row["energy_j"] for row in rows)
     total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
     if total_j <= 0 or busy_j <= 0:
@@ -166,9 +166,12 @@ def is_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def busy_part(extra_j: float, extra_s: float, busy_s: float, idle_w: Optional[float]) -> float:
-    """Of what a second call costs, what the device drew while it worked: a report tells waiting apart."""
-    return extra_j - max(0.0, extra_s - busy_s) * (idle_w or 0.0)
+def busy_part(extra: Extra, busy_s: float, plain: Stretch) -> float:
+    """Of what a second call costs, what the device drew while it worked: a report tells waiting apart. Of CPUs, what the
+    program drew: while a second call takes its time others take theirs, as much of it as in a plain pass."""
+    if plain.idle_w is None:
+        return extra.joules * (1 - plain.idle_share)
+    return extra.joules - max(0.0, extra.seconds - busy_s) * plain.idle_w
 
 
 def rms(values: Sequence) -> float:
@@ -191,7 +194,7 @@ class Row(NamedTuple):
     block: str
     doubled_j: float
     half_width_j: Optional[float]
-    busy_j: float  # of that, what was drawn while the device worked: what a report gives to layers
+    busy_j: float  # of that, what was drawn while the device worked on it: what a report gives to layers
     share: float  # of the pass
     said: dict  # column -> Said
 
@@ -205,7 +208,7 @@ def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns
     rows = []
     for extra in found:
         known = plain.blocks.get(extra.block)
-        busy_j = busy_part(extra.joules, extra.seconds, known.busy_s / passes if known else 0.0, plain.idle_w)
+        busy_j = busy_part(extra, known.busy_s / passes if known else 0.0, plain)
         said = {}
         for name, stretch in columns.items():
             share = stretch.blocks.get(extra.block)

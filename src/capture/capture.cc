@@ -15,6 +15,10 @@ namespace {
 constexpr std::uint32_t kFollowed = 1;
 constexpr std::uint32_t kSampled = 2;
 
+// How often CPU times are shared out. Steps that are left alone wait for the CPU: they are not to be disturbed.
+constexpr std::int64_t kTickPeriod_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kTickPeriodWhenLeftAlone_ns = 50 * kNanosecondsPerMillisecond;
+
 // By then the records of a kernel have come back, if they ever do.
 constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
@@ -64,7 +68,10 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
       tallied_ns_(started_ns_),
       gathered_ns_(started_ns_) {
   LogErrands errands;
-  errands.tick = [this](std::int64_t own_cpu_ns) { tick(own_cpu_ns); };
+  errands.tick = [this](std::int64_t own_cpu_ns) {
+    tick(own_cpu_ns);
+    return present_step().followed ? kTickPeriod_ns : kTickPeriodWhenLeftAlone_ns;
+  };
   errands.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
   errands.tell = [this](Diagnostics& told) { this->tell(told); };
   marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(errands));
@@ -215,13 +222,6 @@ ListeningPlan::Step Capture::present_step() const {
   return {.followed = (flags & kFollowed) != 0, .sampled = (flags & kSampled) != 0};
 }
 
-void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
-  exact_.store(false);
-  owned_source_ = std::move(source);
-  owned_source_->allow_rest(rest_is_allowed_.load());
-  source_.store(owned_source_.get());
-}
-
 void Capture::tick(std::int64_t capture_cpu_ns) {
   std::vector<std::shared_ptr<ThreadTrack>> tracks;
   {
@@ -300,20 +300,6 @@ void Capture::tell(Diagnostics& told) {
   }
 }
 
-void Capture::someone_profiles(bool running) {
-  if (running) {
-    marks_->diagnose({"profiler_in_process", 1,
-                      "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
-                      "record without it"});
-  }
-  if (KernelSource* const source = source_.load()) source->someone_profiles(running, monotonic_ns());
-}
-
-void Capture::allow_rest(bool allowed) {
-  rest_is_allowed_.store(allowed);
-  if (KernelSource* const source = source_.load()) source->allow_rest(allowed);
-}
-
 // The thread that leads is the one that runs the loop; what it does is what people ask about.
 void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
   std::uint32_t coarse = 0;
@@ -326,14 +312,6 @@ void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
   }
   const std::uint32_t place = places_.child(coarse, PlaceKind::function, name);
   function_samples_.add(coarse, place, time_ns);
-}
-
-void Capture::finish_kernels() {
-  KernelSource* const source = source_.load();
-  if (source == nullptr || kernels_are_finished_.exchange(true)) return;
-  Diagnostics told;
-  source->finish(told);
-  for (const Diagnostic& diagnostic : told.list()) marks_->diagnose(diagnostic);
 }
 
 void Capture::finish() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/listening_plan.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace joulemap::capture {
@@ -14,11 +16,18 @@ constexpr double kBearable = 0.01;
 // A GPU that is busy for more than this share of a step hides what launches cost.
 constexpr double kBusy = 0.9;
 
-// In light mode: two steps in a row (the first pays for turning records on), then many without, and for long: to open and to
-// close what tells kernels takes as long as a step (cupti/cupti_rest.cc).
+// In light mode: two steps in a row (the first pays for turning records on), then many without, and for long: to open what
+// tells kernels, to follow two steps and to close it again takes a tenth of a second more (cupti/cupti_rest.cc). The longer
+// a program runs, the less there is to learn.
 constexpr std::uint64_t kFollowedInARow = 2;
 constexpr std::uint64_t kUnfollowedInARow = 62;
-constexpr std::int64_t kUnfollowed_ns = 8 * kNanosecondsPerSecond;
+constexpr std::int64_t kLeastUnfollowed_ns = 8 * kNanosecondsPerSecond;
+constexpr std::int64_t kMostUnfollowed_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kUnfollowedShare = 3;  // of the time that the program has run
+
+std::int64_t unfollowed_ns(std::int64_t run_ns) {
+  return std::clamp(run_ns / kUnfollowedShare, kLeastUnfollowed_ns, kMostUnfollowed_ns);
+}
 
 // Sampled: the third step, when caches are warm, and then one every ten seconds.
 constexpr std::uint64_t kFirstSampled = 3;
@@ -32,15 +41,15 @@ bool is_launch_bound(const KernelLog::Load& load) {
 }
 
 ListeningPlan::Step ListeningPlan::next(std::int64_t now_ns, const KernelLog::Load& load) {
-  ++steps_;
+  if (++steps_ == 1) began_ns_ = now_ns;
   if (closeness_ == Closeness::light) light_ = steps_ > kStepsToJudge;
   // Again and again: a program may begin with a phase that is not like the rest of it.
   if (closeness_ == Closeness::automatic && load.steps >= kStepsToJudge) light_ = is_launch_bound(load);
   Step step;
   if (light_) {
     const bool goes_on = followed_in_a_row_ > 0 && followed_in_a_row_ < kFollowedInARow;
-    const bool is_long_ago = since_followed_ >= kUnfollowedInARow && now_ns - followed_ns_ >= kUnfollowed_ns;
-    step.followed = goes_on || is_long_ago;
+    const bool is_long_ago = now_ns - followed_ns_ >= unfollowed_ns(now_ns - began_ns_);
+    step.followed = goes_on || (is_long_ago && since_followed_ >= kUnfollowedInARow);
   }
   followed_in_a_row_ = step.followed ? followed_in_a_row_ + 1 : 0;
   if (step.followed && light_ && followed_in_a_row_ > kFollowedInARow) followed_in_a_row_ = 1;

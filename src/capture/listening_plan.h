@@ -36,6 +36,7 @@ class ListeningPlan {
   std::uint64_t steps_ = 0;
   std::uint64_t since_followed_ = 0;
   std::uint64_t followed_in_a_row_ = 0;
+  std::int64_t began_ns_ = 0;
   std::int64_t followed_ns_ = 0;  // when a step was last
   std::int64_t next_sample_ns_ = 0;
 };

@@ -22,8 +22,8 @@ TEST(ListeningPlan, FollowsEveryStepOfAProgramThatKeepsItsGpuBusy) {
 
 TEST(ListeningPlan, LeavesMostStepsOfALaunchBoundProgramAlone) {
   const double share = followed_share(Closeness::automatic, kLaunchBound, 10'000);
-  EXPECT_LT(share, 0.006);
-  EXPECT_GT(share, 0.003);
+  EXPECT_LT(share, 0.004);
+  EXPECT_GT(share, 0.002);
 }
 
 TEST(ListeningPlan, FollowsEveryStepAgainWhenTheGpuBecomesBusy) {
@@ -53,14 +53,14 @@ TEST(ListeningPlan, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
     }
     last = followed;
   }
-  EXPECT_GT(runs_of_two, 10);
+  EXPECT_GE(runs_of_two, 9) << "400 s: ever more seldom, up to once a minute";
 }
 
 TEST(ListeningPlan, LeavesStepsAloneForSecondsHoweverShortTheyAre) {
   ListeningPlan plan(Closeness::light);
   int followed = 0;
   for (int i = 0; i < 30'000; ++i) followed += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).followed ? 1 : 0;
-  EXPECT_EQ(followed, 12 + 3 * 2) << "30 s: the first steps, and two steps every eight seconds";
+  EXPECT_EQ(followed, 12 + 3 * 2) << "30 s: the first steps, then two after 8, 16 and 25 seconds";
 }
 
 TEST(ListeningPlan, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }

@@ -13,7 +13,6 @@ namespace joulemap::capture {
 namespace {
 
 constexpr std::int64_t kWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kTickPeriod_ns = 10 * kNanosecondsPerMillisecond;
 // About 100 MB: a program that marks faster than a disk writes must not fill the memory. What is dropped is counted.
 constexpr std::size_t kMostPending = 1'000'000;
 
@@ -34,11 +33,11 @@ MarkLog::~MarkLog() { finish(); }
 
 void MarkLog::run() {
   pthread_setname_np(pthread_self(), "joulemap");
-  const std::int64_t period_ns = errands_.tick ? kTickPeriod_ns : kWritePeriod_ns;
+  std::int64_t period_ns = errands_.tick ? 0 : kWritePeriod_ns;
   std::int64_t next_write_ns = monotonic_ns() + kWritePeriod_ns;
   while (stopping_.load() == 0) {
     wait_for_change(stopping_, 0, monotonic_ns() + period_ns);
-    if (errands_.tick) errands_.tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (errands_.tick) period_ns = errands_.tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (monotonic_ns() < next_write_ns) continue;
     write_pending(false);
     next_write_ns = monotonic_ns() + kWritePeriod_ns;

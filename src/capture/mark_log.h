@@ -37,7 +37,8 @@ class MarkSink {
 
 // What the log's thread does besides writing.
 struct LogErrands {
-  std::function<void(std::int64_t own_cpu_ns)> tick;             // every 10 ms; what this thread has used itself
+  // Is told what this thread has used itself, and returns when it wants to be called again, in nanoseconds from then.
+  std::function<std::int64_t(std::int64_t own_cpu_ns)> tick;
   std::function<void(MarkSink&, bool is_last)> gather;           // before every write
   std::function<void(Diagnostics&)> tell = [](Diagnostics&) {};  // at the end
 };

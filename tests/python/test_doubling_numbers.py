@@ -124,6 +124,15 @@ def test_what_a_gpu_draws_while_it_waits_is_no_part_of_what_is_compared():
     assert compared.said["said"].error == pytest.approx(0.0)
 
 
+def test_on_cpus_what_others_draw_meanwhile_is_taken_off_as_their_share():
+    rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
+    stretch = numbers.stretch_of(report(*rows), GROUPS, "cpu")  # of 50 J in all
+    assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
+    compared = numbers.compare([numbers.Extra("a", 1.0, None, 0.01, [1.0])], 1.0, stretch, 1, {"said": stretch})[0]
+    assert compared.busy_j == pytest.approx(0.6)
+    assert compared.said["said"].error == pytest.approx(0.0)
+
+
 def test_a_block_that_costs_nothing_has_no_error():
     stretch = numbers.stretch_of(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
     compared = numbers.compare([numbers.Extra("c", -0.001, 0.01, 0.0, [])], 1.0, stretch, 1, {"said": stretch})

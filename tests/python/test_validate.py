@@ -15,6 +15,7 @@ import torch, torch.nn as nn
 from joulemap import _validate, _validate_statistics as numbers
 
 torch.manual_seed(0)
+torch.set_num_threads(1)
 spent = 0.0
 
 class Spend(torch.autograd.Function):
@@ -237,15 +238,18 @@ VALIDATED = """
 import json, os
 import torch, torch.nn as nn
 import joulemap as jm
+from joulemap import _torch_probe
 
+_torch_probe.MOST_EACH_S = 0.1
 torch.manual_seed(0)
 torch.set_num_threads(1)
 net = nn.Sequential(nn.Linear(64, 512), nn.ReLU(inplace=True), nn.Linear(512, 256), nn.Tanh(), nn.Linear(256, 8))
 before = {name: value.clone() for name, value in net.state_dict().items()}
 for train in (False, True):
-    told = jm.validate(net, torch.randn(32, 64), train=train, seconds=0.05, rounds=2, recorded_s=0.5)
+    told = jm.validate(net, torch.randn(32, 64), train=train, seconds=0.05, rounds=2, recorded_s=0.5, probe=train)
     print(json.dumps([told.device, sorted(block.name for block in told.blocks), told.refused, told.is_measured,
-                      [block.basis for block in told.blocks if block.attributed_j], told.pass_j > 0]))
+                      [block.basis for block in told.blocks if block.attributed_j], told.pass_j > 0,
+                      train == any(block.probed_j is not None for block in told.blocks)]))
 print(all(torch.equal(before[name], value) for name, value in net.state_dict().items()))
 """
 
@@ -263,9 +267,9 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     told = [json.loads(line) for line in lines if line.startswith("[")]
-    for device, blocks, refused, is_measured, bases, has_energy in told:
+    for device, blocks, refused, is_measured, bases, has_energy, is_probed_where_asked in told:
         assert (device, blocks, refused) == ("cpu", ["0", "1", "2", "3", "4"], {})
-        assert is_measured and has_energy and bases
+        assert is_measured and has_energy and bases and is_probed_where_asked
     assert len(told) == 2 and lines[-1] == "True"
     assert [line for line in lines if line.startswith("Sequential, ")] == [
         line for line in lines if " J in " in line and line.endswith("on cpu")
