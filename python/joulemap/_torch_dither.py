@@ -15,7 +15,7 @@ import os
 import random
 import threading
 import time
-from typing import Callable
+from typing import Callable, Optional
 
 from . import _capture
 from . import _capture_interface as interface
@@ -34,8 +34,8 @@ class Dither:
         self._random = random.Random(seed)
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._begin_s = clock()
-        self._next_s = self._begin_s + self._gap_s()
+        self._begin_s: Optional[float] = None  # when the program first came by: what it did before is not held up
+        self._next_s = 0.0
         self.paused_s = 0.0
 
     def _gap_s(self) -> float:
@@ -55,8 +55,11 @@ class Dither:
 
     def _pause(self) -> None:
         now_s = self._clock()
+        if self._begin_s is None:
+            self._begin_s = now_s
+            self._next_s = now_s + self._gap_s()
         if now_s < self._next_s:
-            return  # another thread has just paused
+            return  # or another thread has just paused
         length_s = self._random.uniform(SHORTEST_S, LONGEST_S)
         # A sleep may last longer than asked for: what the next one may take includes what the last one took too much.
         if self.paused_s + length_s > MOST_SHARE * (now_s - self._begin_s):
