@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dithering: short pauses at random places of the program, so that equal steps are less equal (`record --dither`).
 
-Every row that a GPU's sensor gives of equal steps holds the same mixture of kernels. Where the GPU stands still for a moment in
-the middle of a step, the rows around it hold what ran just before and just after, and what it draws when it waits. A pause comes
-before a module's call, before its part of the backward pass, or before an optimizer's step. First the GPU ends what was
-launched: else a pause of the host would vanish in a queue that is longer than it, or end somewhere else. Nothing is computed, no
-random number of the program's is drawn: results stay as they are, bit for bit. Pauses are regions, which a report adds up.
+Every row that a GPU's sensor gives of equal steps holds the same mixture of kernels. Where the GPU stands still for a moment
+in the middle of a step, the rows around it hold what ran just before and just after, and what it draws when it waits. A
+pause comes before a module's call, before its part of the backward pass, or before an optimizer's step. First the GPU ends
+what was launched: else a pause of the host would vanish in a queue that is longer than it, or end somewhere else. Nothing is
+computed, no random number of the program's is drawn: results stay as they are, bit for bit. Pauses are regions, which a
+report adds up.
 """
 
 from __future__ import annotations

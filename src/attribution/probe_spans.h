@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProbeSpans: when a machine's processes replayed their modules to find out what they draw, or were held up to make steps
-// less equal, from the marks they left (docs/attribution.md, probing, dithering). Of several that did so together, once. Pure; CLOCK_MONOTONIC of that machine.
+// less equal, from the marks they left (docs/attribution.md, probing, dithering). Of several that did so together, once.
+// Pure; CLOCK_MONOTONIC of that machine.
 #pragma once
 
 #include <cstdint>

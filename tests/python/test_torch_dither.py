@@ -19,7 +19,8 @@ import torch.nn.functional as F
 
 torch.manual_seed(0)
 random.seed(0)
-net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(inplace=True), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4))
+layers = nn.Linear(64, 64), nn.ReLU(inplace=True), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4)
+net = nn.Sequential(*layers)
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 for step in range(int(sys.argv[1])):
     optimizer.zero_grad()
