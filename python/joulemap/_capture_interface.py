@@ -27,6 +27,8 @@ _library.jmc_metric.argtypes = [ctypes.c_char_p, ctypes.c_double, ctypes.c_int64
 _library.jmc_metric.restype = None
 _library.jmc_probing.argtypes = [ctypes.c_int]
 _library.jmc_probing.restype = None
+_library.jmc_region_push.argtypes = [ctypes.c_char_p]
+_library.jmc_region_push.restype = None
 _library.jmc_backward_begin.argtypes = [ctypes.c_uint32]
 _library.jmc_backward_begin.restype = None
 _library.jmc_backward_end.restype = None
@@ -41,6 +43,7 @@ enter = _library.jmc_enter
 leave_to = _library.jmc_leave_to
 on_event = _library.jmc_on_event
 probing = _library.jmc_probing
+region_pop = _library.jmc_region_pop
 backward_begin = _library.jmc_backward_begin
 backward_end = _library.jmc_backward_end
 
@@ -57,6 +60,10 @@ def is_recording() -> bool:
 
 def place_in(parent: int, kind: int, name: str) -> int:
     return _library.jmc_place_in(parent, kind, _bytes(name))
+
+
+def region_push(name: str) -> None:
+    _library.jmc_region_push(_bytes(name))
 
 
 def step() -> None:

@@ -11,10 +11,11 @@ from ._torch_loss import LossLog
 from ._torch_modules import transform_check
 
 
-def carrier_maker(torch) -> Callable:
+def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
     """A tensor whose hooks are ours alone: nodes of the graph get them through it (python/capture/module_calls.h)."""
 
     def make_carrier(hook):
+        hook = wrap_hook(hook)
         with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
             carrier = torch.empty((), device="cpu")
             carrier._backward_hooks = {0: hook}

@@ -77,7 +77,8 @@ def install(torch) -> None:
     global session
     if not _capture.is_recording():
         return
-    from . import _torch_backward, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops, _torch_regions
+    from . import _torch_backward, _torch_dither, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops
+    from . import _torch_regions
     from ._function_samples import samples
 
     compiled = _torch_light.CompileWatch(torch)
@@ -92,6 +93,8 @@ def install(torch) -> None:
         samples.is_light = losses.is_light = not is_followed
 
     names = _torch_modules.ModuleNames(torch)
+    dither_seed = os.environ.get("JOULEMAP_DITHER")
+    dither = _torch_dither.install(torch, followed, dither_seed) if dither_seed else None
     _capture.setup(
         tensor_type=torch.Tensor,
         is_grad_enabled=torch.is_grad_enabled,
@@ -100,7 +103,7 @@ def install(torch) -> None:
         is_transformed=_torch_modules.transform_check(torch),
         is_running=_torch_modules.running_check(torch),
         resolve=names.resolve,
-        make_carrier=_torch_backward.carrier_maker(torch),
+        make_carrier=_torch_backward.carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
         careful_grad_fn=_torch_backward.careful_grad_fn(torch),
         on_step_state=on_step_state,
     )

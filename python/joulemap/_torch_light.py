@@ -67,7 +67,7 @@ class FollowedModules:
         self._hooks: list = []
         self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
         self._is_followed = True
-        self._wrap: Callable = lambda call: call
+        self._wraps: list[Callable] = []
         compiled.when_used = self._become_hooks
 
     def install(self) -> None:
@@ -75,7 +75,7 @@ class FollowedModules:
 
     def wrap_calls(self, wrap: Callable) -> None:
         """Calls that are seen go through wrap(call), too; not while torch.compile is used."""
-        self._wrap = wrap
+        self._wraps.append(wrap)
         owners = [owner for owner, _, _ in self._replaced]
         self._put_back()
         for owner in owners:
@@ -95,7 +95,10 @@ class FollowedModules:
 
     def _replace(self, owner: type) -> None:
         own = owner.__dict__.get("__call__")
-        ours = seen_call(self._wrap(owner.__call__), self._is_compiling)
+        call = owner.__call__
+        for wrap in self._wraps:
+            call = wrap(call)
+        ours = seen_call(call, self._is_compiling)
         owner.__call__ = ours
         self._replaced.append((owner, ours, own))
 

@@ -126,6 +126,7 @@ void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
   if (host == nullptr) return;
   if (mark.kind == MarkKind::kernels_lost) host->losses.emplace_back(source, mark);
   host->probing.add(source, mark);
+  host->dithering.add(source, mark);
   const MarkKind wanted = level_ == Level::epoch ? MarkKind::epoch : MarkKind::step;
   if (mark.kind != wanted || (level_ != Level::epoch && level_ != Level::step)) return;
   host->moments[source].push_back({mark.time_ns, mark.id});
@@ -197,6 +198,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   add_losses(host);
   host.sums.finish();
   host.probing.finish();
+  host.dithering.finish();
   std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
   const auto work_of = [&](const std::string& device) {
     const auto work = works.find(device);
@@ -253,6 +255,14 @@ LedgerResult HostLedgers::finish() {
   LedgerResult all;
   for (auto& [recorder, host] : hosts_) append(all, result_of(host));
   return all;
+}
+
+std::optional<double> HostLedgers::dither_s() const {
+  std::optional<double> longest_s;
+  for (const auto& [source, host] : hosts_) {
+    if (!host.dithering.empty()) longest_s = std::max(longest_s.value_or(0), host.dithering.time_s());
+  }
+  return longest_s;
 }
 
 std::optional<ProbeCost> HostLedgers::probe_cost() const {

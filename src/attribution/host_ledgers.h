@@ -38,6 +38,8 @@ class HostLedgers {
   bool has_activity() const;
   // After set_energy.
   std::optional<ProbeCost> probe_cost() const;
+  // How long programs were held up, on the machine where that was longest. Nothing: they were not.
+  std::optional<double> dither_s() const;
 
  private:
   struct Host {
@@ -47,6 +49,7 @@ class HostLedgers {
     ActivitySums sums;
     GpuWork work;
     ProbeSpans probing;
+    ProbeSpans dithering;
     std::vector<Channel> channels;
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
@@ -57,7 +60,13 @@ class HostLedgers {
     std::optional<Ledger> ledger;
 
     Host(std::string boot, TimeSpan command)
-        : boot_id(std::move(boot)), span(command), sums(command), work(command), probing(command), cpu_work(command) {}
+        : boot_id(std::move(boot)),
+          span(command),
+          sums(command),
+          work(command),
+          probing(command),
+          dithering(command, kDitherRegion),
+          cpu_work(command) {}
   };
 
   Host* host_of(std::uint32_t source);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "model/activity.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -18,7 +17,7 @@ TimeSpan common(const TimeSpan& a, const TimeSpan& b) {
 }  // namespace
 
 void ProbeSpans::add(std::uint32_t process, const Mark& mark) {
-  if (mark.name != kProbeRegion) return;
+  if (mark.name != region_) return;
   if (mark.kind == MarkKind::region_begin) open_[{process, mark.id}] = {mark.time_ns, command_.end_ns};
   if (mark.kind != MarkKind::region_end) return;
   const auto begun = open_.find({process, mark.id});

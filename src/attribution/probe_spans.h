@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProbeSpans: when a machine's processes replayed their modules to find out what they draw, from the marks they left
-// (docs/attribution.md, probing). Of several that did so together, once. Pure; CLOCK_MONOTONIC of that machine.
+// ProbeSpans: when a machine's processes replayed their modules to find out what they draw, or were held up to make steps
+// less equal, from the marks they left (docs/attribution.md, probing, dithering). Of several that did so together, once.
+// Pure; CLOCK_MONOTONIC of that machine.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "attribution/time_curve.h"
+#include "model/activity.h"
 #include "model/recorded.h"
 
 namespace joulemap::attribution {
 
 class ProbeSpans {
  public:
-  explicit ProbeSpans(TimeSpan command) : command_(command) {}
+  explicit ProbeSpans(TimeSpan command, std::string_view region = kProbeRegion) : command_(command), region_(region) {}
 
   // Marks of other things are left alone.
   void add(std::uint32_t process, const Mark& mark);
@@ -34,6 +37,7 @@ class ProbeSpans {
 
  private:
   TimeSpan command_;
+  std::string_view region_;                                           // one of model/activity.h
   std::map<std::pair<std::uint32_t, std::uint64_t>, TimeSpan> open_;  // by process and the mark's id
   std::vector<TimeSpan> spans_;
 };

@@ -167,6 +167,16 @@ void note_missing_probe(ReportResult& result) {
                           "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
 }
 
+// A run of less than some seconds has no room for a pause.
+void note_missing_dither(ReportResult& result) {
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
+  result.diagnostics.add({"not_dithered", 1,
+                          "not dithered: no program of the command called modules of PyTorch for long enough",
+                          "a pause of 20 to 40 ms comes every few seconds; see docs/attribution.md"});
+}
+
 }  // namespace
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
@@ -200,6 +210,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   });
   result.totals = total_energy(result.domains);
   result.probe = ledgers.probe_cost();
+  result.dither_s = ledgers.dither_s();
   result.by = name_of(query.level);
   if (query.level == Level::domain) {
     add_domain_rows(result);
@@ -208,6 +219,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   }
   note_what_is_missing(result, survey.sources());
   note_missing_probe(result);
+  note_missing_dither(result);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@ struct RecordFlags {
   std::optional<double> period_ms;
   std::string trace = "auto";
   std::string sensors;
+  bool dither = false;
   bool probe = false;
   std::optional<double> probe_s;
   bool json = false;
@@ -42,6 +44,11 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
   if (!flags.unknown_option.empty()) {
     return Error{ErrorCode::usage, fmt::format("record knows no option {}", joulemap::quoted(flags.unknown_option)),
                  "see joulemap record --help"};
+  }
+  if (flags.dither && (flags.trace == "off" || flags.trace == "kernels")) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--dither pauses at calls of modules, which --trace {} leaves out", flags.trace),
+                 "leave out one of the two"};
   }
   if (flags.probe && (flags.trace == "off" || flags.trace == "kernels")) {
     return Error{ErrorCode::usage,
@@ -58,6 +65,12 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
 void ask_for_probing(double seconds, sampling::RecordOptions& options) {
   options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
   options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
+}
+
+// Likewise. A seed that is set already is the user's.
+void ask_for_dithering(sampling::RecordOptions& options) {
+  if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
+  options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
@@ -86,6 +99,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
       CaptureEnvironment capture = capture_environment(*files, flags.trace);
       options.variables = std::move(capture.variables);
       capture_notes = std::move(capture.diagnostics);
+      if (flags.dither) ask_for_dithering(options);
       if (flags.probe) ask_for_probing(flags.probe_s.value_or(kProbe_s), options);
     }
   }
@@ -116,6 +130,8 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
+  verb.add_flag("--dither", flags->dither,
+                "pause PyTorch for 20 to 40 ms at random places, at most 1 % of the time, so that equal steps differ");
   verb.add_flag("--probe", flags->probe, "replay modules of PyTorch at the end, to find out what each draws");
   verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
       ->type_name("S")

@@ -64,7 +64,8 @@ Result<CudaDriver> CudaDriver::load(const std::string& path) {
                  is_usual ? "in a container: --gpus all with the capability compute" : "unset JOULEMAP_CUDA"};
   }
   CudaApi api;
-  if (const std::string missing = find_functions(library, api); !missing.empty()) {
+  const std::string missing = find_functions(library, api);
+  if (!missing.empty() || api.init == nullptr) {
     return Error{ErrorCode::malformed, fmt::format("{} lacks {}", path, missing), {}};
   }
   CudaDriver driver(api);

@@ -34,6 +34,8 @@ inline constexpr std::size_t kPlaceKinds = 7;
 inline constexpr std::string_view kProbeMode = "probe";
 // Marks of this region say from when until when.
 inline constexpr std::string_view kProbeRegion = "joulemap.probe";
+// The region in which a program is held up by `record --dither`.
+inline constexpr std::string_view kDitherRegion = "joulemap.dither";
 
 struct Place {
   std::uint32_t id = 0;

@@ -74,6 +74,9 @@ struct EnvironmentFact {
 // The one that says that `record` was asked to replay modules at the end.
 inline constexpr std::string_view kProbeFact = "probe";
 
+// And that it was to be held up now and then.
+inline constexpr std::string_view kDitherFact = "dither";
+
 // What is known about how a channel behaves on this device, driver and firmware.
 struct ChannelCalibration {
   std::string channel;              // its name

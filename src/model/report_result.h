@@ -98,6 +98,7 @@ struct ReportResult {
   std::vector<EnvironmentFact> environment;
 
   std::optional<ProbeCost> probe;   // nothing: modules were not replayed
+  std::optional<double> dither_s;   // how long the program was held up; nothing: it was not
   std::optional<double> own_cpu_s;  // what recording cost; none when it was cut off
   std::uint64_t samples = 0;
   std::uint64_t file_bytes = 0;

@@ -140,6 +140,7 @@ std::string report_json(const ReportResult& result) {
   json.key("probe_s");
   result.probe ? json.value(result.probe->time_s) : json.null();
   json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);
+  json.member("dither_s", result.dither_s);
   json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
   write_diagnostics(json, result.diagnostics);
   json.end_object();

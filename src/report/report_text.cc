@@ -77,6 +77,10 @@ std::string facts(const ReportResult& result) {
     out += fmt::format("  {:>11} s of it probing, {} J\n", number(result.probe->time_s),
                        result.probe->energy_j ? number(*result.probe->energy_j) : "?");
   }
+  if (result.dither_s) {
+    const double share = result.elapsed_s > 0 ? 100 * *result.dither_s / result.elapsed_s : 0;
+    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", number(*result.dither_s), share);
+  }
   if (result.own_cpu_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.own_cpu_s / result.elapsed_s : 0;
     out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(*result.own_cpu_s), share);

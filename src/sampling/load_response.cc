@@ -37,6 +37,21 @@ constexpr double kUnsureCost = 1.35;
 constexpr double kOdd = 4;
 constexpr double kDeviationOfMedian = 1.4826;
 
+std::vector<double> lag_grid() {
+  std::vector<double> lags_ns;
+  const int count = static_cast<int>((kMostLag_ns - kLeastLag_ns) / kLagGrid_ns);
+  for (int i = 0; i <= count; ++i) lags_ns.push_back(kLeastLag_ns + i * kLagGrid_ns);
+  return lags_ns;
+}
+
+// From the first to the last, each so many times the one before.
+std::vector<double> powers_between(double first, double last, double factor) {
+  const int count = static_cast<int>(std::log(last / first) / std::log(factor));
+  std::vector<double> powers;
+  for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
+  return powers;
+}
+
 // A value, and the time of which it may tell.
 struct Row {
   std::int64_t time_ns;
@@ -123,8 +138,8 @@ class ResponseSearch {
     Shape best{averaging, 0, 0};
     double least = INFINITY;
     const double longest_ns = averaging == Averaging::window ? kLongestWindow_ns : kLongestMemory_ns;
-    for (double averaged_ns = kShortestAveraged_ns; averaged_ns <= longest_ns; averaged_ns *= kAveragedGrid) {
-      for (double lag_ns = kLeastLag_ns; lag_ns <= kMostLag_ns; lag_ns += kLagGrid_ns) {
+    for (const double averaged_ns : powers_between(kShortestAveraged_ns, longest_ns, kAveragedGrid)) {
+      for (const double lag_ns : lag_grid()) {
         take_better({averaging, averaging == Averaging::all ? 0 : averaged_ns, lag_ns}, best, least);
       }
       if (averaging == Averaging::all) break;
@@ -144,7 +159,7 @@ class ResponseSearch {
     for (const double averaged_ns : {(shape.averaged_ns + like_ns) / 2, like_ns}) {
       Shape best{shape.averaging, std::max(averaged_ns, kShortestAveraged_ns / 4), lag_ns};
       double its = squares(best);
-      for (double factor = 1.2; factor > 1.005; factor = std::sqrt(factor)) {
+      for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
           take_better({best.averaging, best.averaged_ns * by, lag_ns}, best, its);
       }
@@ -226,11 +241,11 @@ void find_interval(const ResponseSearch& search, const Shape& best, double noise
   const double least = search.squares(best);
   const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
   double most = 0;
-  for (double lag_ns = kLeastLag_ns; lag_ns <= kMostLag_ns; lag_ns += kLagGrid_ns) most = std::max(most, cost(lag_ns));
+  for (const double lag_ns : lag_grid()) most = std::max(most, cost(lag_ns));
   response.lag_known = most > kFlatCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
-    for (double away_ns = kLagRefined_ns; away_ns < kMostLag_ns - kLeastLag_ns; away_ns *= 1.5) {
+    for (const double away_ns : powers_between(kLagRefined_ns, kMostLag_ns - kLeastLag_ns, 1.5)) {
       if (cost(best.lag_ns + side * away_ns) > kUnsureCost) break;
       inside_ns = away_ns;
     }

@@ -95,13 +95,22 @@ SimulatedRun SimulatedGpu::mixture(double length_s) {
   return run;
 }
 
-void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_each) {
+void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither) {
   run.begin_ns = now_ns_ = kStart_ns;
   stretches_.clear();
   pause(run, to_ns(0.6));
+  const auto until_next_ns = [&] {
+    const double usual_s = (dither.shortest_s + dither.longest_s) / 2 / std::max(dither.share, 1e-12);
+    return to_ns(std::min(usual_s * -std::log(uniform(1e-9, 1)), 1e6));
+  };
+  std::int64_t next_pause_ns = dither.share > 0 ? now_ns_ + until_next_ns() : INT64_MAX;
   while (to_s(now_ns_ - run.begin_ns) < length_s) {
     for (std::uint32_t kind = 0; kind < traits_.watts.size(); ++kind) {
       const std::int64_t one_ns = traits_.kernel_ns + traits_.gap_ns;
+      if (now_ns_ >= next_pause_ns) {
+        pause(run, to_ns(uniform(dither.shortest_s, dither.longest_s)));
+        next_pause_ns = now_ns_ + until_next_ns();
+      }
       burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_each) * one_ns - traits_.gap_ns);
     }
     pause(run, to_ns(uniform(0.0002, 0.0004)));
@@ -109,8 +118,12 @@ void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_
 }
 
 SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
+  return dithered_loop(length_s, kernels_each, {.share = 0});
+}
+
+SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_each, const Dither& dither) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
-  loop(run, length_s, kernels_each);
+  loop(run, length_s, kernels_each, dither);
   count(run);
   return run;
 }
@@ -129,7 +142,7 @@ void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t 
 SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each, double probe_s) {
   const std::size_t kinds = traits_.watts.size();
   SimulatedRun run{{}, {}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
-  loop(run, length_s, kernels_each);
+  loop(run, length_s, kernels_each, {.share = 0});
   run.loop_joules = run.joules;
   run.probe_begin_ns = now_ns_;
   pause(run, to_ns(0.6));

@@ -69,6 +69,13 @@ class SimulatedGpu {
   SimulatedRun mixture(double length_s);
   // The same step again and again: each kind once, `kernels_each` kernels long, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
+  // The same with pauses before kinds at random moments (`record --dither`), so many of the time in all.
+  struct Dither {
+    double share = 0.01;
+    double shortest_s = 0.02;
+    double longest_s = 0.04;
+  };
+  SimulatedRun dithered_loop(double length_s, std::size_t kernels_each, const Dither& dither);
   // The same, and then modules replayed in bursts of 0.1 to 0.3 s, in random order, for `probe_s`: one for each kind, of
   // which most of its kernels are.
   SimulatedRun probed_loop(double length_s, std::size_t kernels_each, double probe_s);
@@ -84,7 +91,7 @@ class SimulatedGpu {
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
   void burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
-  void loop(SimulatedRun& run, double length_s, std::size_t kernels_each);
+  void loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
   void count(SimulatedRun& run);

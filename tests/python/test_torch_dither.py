@@ -1,0 +1,160 @@
+"""Dithering: a program is held up at random places, at most for 1 % of its time, and computes the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from recorded_program import run_alone
+
+# A hundredth of the usual length: as many pauses in seconds as usually in minutes.
+SHORT = "from joulemap import _torch_dither; _torch_dither.SHORTEST_S, _torch_dither.LONGEST_S = 0.0002, 0.0004\n"
+
+TRAINING = """
+import random, sys
+import torch, torch.nn as nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+random.seed(0)
+layers = nn.Linear(64, 64), nn.ReLU(inplace=True), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4)
+net = nn.Sequential(*layers)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(net(torch.randn(256, 64)), torch.randint(0, 4, (256,)))
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        print(step, loss.item())
+print([p.double().sum().item() for p in net.parameters()], random.random(), torch.rand(3).tolist())
+"""
+STEPS = "1500"
+
+
+def pauses_of(part) -> list[tuple[int, int]]:
+    """Begin and end of each, from the marks of its region."""
+    begins: dict[str, int] = {}
+    pauses = []
+    for line in part.of("mark"):
+        _, time_ns, kind, number, _, name = line.split(" ", 5)
+        if name == "joulemap.dither" and kind == "4":
+            begins[number] = int(time_ns)
+        elif name == "joulemap.dither" and kind == "5":
+            pauses.append((begins.pop(number), int(time_ns)))
+    assert not begins
+    return pauses
+
+
+def test_a_program_that_is_held_up_computes_the_same(record, tmp_path):
+    alone = run_alone(tmp_path / "alone", TRAINING, STEPS)
+    assert alone.returncode == 0, alone.stderr
+    recorded = record(SHORT + TRAINING, STEPS, JOULEMAP_DITHER="7")
+    assert recorded.out == alone.stdout
+    assert recorded.err == alone.stderr
+    assert recorded.part.diagnostics == []
+    assert any(line.split(" ", 1)[1] == "dither_seed 7" for line in recorded.part.of("fact"))
+    pauses = pauses_of(recorded.part)
+    assert len(pauses) >= 5
+    # What had been paused when the last one began. (How long that one takes is for a busy machine to say.)
+    paused_ns = sum(end - begin for begin, end in pauses[:-1])
+    started_ns = int(recorded.part.of("source")[0].split()[5])
+    assert paused_ns <= 0.01 * (pauses[-1][0] - started_ns)
+
+
+def test_it_is_held_up_in_every_phase_of_a_step(record):
+    recorded = record(SHORT + TRAINING, "3000", JOULEMAP_DITHER="1")
+    places = {path[:-1] for path in recorded.part.times if path[-1:] == ("joulemap.dither",)}
+    phases = {path[1] for path in places if len(path) > 1}
+    assert {"forward", "backward"} <= phases, places
+    assert len(places) >= 4, places
+
+
+# 600 s of a program's life, by a clock that is ours.
+SIMULATED = """
+import random
+from joulemap import _torch_dither
+
+class Clock:
+    now = 0.0
+class Torch:
+    class cuda:
+        is_initialized = staticmethod(lambda: False)
+    class distributed:
+        is_available = staticmethod(lambda: False)
+
+def live(seed):
+    clock, slept = Clock(), []
+    def sleep(length):
+        slept.append((clock.now, length))
+        clock.now += length * late.uniform(1, 1.2)
+    late = random.Random(5)
+    dither = _torch_dither.Dither(Torch, seed, lambda: clock.now, sleep)
+    worst = 0.0
+    while clock.now < 600:
+        clock.now += late.uniform(0, 0.004)
+        dither.pass_by()
+        worst = max(worst, dither.paused_s / clock.now)
+    return slept, dither.paused_s / clock.now, worst
+
+import torch
+first, share, worst = live(1)
+assert first == live(1)[0] and first != live(2)[0]
+assert 0.006 < share <= 0.01 and worst <= 0.0105, (share, worst)
+assert all(0.02 <= length <= 0.04 for _, length in first)
+gaps = [b[0] - a[0] for a, b in zip(first, first[1:])]
+print(len(first), round(min(gaps), 3), round(max(gaps), 3))
+"""
+
+
+def test_pauses_are_random_and_stay_below_a_hundredth(record):
+    recorded = record(SIMULATED)
+    count, shortest, longest = map(float, recorded.out.split())
+    assert 120 <= count <= 300
+    assert shortest < 1.5 and longest > 6
+
+
+def test_several_processes_that_work_together_are_not_held_up(record):
+    program = SHORT + """
+import torch.distributed as dist, time, torch
+dist.is_initialized = lambda: True
+dist.get_world_size = lambda: 2
+net = torch.nn.Linear(4, 4)
+begin = time.monotonic()
+while time.monotonic() < begin + 1:
+    net(torch.randn(2, 4))
+"""
+    recorded = record(program, JOULEMAP_DITHER="1")
+    assert recorded.part.diagnostics == ["not_dithered"]
+    assert pauses_of(recorded.part) == []
+
+
+@pytest.fixture
+def recorded_report(joulemap, tmp_path: Path):
+    def run(program: str, *arguments: str) -> tuple[dict, str]:
+        file = tmp_path / "run.joule"
+        script = tmp_path / "program.py"
+        script.write_text(program)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, script, *arguments]
+        outcome = joulemap("record", "--dither", "-o", file, "--", *command, env=environment)
+        assert outcome.code == 0, outcome.err
+        return joulemap("report", "--json", file).json, joulemap("report", file).out
+
+    return run
+
+
+def test_record_dither_tells_how_long_and_by_which_seed(recorded_report):
+    told, text = recorded_report(SHORT + TRAINING, STEPS)
+    assert 0 < told["overhead"]["dither_s"] <= 0.015 * told["elapsed_s"]  # a sleep on a busy machine may last longer
+    assert "held up by --dither" in text
+    assert int(told["environment"]["dither_seed"]) >= 0
+    assert "not_dithered" not in {entry["code"] for entry in told["diagnostics"]}
+
+
+def test_a_program_without_pytorch_is_said_not_to_be_dithered(recorded_report):
+    told, text = recorded_report("print('nothing to pause')")
+    assert told["overhead"]["dither_s"] is None
+    assert "not_dithered" in {entry["code"] for entry in told["diagnostics"]}
