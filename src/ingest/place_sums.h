@@ -41,22 +41,40 @@ class PlaceSums {
   }
   // What has come since it was asked last, by place.
   std::vector<PlaceTally> take() {
-    for (const PlaceTally& row : rows_) row_of_[row.place] = 0;
-    std::erase_if(rows_, [](const PlaceTally& row) { return row.count == 0 && row.wall_ns == 0; });
-    std::sort(rows_.begin(), rows_.end(), [](const PlaceTally& a, const PlaceTally& b) { return a.place < b.place; });
-    return std::exchange(rows_, {});
+    std::vector<PlaceTally> taken;
+    taken.reserve(rows_.size());
+    const auto take_one = [&](const PlaceTally& row) {
+      if (row.count > 0 || row.wall_ns > 0) taken.push_back(row);
+    };
+    if (rows_.size() >= row_of_.size() / kFewAmongPlaces) {
+      for (std::uint32_t& row : row_of_) {
+        if (row > 0) take_one(rows_[std::exchange(row, 0) - 1]);
+      }
+    } else {
+      for (const PlaceTally& row : rows_) {
+        row_of_[row.place] = 0;
+        take_one(row);
+      }
+      std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+    }
+    rows_.clear();
+    return taken;
   }
   std::int64_t placed_ns() const { return placed_ns_; }  // in all
 
  private:
+  // Among more places than this times as many those that have come are sorted, not looked for.
+  static constexpr std::size_t kFewAmongPlaces = 16;
+
   PlaceTally& at(std::uint32_t place) {
+    const std::uint32_t row = place < row_of_.size() ? row_of_[place] : 0;
+    return row != 0 ? rows_[row - 1] : make(place);
+  }
+  PlaceTally& make(std::uint32_t place) {
     if (place >= row_of_.size()) row_of_.resize(place + place / 2 + std::size_t{64});
-    std::uint32_t& row = row_of_[place];
-    if (row == 0) {
-      rows_.push_back({.place = place});
-      row = static_cast<std::uint32_t>(rows_.size());
-    }
-    return rows_[row - 1];
+    rows_.push_back({.place = place});
+    row_of_[place] = static_cast<std::uint32_t>(rows_.size());
+    return rows_.back();
   }
 
   std::vector<PlaceTally> rows_;
