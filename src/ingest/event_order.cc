@@ -50,22 +50,33 @@ void EventOrder::find_blocks(Trace& trace) {
   }
 }
 
+// Mostly the same track goes on for a while.
 void EventOrder::count(const Trace& trace) {
-  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
-  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
   for (const std::vector<TraceEvent>& block : trace.blocks) {
-    for (const TraceEvent& event : block) {
-      begin_ns = std::min(begin_ns, event.start_ns);
-      end_ns = std::max(end_ns, end_of(event));
-      std::vector<TrackEnd>& tracks = is_on_gpu(event.kind) ? queues_ : threads_;
-      if (event.track >= tracks.size()) tracks.resize(event.track + std::size_t{1});
-      ++tracks[event.track].end;
-      tracks[event.track].kinds |= bit_of(event.kind);
+    for (std::size_t at = 0; at < block.size();) {
+      const std::size_t first = at;
+      const std::uint32_t track = block[at].track;
+      const bool on_gpu = is_on_gpu(block[at].kind);
+      std::uint32_t kinds = 0;
+      for (; at < block.size() && block[at].track == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
+        const TraceEvent& event = block[at];
+        extent.begin_ns = std::min(extent.begin_ns, event.start_ns);
+        extent.last_ns = std::max(extent.last_ns, event.start_ns);
+        extent.end_ns = std::max(extent.end_ns, end_of(event));
+        extent.shortest_ns = std::min(extent.shortest_ns, event.duration_ns);
+        extent.longest_ns = std::max(extent.longest_ns, event.duration_ns);
+        kinds |= bit_of(event.kind);
+      }
+      std::vector<TrackEnd>& tracks = on_gpu ? queues_ : threads_;
+      if (track >= tracks.size()) tracks.resize(track + std::size_t{1});
+      tracks[track].end += at - first;
+      tracks[track].kinds |= kinds;
     }
   }
-  if (begin_ns > end_ns) return;
-  begin_ns_ = begin_ns;
-  end_ns_ = end_ns;
+  if (!order_.empty()) extent_ = extent;
 }
 
 // By track, in the order of the file: each goes to its place, now that it is known how many there are.

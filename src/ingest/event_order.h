@@ -26,6 +26,15 @@ inline std::int64_t end_of(const TraceEvent& event) {
   return event.start_ns > kMost - event.duration_ns ? kMost : event.start_ns + event.duration_ns;
 }
 
+// Of all events; where there are none, zeros.
+struct TimeExtent {
+  std::int64_t begin_ns = 0;  // the first one begins
+  std::int64_t last_ns = 0;   // the last one begins
+  std::int64_t end_ns = 0;
+  std::int64_t shortest_ns = 0;
+  std::int64_t longest_ns = 0;
+};
+
 class EventOrder {
  public:
   // Knows the tracks; each kind of them is in order of time once it was sorted.
@@ -34,9 +43,7 @@ class EventOrder {
   void sort_threads() { sort(0, threads_); }
   void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
-  // When the first event begins and the last one ends; 0 where there is none.
-  std::int64_t begin_ns() const { return begin_ns_; }
-  std::int64_t end_ns() const { return end_ns_; }
+  const TimeExtent& extent() const { return extent_; }
 
   using Track = std::span<const std::uint32_t>;  // numbers of events
   std::size_t threads() const { return threads_.size(); }
@@ -90,8 +97,7 @@ class EventOrder {
   std::vector<std::uint32_t> order_;     // by thread, then by queue
   std::vector<TrackEnd> threads_;
   std::vector<TrackEnd> queues_;
-  std::int64_t begin_ns_ = 0;
-  std::int64_t end_ns_ = 0;
+  TimeExtent extent_;
 };
 
 // Several tracks in order of time; of events that begin together that of the first track comes first.

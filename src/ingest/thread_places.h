@@ -98,9 +98,13 @@ class ThreadPlaces {
   std::uint32_t phase_of_op(Thread& thread, const TraceEvent& event, const Context& context);
   void enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t place);
 
+  template <class Find>
+  std::uint32_t known_place(const TraceEvent& event, std::uint32_t container, const Find& find);
+  std::uint32_t op_in(std::uint32_t container, const TraceEvent& event);
   std::uint32_t phase_in(std::uint32_t outside, bool trains, std::uint32_t phase_text);
   // The phase between phases, within what the context says; 0 for none.
   std::uint32_t place_between(const Thread& thread, const Context& context);
+  std::uint32_t place_in_between(const Thread& thread);
   std::uint32_t place_of_time(const Thread& thread);
 
   const TraceSurvey& survey_;
@@ -117,6 +121,12 @@ class ThreadPlaces {
   std::uint64_t cut_ = 0;
   std::uint64_t too_deep_ = 0;
   std::uint64_t backward_without_forward_ = 0;
+  struct KnownPlace {
+    std::uint32_t container = 0;
+    std::uint32_t place = 0;
+    EventKind kind = EventKind::op;
+  };
+  std::vector<KnownPlace> last_places_;  // of functions and operations, by name
   struct KnownPhase {
     std::uint32_t outside = 0;
     std::uint32_t text = 0;

@@ -21,7 +21,7 @@ std::uint64_t thread_of(const Trace& trace, const TraceEvent& event) {
 }  // namespace
 
 TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names)
-    : begin_ns_(order.begin_ns()), end_ns_(order.end_ns()) {
+    : begin_ns_(order.extent().begin_ns), end_ns_(order.extent().end_ns) {
   bool has_annotations = false;
   for (std::size_t thread = 0; thread < order.threads(); ++thread) {
     has_annotations = has_annotations || order.thread_has(thread, EventKind::annotation);
