@@ -13,6 +13,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,6 +52,8 @@ class ProtobufReader {
     }
   }
   bool damaged() const { return damaged_; }
+  // Behind the present field; behind damage, none.
+  std::size_t bytes_left() const { return static_cast<std::size_t>(end_ - at_); }
   // Where the bytes end within a field, as those of a cut file do: what there is of it, and field() tells which. Else empty.
   std::string_view cut() const { return cut_; }
 

@@ -92,22 +92,36 @@ struct XEvent {
   bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
-class XPlaneVisitor {
+// Of planes and lines.
+class XLineVisitor {
  public:
-  virtual ~XPlaneVisitor() = default;
+  virtual ~XLineVisitor() = default;
   // A program that XLA compiled, before all planes: "jit_step(182)" and its HloProto.
   virtual void on_program(std::string_view /*name*/, std::string_view /*hlo_proto*/) {}
   // Whether its lines, whether its events are wanted.
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
-  virtual void on_event(const XEvent& event) = 0;
   // Asked once for each name of a plane: whether events of that name are wanted. The others are only counted.
   virtual bool on_name(std::string_view /*name*/) { return true; }
+  // Of a plane whose names are missing.
+  virtual void on_lost_event() {}
+};
+
+class XEventVisitor {
+ public:
+  virtual ~XEventVisitor() = default;
+  virtual void on_event(const XEvent& event) = 0;
   virtual void on_unwanted() {}
   // An event that cannot be: a diagnostic tells it, too.
   virtual void on_damaged() {}
 };
 
+class XPlaneVisitor : public XLineVisitor, public XEventVisitor {
+ public:
+  void on_lost_event() override { on_damaged(); }
+};
+
+// In one thread; xplane_segments.h is for several.
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);
 
 }  // namespace joulemap::ingest
