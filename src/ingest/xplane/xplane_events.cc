@@ -24,6 +24,7 @@ void XPlaneEvents::begin(const XLineContext& line, std::size_t most) {
   if (line.plane != line_.plane) by_name_.clear();
   line_ = line;
   queues_.clear();
+  last_context_ = {};
   builder_.begin_block(most);
 }
 
@@ -123,21 +124,29 @@ void XPlaneEvents::add_on_gpu(const XEvent& event) {
 }
 
 std::uint32_t XPlaneEvents::class_of(std::string_view name, std::string_view details) {
-  const auto [slot, is_new] = classes_.try_emplace({name, details}, 0);
-  if (is_new) {
-    slot->second = builder_.kernel_class(KernelKind::kernel, name, size_in(details, "grid"), size_in(details, "block"));
-  }
-  return slot->second;
+  return recent_classes_.get({{name, details}}, [&] {
+    const auto [slot, is_new] = classes_.try_emplace({name, details}, 0);
+    if (is_new) {
+      slot->second =
+          builder_.kernel_class(KernelKind::kernel, name, size_in(details, "grid"), size_in(details, "block"));
+    }
+    return slot->second;
+  });
 }
 
 // A context is a number, or a text with one at its end: "$$1".
 std::uint32_t XPlaneEvents::queue_of(const XEvent& event) {
   const std::string_view text = event.text(XStatName::context_id);
+  if (text.empty()) {
+    return queue_of_context(static_cast<std::uint32_t>(event.integer(XStatName::context_id).value_or(0)));
+  }
+  if (text.data() == last_context_.data() && text.size() == last_context_.size()) return last_queue_;
   const std::size_t digits = text.find_first_of("0123456789");
-  const std::uint32_t context = text.empty()
-                                    ? static_cast<std::uint32_t>(event.integer(XStatName::context_id).value_or(0))
-                                : digits == std::string_view::npos ? 0
-                                                                   : number_at(text.substr(digits));
+  last_context_ = text;
+  return last_queue_ = queue_of_context(digits == std::string_view::npos ? 0 : number_at(text.substr(digits)));
+}
+
+std::uint32_t XPlaneEvents::queue_of_context(std::uint32_t context) {
   for (const auto& [known, queue] : queues_) {
     if (known == context) return queue;
   }

@@ -14,6 +14,7 @@
 
 #include "ingest/trace_builder.h"
 #include "ingest/xplane/graph_launches.h"
+#include "ingest/xplane/view_cache.h"
 #include "ingest/xplane/xplane_lines.h"
 #include "ingest/xplane/xplane_operations.h"
 #include "ingest/xplane/xplane_reader.h"
@@ -74,6 +75,7 @@ class XPlaneEvents : public XEventVisitor {
   std::uint32_t name_of(std::string_view text);
   std::uint32_t class_of(std::string_view name, std::string_view details);
   std::uint32_t queue_of(const XEvent& event);
+  std::uint32_t queue_of_context(std::uint32_t context);
 
   TraceBuilder builder_{"xplane"};
   XPlaneOperations operations_{{}};
@@ -84,6 +86,9 @@ class XPlaneEvents : public XEventVisitor {
   std::unordered_map<std::string_view, std::uint32_t> texts_;
   std::vector<std::optional<Meaning>> by_name_;  // of the present plane
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
+  ViewCache<2> recent_classes_;
+  std::string_view last_context_;  // of the present segment, where it is a text
+  std::uint32_t last_queue_ = 0;
 };
 
 }  // namespace joulemap::ingest

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "ingest/xplane/xplane_event_reader.h"
 #include "ingest/xplane/xplane_segments.h"
 
 namespace joulemap::ingest {

@@ -13,6 +13,8 @@
 // in and are a diagnostic.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,6 +56,7 @@ enum class XStatName : std::uint8_t {
   memset_details,
   graph_node_id,  // "cuda_graph_node_id"
 };
+inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::graph_node_id) + 1;
 
 XStatName xstat_named(std::string_view name);
 
@@ -62,7 +65,11 @@ struct XStat {
   XStatName known = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
-  std::string_view text() const;                // empty when it is a number
+  // Empty when it is a number.
+  std::string_view text() const {
+    const auto* const held = std::get_if<std::string_view>(&value);
+    return held == nullptr ? std::string_view() : *held;
+  }
   std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
 };
 
@@ -82,13 +89,15 @@ struct XEvent {
   std::string_view display_name;
   std::uint32_t name_number = 0;  // the same for events of the same name in a plane, counted from 1; 0: it has none
   std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
+  std::array<std::uint32_t, kXStatNames> stat_index{};  // of those, where in `stats` the first one is
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // known ones: of the event, then those that all events of its name share
 
   // Empty or nothing when there is none, or one of another kind.
-  std::string_view text(XStatName stat) const;
-  std::optional<std::int64_t> integer(XStatName stat) const;
+  std::string_view text(XStatName stat) const { return has(stat) ? value(stat).text() : std::string_view(); }
+  std::optional<std::int64_t> integer(XStatName stat) const { return has(stat) ? value(stat).integer() : std::nullopt; }
+  const XStat& value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
   bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 

@@ -22,9 +22,6 @@ constexpr std::uint32_t kName = 2, kLines = 3;
 namespace line_field {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
 }
-namespace event_field {
-constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats = 4;
-}
 
 // Lines that the profiler makes of a GPU's streams, and that would count their time again.
 constexpr std::array<std::string_view, 9> kDerivedLines = {
@@ -34,9 +31,6 @@ constexpr std::string_view kGpu = "/device:GPU";
 constexpr std::string_view kPrograms = "/host:metadata";
 constexpr std::string_view kHloProto = "Hlo Proto";
 
-constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-// A week: no trace is longer, and sums of such times fit.
-constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 constexpr std::size_t kMostNotes = 16;
 
 std::string_view name_of_plane(std::string_view bytes) {
@@ -45,12 +39,6 @@ std::string_view name_of_plane(std::string_view bytes) {
     if (fields.field() == plane_field::kName) return fields.bytes();
   }
   return {};
-}
-
-// Sums of what a file says must not overflow; such a time is nonsense anyway.
-std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
 }
 
 // Writers put what describes a line before its events, so that these need not be gone through for it.
@@ -164,66 +152,6 @@ XSegment XPlaneSegments::cut_segment() {
   }
   rest_.remove_prefix(segment.bytes.size());
   return segment;
-}
-
-void XEventReader::read(const XSegment& segment, Diagnostics& damage) {
-  ProtobufReader fields(segment.bytes);
-  while (fields.next()) {
-    if (fields.field() == line_field::kEvents) read_event(fields.bytes(), segment, damage);
-  }
-  note_xplane_damage(fields, "a line", damage);
-}
-
-void XEventReader::read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage) {
-  stats_.clear();
-  XEvent event{.begin_ns = segment.line.begin_ns};
-  const XPlaneTables::EventName* named = nullptr;
-  ProtobufReader fields(bytes);
-  while (fields.next()) {
-    switch (fields.field()) {
-      case event_field::kMetadata: {
-        std::uint32_t number = 0;
-        const XPlaneTables::EventName* const known = segment.tables->event(fields.signed_number(), number);
-        if (known == nullptr) break;
-        named = known;
-        event.name_number = number;
-        if (!named->wanted) return visitor_.on_unwanted();
-        break;
-      }
-      case event_field::kOffset_ps:
-        event.begin_ns = later_by(segment.line.begin_ns, fields.signed_number());
-        break;
-      case event_field::kDuration_ps:
-        event.duration_ps = fields.signed_number();
-        break;
-      case event_field::kStats:
-        add_stat(fields.bytes(), *segment.tables, event, damage);
-        break;
-      default:
-        break;
-    }
-  }
-  note_xplane_damage(fields, "an event", damage);
-  if (event.duration_ps < 0 || event.duration_ps > kLongest_ps) {
-    damage.add({"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
-    return visitor_.on_damaged();
-  }
-  if (named != nullptr) {
-    event.name = named->name;
-    event.display_name = named->display_name;
-    for (const std::string_view stat : named->stats) add_stat(stat, *segment.tables, event, damage);
-  }
-  event.stats = stats_;
-  visitor_.on_event(event);
-}
-
-void XEventReader::add_stat(std::string_view bytes, const XPlaneTables& tables, XEvent& event, Diagnostics& damage) {
-  XStat& stat = stats_.emplace_back();
-  if (!tables.read_stat(bytes, XPlaneTables::Which::known, stat, damage)) {
-    stats_.pop_back();
-    return;
-  }
-  event.known_stats |= stat.known == XStatName::other ? 0U : 1U << static_cast<unsigned>(stat.known);
 }
 
 }  // namespace joulemap::ingest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // XPlaneSegments: the lines of a profile whose events are wanted, in pieces that several threads can read, in the order of
-// the file. XEventReader reads the events of such a piece. Views point into the bytes given.
+// the file. xplane_event_reader.h reads the events of such a piece. Views point into the bytes given.
 //
 //   XPlaneSegments segments(bytes, lines, kBytesPerSegment);
 //   while (auto segment = segments.next()) reader.read(*segment, damage);   // `next` by one thread at a time
@@ -56,20 +56,6 @@ class XPlaneSegments {
   Diagnostics damage_;
   std::size_t notes_ = 0;  // of the profiler itself
   bool is_over_ = false;
-};
-
-// One thread.
-class XEventReader {
- public:
-  explicit XEventReader(XEventVisitor& visitor) : visitor_(visitor) {}
-  void read(const XSegment& segment, Diagnostics& damage);
-
- private:
-  void read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage);
-  void add_stat(std::string_view bytes, const XPlaneTables& tables, XEvent& event, Diagnostics& damage);
-
-  XEventVisitor& visitor_;
-  std::vector<XStat> stats_;  // of the present event
 };
 
 }  // namespace joulemap::ingest

@@ -10,6 +10,7 @@
 #include "base/signal_shield.h"
 #include "ingest/trace_builder.h"
 #include "ingest/xplane/xplane_assembly.h"
+#include "ingest/xplane/xplane_event_reader.h"
 #include "ingest/xplane/xplane_events.h"
 #include "ingest/xplane/xplane_lines.h"
 #include "ingest/xplane/xplane_segments.h"
