@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XEventReader: reads the events of a segment (xplane_segments.h) and hands them to a visitor. Events as profilers write them
-// are read in one go; what has other fields, or is damaged, is read again field by field. One thread each.
+// XEventReader: reads the events of a segment (xplane_segments.h) and hands them to a visitor. Events as profilers write
+// them are read in one go; what has other fields, or is damaged, is read again field by field. One thread each.
 #pragma once
 
 #include <cstddef>
