@@ -62,10 +62,13 @@ class PlaceSums {
   };
 
   Sum& at(std::uint32_t place) {
+    const bool is_touched = place < sums_.size() && (sums_[place].count != 0 || sums_[place].time_ns != 0);
+    return is_touched ? sums_[place] : touch(place);
+  }
+  [[gnu::noinline]] Sum& touch(std::uint32_t place) {
     if (place >= sums_.size()) sums_.resize(place + place / 2 + std::size_t{64});
-    Sum& sum = sums_[place];
-    if (sum.count == 0 && sum.time_ns == 0) touched_.push_back(place);
-    return sum;
+    touched_.push_back(place);
+    return sums_[place];
   }
 
   std::vector<Sum> sums_;               // by place

@@ -176,8 +176,8 @@ void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& fram
 // The engine does not tell what the node that it runs is given; the node within it does. Both are one operation.
 void ThreadPlaces::tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame) {
   const NameMeaning& name = names_[event.name];
-  if (thread.stack.empty() || name.tensors == 0 || frame.context.node_text != name.text + 1) return;
-  Frame& engine = thread.stack.back();
+  if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.node_text != name.text + 1) return;
+  Frame& engine = thread.stack.end()[-2];
   const std::uint32_t place = tree_.child(engine.context.place, PlaceKind::tensors, name.tensors - 1);
   sums_.move(engine.context.place, place, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {

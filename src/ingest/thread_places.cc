@@ -126,34 +126,38 @@ void ThreadPlaces::add(TraceEvent& event) {
     event.detail = thread.stack.empty() ? 0 : place_of_time(thread);
     return;
   }
-  Frame frame;
+  std::int64_t end_ns = end_of(event);
+  const bool is_cut = make_room(thread, event, end_ns);
+  Frame& frame = thread.stack.emplace_back();
+  if (thread.stack.size() > 1) frame.context = thread.stack.end()[-2].context;
   frame.kind = event.kind;
   frame.begin_ns = event.start_ns;
-  frame.end_ns = end_of(event);
-  frame.is_cut = make_room(thread, event, frame.end_ns);
-  if (!thread.stack.empty()) frame.context = thread.stack.back().context;
-  enter(thread, event, frame);
+  frame.end_ns = end_ns;
+  frame.is_cut = is_cut;
+  if (enter(thread, event, frame)) {
+    if (!thread.is_listed) inside_.push_back(event.track);
+    thread.is_listed = true;
+    event.detail = place_of_time(thread);
+  } else {
+    thread.stack.pop_back();
+  }
 }
 
-void ThreadPlaces::enter(Thread& thread, TraceEvent& event, Frame& frame) {
+// False for what says nothing of where a thread is.
+bool ThreadPlaces::enter(Thread& thread, const TraceEvent& event, Frame& frame) {
   switch (event.kind) {
     case EventKind::annotation:
-      if (!enter_annotation(event, frame)) return;
-      break;
+      return enter_annotation(event, frame);
     case EventKind::module:
       enter_module(event, frame);
-      break;
+      return true;
     case EventKind::function:
       enter_function(event, frame);
-      break;
+      return true;
     default:
       enter_op(thread, event, frame);
-      break;
+      return true;
   }
-  thread.stack.push_back(frame);
-  if (!thread.is_listed) inside_.push_back(event.track);
-  thread.is_listed = true;
-  event.detail = place_of_time(thread);
 }
 
 }  // namespace joulemap::ingest

@@ -86,7 +86,8 @@ class ThreadPlaces {
   void spend(Thread& thread, std::int64_t until_ns);
   void leave_until(Thread& thread, std::int64_t time_ns);
   bool make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
-  void enter(Thread& thread, TraceEvent& event, Frame& frame);
+  // `frame`: of the event, the innermost one of the thread.
+  bool enter(Thread& thread, const TraceEvent& event, Frame& frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
   void enter_function(const TraceEvent& event, Frame& frame);
