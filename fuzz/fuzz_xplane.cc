@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Checks checks;
   read_xplane(bytes, checks);
-  const Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
+  const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
   check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
   check_shares(shares_of_xplane(bytes, {{"a", {"", "b"}}}));
