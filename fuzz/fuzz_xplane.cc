@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The readers of frameworks' traces on any bytes, and those of operation names on any text: none may crash, no event may
-// have a length that cannot be, and no operation may have less time than none.
+// have a length that cannot be, no operation may have less time than none, and one thread must find what two find.
 #include <cstdint>
 #include <string_view>
 
@@ -33,6 +33,20 @@ void check_shares(const joulemap::ingest::TraceShares& shares) {
   JOULEMAP_CHECK(shares.placed_ns() <= shares.time_ns(), "more is placed than there is");
 }
 
+// Whichever thread read what.
+void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
+                const joulemap::Result<joulemap::ingest::Trace>& b) {
+  JOULEMAP_CHECK(a.has_value() == b.has_value(), "a trace that one thread reads and two do not");
+  if (!a) return;
+  std::size_t events = 0;
+  std::size_t others = 0;
+  for (const auto& block : a->blocks) events += block.size();
+  for (const auto& block : b->blocks) others += block.size();
+  JOULEMAP_CHECK(events == others && a->events_read == b->events_read, "events that one thread finds and two do not");
+  JOULEMAP_CHECK(a->names.size() == b->names.size() && a->classes.size() == b->classes.size(), "names that differ");
+  JOULEMAP_CHECK(a->diagnostics.list().size() == b->diagnostics.list().size(), "damage that differs");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -40,7 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Checks checks;
   read_xplane(bytes, checks);
-  check_trace(read_xplane_trace_bytes(bytes));
+  const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
+  check_trace(trace);
+  check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
   check_shares(shares_of_xplane(bytes, {{"a", {"", "b"}}}));
   check_shares(shares_of_onnxruntime(bytes));
   static_cast<void>(HloProgram::read(bytes));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 
 namespace joulemap {
@@ -32,6 +34,18 @@ std::size_t utf8_length(std::string_view text) {
     return second && follows(2) && follows(3) ? 4 : 0;
   }
   return 0;
+}
+
+// How much of the text's beginning is ASCII: eight bytes at a time, because most of all texts is.
+std::size_t ascii_length(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if ((word & kHighBits) != 0) break;
+  }
+  while (at < text.size() && static_cast<signed char>(text[at]) >= 0) ++at;
+  return at;
 }
 
 }  // namespace
@@ -121,6 +135,10 @@ std::string to_valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
+    const std::size_t plain = ascii_length(text);
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const std::size_t length = utf8_length(text);
     out += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));

@@ -2,31 +2,23 @@
 #include "formats/protobuf.h"
 
 #include <cstddef>
-#include <cstring>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
 
 namespace joulemap::formats {
 
-static_assert(std::endian::native == std::endian::little);
-
-bool ProtobufReader::read_long_number(std::uint64_t& number) {
+const char* past_any_varint(const char* at, const char* end, std::uint64_t& number) {
   constexpr int kMostBits = 64;
-  number = 0;
-  for (int shift = 0; shift < kMostBits && at_ != end_; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*at_++);
-    number |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
-    if (byte < 0x80) return true;
+  std::uint64_t sum = 0;
+  for (int shift = 0; shift < kMostBits && at != end; shift += 7) {
+    const auto byte = static_cast<unsigned char>(*at++);
+    sum |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+    if (byte < 0x80) {
+      number = sum;
+      return at;
+    }
   }
-  return false;
-}
-
-bool ProtobufReader::read_real() {
-  if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof number_)) return false;
-  std::memcpy(&number_, at_, sizeof number_);
-  at_ += sizeof number_;
-  kind_ = Kind::real;
-  return true;
+  return nullptr;
 }
 
 std::vector<std::uint64_t> packed_numbers(std::string_view bytes) {

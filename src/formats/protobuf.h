@@ -13,21 +13,25 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/varint.h"
+
 namespace joulemap::formats {
 
-// Decoded by hand and here, because a profile has a field every four bytes: through protozero, whose errors are exceptions,
-// in another file, reading one took twice as long.
+// In the header, because a profile has a field every four bytes: through protozero, whose errors are exceptions, in another
+// file, reading one took twice as long.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : at_(message.data()), end_(message.data() + message.size()) {}
 
   // Goes to the next field; false after the last, and where the bytes make no sense any more.
-  bool next() {
+  [[gnu::always_inline]] bool next() {
     kind_ = Kind::none;
     if (at_ == end_) return false;
     std::uint64_t tag = 0;
@@ -35,12 +39,13 @@ class ProtobufReader {
     field_ = static_cast<std::uint32_t>(tag >> 3);
     switch (tag & 7U) {
       case 0:
-        if (!read_number(number_)) return stop();
         kind_ = Kind::number;
-        return true;
+        return read_number(number_) || stop();
       case 1:
+        kind_ = Kind::real;
         return read_real() || stop();
       case 2:
+        kind_ = Kind::bytes;
         return read_bytes() || stop();
       case 5:
         if (end_ - at_ < 4) return stop();
@@ -51,6 +56,8 @@ class ProtobufReader {
     }
   }
   bool damaged() const { return damaged_; }
+  // Behind the present field; behind damage, none.
+  std::size_t bytes_left() const { return static_cast<std::size_t>(end_ - at_); }
   // Where the bytes end within a field, as those of a cut file do: what there is of it, and field() tells which. Else empty.
   std::string_view cut() const { return cut_; }
 
@@ -63,16 +70,19 @@ class ProtobufReader {
  private:
   enum class Kind : std::uint8_t { none, number, real, bytes };
 
-  bool read_number(std::uint64_t& number) {
-    if (at_ != end_ && static_cast<signed char>(*at_) >= 0) {
-      number = static_cast<unsigned char>(*at_++);
-      return true;
-    }
-    return read_long_number(number);
+  [[gnu::always_inline]] bool read_number(std::uint64_t& number) {
+    const char* const behind = past_varint(at_, end_, end_, number);
+    if (behind == nullptr) return false;
+    at_ = behind;
+    return true;
   }
-  bool read_long_number(std::uint64_t& number);
-  bool read_real();
-  bool read_bytes() {
+  bool read_real() {
+    if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof number_)) return false;
+    std::memcpy(&number_, at_, sizeof number_);
+    at_ += sizeof number_;
+    return true;
+  }
+  [[gnu::always_inline]] bool read_bytes() {
     std::uint64_t size = 0;
     if (!read_number(size)) return false;
     const auto left = static_cast<std::uint64_t>(end_ - at_);
@@ -82,10 +92,10 @@ class ProtobufReader {
     }
     bytes_ = {at_, static_cast<std::size_t>(size)};
     at_ += size;
-    kind_ = Kind::bytes;
     return true;
   }
   bool stop() {
+    kind_ = Kind::none;
     at_ = end_;
     damaged_ = true;
     return false;

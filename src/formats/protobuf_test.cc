@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+
 namespace joulemap::formats {
 namespace {
 
@@ -64,6 +67,26 @@ TEST(Protobuf, OfAFieldThatTheEndCutsItsBeginningIsTold) {
   EXPECT_TRUE(cut.damaged());
   EXPECT_EQ(cut.field(), 2u);
   EXPECT_EQ(cut.cut(), "hel");
+}
+
+TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes(16, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    const std::size_t long_part = random() % 12;  // most of the numbers are to be longer than a byte
+    for (std::size_t at = 0; at < long_part; ++at) bytes[at] = static_cast<char>(bytes[at] | 0x80);
+    const char* const begin = bytes.data();
+    const char* const end = begin + random() % 13;
+    std::uint64_t one_by_one = 0;
+    std::uint64_t at_once = 0;
+    const char* const behind = past_any_varint(begin, end, one_by_one);
+    EXPECT_EQ(past_varint(begin, end, begin + bytes.size(), at_once), behind) << i;
+    if (behind != nullptr) {
+      EXPECT_EQ(at_once, one_by_one) << i;
+    }
+    EXPECT_EQ(past_varint(begin, end, end, at_once), behind) << i;
+  }
 }
 
 }  // namespace

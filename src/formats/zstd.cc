@@ -3,6 +3,8 @@
 
 #include <zstd.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace joulemap::formats {
@@ -15,12 +17,11 @@ ZstdCompressor::ZstdCompressor() : context_(ZSTD_createCCtx()) {
 
 std::string ZstdCompressor::compress(std::string_view plain) {
   constexpr int kLevel = 3;  // zstd's own default: higher ones gain little on pieces of a few kilobytes
-  std::string compressed(ZSTD_compressBound(plain.size()), '\0');
+  room_.resize(std::max(room_.size(), ZSTD_compressBound(plain.size())));
   const std::size_t size =
-      ZSTD_compressCCtx(context_.get(), compressed.data(), compressed.size(), plain.data(), plain.size(), kLevel);
+      ZSTD_compressCCtx(context_.get(), room_.data(), room_.size(), plain.data(), plain.size(), kLevel);
   JOULEMAP_CHECK(ZSTD_isError(size) == 0, "zstd failed although its bound was kept");
-  compressed.resize(size);
-  return compressed;
+  return room_.substr(0, size);
 }
 
 std::string zstd_compress(std::string_view plain) { return ZstdCompressor().compress(plain); }

@@ -26,6 +26,7 @@ class ZstdCompressor {
     void operator()(ZSTD_CCtx_s* context) const;
   };
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
+  std::string room_;  // what a piece may take at most; used again
 };
 
 // Nothing when the bytes are no zstd frame, or do not become exactly plain_size bytes. Never allocates more than those,

@@ -20,7 +20,7 @@ bool encloses(const TraceEvent& a, const TraceEvent& b) {
   return a.external < b.external;
 }
 
-bool comes_before(const TraceEvent& a, const TraceEvent& b) {
+inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
   return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : encloses(a, b);
 }
 
@@ -30,6 +30,7 @@ EventOrder::EventOrder(Trace& trace) {
   threads_.resize(trace.threads.size());
   queues_.resize(trace.queues.size());
   find_blocks(trace);
+  count(trace);
   group(trace);
 }
 
@@ -49,15 +50,37 @@ void EventOrder::find_blocks(Trace& trace) {
   }
 }
 
-// By track, in the order of the file: counts first, then each goes to its place.
-void EventOrder::group(const Trace& trace) {
+// Mostly the same track goes on for a while.
+void EventOrder::count(const Trace& trace) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
   for (const std::vector<TraceEvent>& block : trace.blocks) {
-    for (const TraceEvent& event : block) {
-      std::vector<TrackEnd>& tracks = is_on_gpu(event.kind) ? queues_ : threads_;
-      if (event.track >= tracks.size()) tracks.resize(event.track + std::size_t{1});
-      ++tracks[event.track].end;
+    for (std::size_t at = 0; at < block.size();) {
+      const std::size_t first = at;
+      const std::uint32_t track = block[at].track;
+      const bool on_gpu = is_on_gpu(block[at].kind);
+      std::uint32_t kinds = 0;
+      for (; at < block.size() && block[at].track == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
+        const TraceEvent& event = block[at];
+        extent.begin_ns = std::min(extent.begin_ns, event.start_ns);
+        extent.last_ns = std::max(extent.last_ns, event.start_ns);
+        extent.end_ns = std::max(extent.end_ns, end_of(event));
+        extent.shortest_ns = std::min(extent.shortest_ns, event.duration_ns);
+        extent.longest_ns = std::max(extent.longest_ns, event.duration_ns);
+        kinds |= bit_of(event.kind);
+      }
+      std::vector<TrackEnd>& tracks = on_gpu ? queues_ : threads_;
+      if (track >= tracks.size()) tracks.resize(track + std::size_t{1});
+      tracks[track].end += at - first;
+      tracks[track].kinds |= kinds;
     }
   }
+  if (!order_.empty()) extent_ = extent;
+}
+
+// By track, in the order of the file: each goes to its place, now that it is known how many there are.
+void EventOrder::group(const Trace& trace) {
   std::size_t sum = 0;
   for (std::vector<TrackEnd>* const tracks : {&threads_, &queues_}) {
     for (TrackEnd& track : *tracks) {
@@ -69,13 +92,30 @@ void EventOrder::group(const Trace& trace) {
   for (const std::vector<TraceEvent>& block : trace.blocks) {
     for (const TraceEvent& event : block) {
       TrackEnd& track = track_of(event);
-      if (track.last != nullptr && track.runs.size() <= kMostRuns && comes_before(event, *track.last)) {
+      if (track.last != nullptr && comes_before(event, *track.last) && track.runs.size() <= kMostRuns) {
+        if (put_back(track, event, number)) {
+          ++number;
+          continue;
+        }
         track.runs.push_back(track.end);
       }
       track.last = &event;
       order_[track.end++] = number++;
     }
   }
+}
+
+// Where it belongs in the present run, behind those that begin with it. False: that is too far back.
+bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t number) {
+  const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kFarthestBack));
+  std::size_t at = track.end - 1;  // the last one comes after it
+  while (at > first && comes_before(late, event(order_[at - 1]))) --at;
+  if (at == first && first > track.runs.back()) return false;
+  const auto place = order_.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(track.end++);
+  std::copy_backward(place, end, end + 1);
+  *place = number;
+  return true;
 }
 
 void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
@@ -172,7 +212,9 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks)
     : order_(order), tracks_(std::move(tracks)) {
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
-    if (!tracks_[i].empty()) heads_.push_back({order_.event(tracks_[i].front()).start_ns, i});
+    if (tracks_[i].empty()) continue;
+    TraceEvent* const first = &order_.event(tracks_[i].front());
+    heads_.push_back({first->start_ns, first, i});
   }
   std::make_heap(heads_.begin(), heads_.end(), kLater);
 }
@@ -187,15 +229,18 @@ std::span<TraceEvent* const> TimeMerge::next() {
   }
   std::size_t count = 0;
   const std::size_t most = std::min(kMostAtOnce, left.size());
+  TraceEvent* event = heads_.front().event;
   do {
-    events_[count] = &order_.event(left[count]);
-  } while (++count < most && order_.event(left[count]).start_ns < rival_ns);
+    events_[count++] = event;
+    event = count < left.size() ? &order_.event(left[count]) : nullptr;
+  } while (count < most && event->start_ns < rival_ns);
   left = left.subspan(count);
   std::pop_heap(heads_.begin(), heads_.end(), kLater);
   if (left.empty()) {
     heads_.pop_back();
   } else {
-    heads_.back().start_ns = order_.event(left.front()).start_ns;
+    heads_.back().start_ns = event->start_ns;
+    heads_.back().event = event;
     std::push_heap(heads_.begin(), heads_.end(), kLater);
   }
   return std::span(events_).first(count);

@@ -18,10 +18,18 @@ constexpr std::uint32_t kDeepest = 256;
 
 }  // namespace
 
-const ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
-  const auto [slot, is_new] = kinds_.try_emplace(name);
-  Kind& kind = slot->second;
-  if (!is_new) return kind;
+ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
+  if (name >= kind_numbers_.size()) kind_numbers_.resize(std::max<std::size_t>(name + std::size_t{1}, texts_.size()));
+  std::uint32_t& number = kind_numbers_[name];
+  if (number == 0) {
+    kinds_.push_back(read_kind(name));
+    number = static_cast<std::uint32_t>(kinds_.size());
+  }
+  return kinds_[number - 1];
+}
+
+ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
+  Kind kind;
   std::string_view text = texts_.text(name);
   if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
   kind.class_name = text;
@@ -59,10 +67,9 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
 }
 
 ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
-  // A numbered name is that of one module, wherever it is called from.
-  const std::uint64_t caller = kind_of(name).is_numbered ? 0 : parent;
-  const auto known = known_.find(caller << 32 | name);
-  if (known != known_.end()) return known->second;
+  Kind& kind = kind_of(name);
+  Node& known = kind.is_numbered ? kind.node : known_[std::uint64_t{parent} << 32 | name];
+  if (known != 0) return known;
   if (layers_[parent].depth >= kDeepest) {
     ++too_deep_;
     return parent;
@@ -75,7 +82,7 @@ ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
   layer.path = path_of(layers_[parent], is_root, name);
   layer.text = tree_.text(layer.path);
   layers_.push_back(std::move(layer));
-  return known_[caller << 32 | name] = static_cast<Node>(layers_.size() - 1);
+  return known = static_cast<Node>(layers_.size() - 1);
 }
 
 std::uint32_t ModulePaths::place(Node node, std::uint32_t phase) {

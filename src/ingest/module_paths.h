@@ -54,16 +54,19 @@ class ModulePaths {
     bool is_numbered = false;
     bool is_loss = false;
     bool is_wrapper = false;
+    Node node = 0;  // of a numbered one that was met: it is one module's, wherever it is called from
   };
-  const Kind& kind_of(std::uint32_t name);
+  Kind& kind_of(std::uint32_t name);
+  Kind read_kind(std::uint32_t name) const;
   std::string path_of(const Layer& parent, bool is_root, std::uint32_t name);
 
   const ModuleNames& names_;
   const TraceNames& texts_;
   PlaceTree& tree_;
   std::vector<Layer> layers_{1};
-  std::unordered_map<std::uint64_t, Node> known_;  // by name, and parent where names are no module's own
-  std::unordered_map<std::uint32_t, Kind> kinds_;  // by name
+  std::unordered_map<std::uint64_t, Node> known_;  // of names that are no module's own: by parent and name
+  std::vector<Kind> kinds_;                        // of names that were met
+  std::vector<std::uint32_t> kind_numbers_;        // by name: where in kinds_, + 1
   std::uint64_t without_path_ = 0;
   std::uint64_t too_deep_ = 0;
 };

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <optional>
 #include <thread>
-#include <tuple>
 
 #include "base/clock.h"
 #include "base/signal_shield.h"
 #include "ingest/event_order.h"
 #include "ingest/kernel_places.h"
+#include "ingest/kernel_sums.h"
 #include "ingest/module_paths.h"
 #include "ingest/place_sums.h"
 #include "ingest/place_tree.h"
@@ -61,17 +60,28 @@ std::int64_t middle_ns(const Trace& trace) {
   return *middle;
 }
 
-void leave_out_impossible_times(Trace& trace, Diagnostics& diagnostics) {
+void leave_out_impossible_times(Trace& trace, std::int64_t usual_ns, Diagnostics& diagnostics) {
   std::uint64_t left_out = 0;
-  const std::int64_t usual_ns = middle_ns(trace);
   for (std::vector<TraceEvent>& block : trace.blocks) {
     left_out += std::erase_if(block, [&](const TraceEvent& event) {
       return !can_be(event) || std::abs(event.start_ns - usual_ns) > kFarthest_ns;
     });
   }
-  if (left_out == 0) return;
   trace.events_dropped += left_out;
   diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
+}
+
+// Without those whose times cannot be, which are rare enough that everything is put in order first.
+EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
+  EventOrder order(trace);
+  const TimeExtent& extent = order.extent();
+  const std::int64_t usual_ns = middle_ns(trace);
+  const bool can_all_be = can_be({.start_ns = extent.begin_ns, .duration_ns = extent.shortest_ns}) &&
+                          can_be({.start_ns = extent.last_ns, .duration_ns = extent.longest_ns}) &&
+                          usual_ns - extent.begin_ns <= kFarthest_ns && extent.last_ns - usual_ns <= kFarthest_ns;
+  if (can_all_be) return order;
+  leave_out_impossible_times(trace, usual_ns, diagnostics);
+  return EventOrder(trace);
 }
 
 std::int64_t stretch_for(const TraceSurvey& survey) {
@@ -240,19 +250,17 @@ class KernelPass {
   // What goes on has its time in the next stretch, too.
   void close(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, KernelTally> tallies;
-    std::vector<Running> going_on;
+    std::size_t going_on = 0;
     for (const Running& some : running_) {
-      const Kernel& kernel = some.kernel;
-      KernelTally& tally = tallies[{kernel.place, kernel.class_id, kernel.queue}];
-      tally = {kernel.class_id, kernel.queue, kernel.place, tally.count + (some.is_new ? 1 : 0), tally.time_ns};
+      const Kernel kernel = some.kernel;
       const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
-      tally.time_ns += std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
-      if (kernel.end_ns > activity_.end_ns) going_on.push_back({kernel, false});
+      const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
+      sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
+      if (kernel.end_ns > activity_.end_ns) running_[going_on++] = {kernel, false};
     }
-    for (const auto& [key, tally] : tallies) activity_.kernel_tallies.push_back(tally);
+    running_.resize(going_on);
+    activity_.kernel_tallies = sums_.take();
     activity_.places = tree_.take_new();
-    running_ = std::move(going_on);
     const std::int64_t next_ns = activity_.end_ns;
     if (!activity_.empty()) sink_(std::exchange(activity_, {}));
     activity_.begin_ns = next_ns;
@@ -271,6 +279,7 @@ class KernelPass {
   const Sink& sink_;
   Activity activity_;
   std::vector<Running> running_;
+  KernelSums sums_;
   std::vector<StepRecord> steps_;
 };
 
@@ -300,10 +309,9 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
 
 PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink, std::size_t threads) {
   PlacedTrace placed;
-  leave_out_impossible_times(trace, placed.diagnostics);
+  EventOrder order = order_of(trace, placed.diagnostics);
   PlaceTree tree;
   const TraceNames names(trace, tree);
-  EventOrder order(trace);
   std::optional<KernelPlaces> launches;
   Meanwhile kernels_prepared(threads > 1, [&] {
     order.sort_queues();

@@ -86,7 +86,8 @@ class ThreadPlaces {
   void spend(Thread& thread, std::int64_t until_ns);
   void leave_until(Thread& thread, std::int64_t time_ns);
   bool make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
-  void enter(Thread& thread, TraceEvent& event, Frame& frame);
+  // `frame`: of the event, the innermost one of the thread.
+  bool enter(Thread& thread, const TraceEvent& event, Frame& frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
   void enter_function(const TraceEvent& event, Frame& frame);
@@ -98,9 +99,13 @@ class ThreadPlaces {
   std::uint32_t phase_of_op(Thread& thread, const TraceEvent& event, const Context& context);
   void enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t place);
 
+  template <class Find>
+  std::uint32_t known_place(const TraceEvent& event, std::uint32_t container, const Find& find);
+  std::uint32_t op_in(std::uint32_t container, const TraceEvent& event);
   std::uint32_t phase_in(std::uint32_t outside, bool trains, std::uint32_t phase_text);
   // The phase between phases, within what the context says; 0 for none.
   std::uint32_t place_between(const Thread& thread, const Context& context);
+  std::uint32_t place_in_between(const Thread& thread);
   std::uint32_t place_of_time(const Thread& thread);
 
   const TraceSurvey& survey_;
@@ -117,6 +122,12 @@ class ThreadPlaces {
   std::uint64_t cut_ = 0;
   std::uint64_t too_deep_ = 0;
   std::uint64_t backward_without_forward_ = 0;
+  struct KnownPlace {
+    std::uint32_t container = 0;
+    std::uint32_t place = 0;
+    EventKind kind = EventKind::op;
+  };
+  std::vector<KnownPlace> last_places_;  // of functions and operations, by name
   struct KnownPhase {
     std::uint32_t outside = 0;
     std::uint32_t text = 0;

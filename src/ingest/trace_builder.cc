@@ -83,11 +83,27 @@ bool TraceBuilder::add(const TraceEvent& event) {
     return false;
   }
   ++trace_.events_read;
-  if (trace_.blocks.empty() || trace_.blocks.back().size() == kEventsPerBlock) {
-    trace_.blocks.emplace_back().reserve(kEventsPerBlock);
+  if (trace_.blocks.empty() || trace_.blocks.back().size() == trace_.blocks.back().capacity()) {
+    begin_block(kEventsPerBlock);
   }
   trace_.blocks.back().push_back(event);
   return true;
+}
+
+void TraceBuilder::begin_block(std::size_t events) {
+  if (events > 0) trace_.blocks.emplace_back().reserve(events);
+}
+
+void TraceBuilder::add_blocks(std::vector<std::vector<TraceEvent>> blocks) {
+  for (std::vector<TraceEvent>& block : blocks) {
+    if (!block.empty()) trace_.blocks.push_back(std::move(block));
+  }
+}
+
+void TraceBuilder::add_counts(const TraceBuilder& other) {
+  trace_.events_read += other.trace_.events_read;
+  trace_.events_dropped += other.trace_.events_dropped;
+  for (const auto& [why, count] : other.dropped_) dropped_[why] += count;
 }
 
 void TraceBuilder::drop(std::string_view why, std::uint64_t count) {

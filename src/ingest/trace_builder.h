@@ -48,6 +48,13 @@ class TraceBuilder {
   // Something else that who reads the result should know.
   void note(std::string_view code, std::string message, std::string remedy = {});
 
+  // What other builders made of parts of the same trace: their events, whose indices are of this one by now; how many they
+  // read and dropped.
+  void add_blocks(std::vector<std::vector<TraceEvent>> blocks);
+  void add_counts(const TraceBuilder& other);
+  // Room for so many events that follow.
+  void begin_block(std::size_t events);
+
   // Moves every event; for clocks that are known only at the end. Those that would overflow are dropped.
   void shift_times(std::int64_t by_ns);
 

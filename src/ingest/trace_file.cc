@@ -3,17 +3,25 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <span>
+#include <thread>
+#include <vector>
 
+#include "base/signal_shield.h"
+#include "base/small_file.h"
 #include "formats/gzip.h"
 
 namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr off_t kLargeFile = 4 << 20;
+constexpr std::size_t kMostThreads = 4;
 
 std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const std::string& path) {
   if (file.end() == formats::StreamEnd::cut) {
@@ -29,6 +37,48 @@ std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const st
   return std::nullopt;
 }
 
+// How many bytes there were: fewer than fit only at the file's end.
+Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset, const std::string& path) {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const ssize_t count = ::pread(file, out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", path, errno);
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  return got;
+}
+
+// Threads read a part each, because most of the time goes into memory that nobody has used yet. Nothing when the file has
+// become longer meanwhile.
+Result<std::optional<TraceBytes>> read_in_parts(const std::string& path, std::size_t size) {
+  Result<FileDescriptor> file = open_for_reading(path);
+  if (!file) return std::move(file).error();
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  std::unique_ptr<char[]> bytes(new char[size + 1]);
+  const auto begin_of = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
+  std::vector<Result<std::size_t>> got(threads, std::size_t{0});
+  const auto read = [&](std::size_t part) {
+    const std::span<char> room(bytes.get() + begin_of(part), begin_of(part + 1) - begin_of(part));
+    got[part] = read_part(file->get(), room, begin_of(part), path);
+  };
+  std::vector<std::thread> others;
+  {
+    const SignalShield signals_are_for_the_program;
+    for (std::size_t part = 1; part < threads; ++part) others.emplace_back(read, part);
+  }
+  read(0);
+  for (std::thread& other : others) other.join();
+  std::size_t whole = 0;  // up to the first byte that is not there
+  for (std::size_t part = 0; part < threads && whole == begin_of(part); ++part) {
+    if (!got[part]) return got[part].error();
+    whole += *got[part];
+  }
+  if (whole > size) return std::optional<TraceBytes>();
+  return std::optional(TraceBytes(std::move(bytes), whole, std::nullopt));
+}
+
 }  // namespace
 
 // The size is a hint: a pipe has none, and a file that is being written grows.
@@ -37,6 +87,11 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   if (!file) return std::move(file).error();
   struct stat status {};
   const bool has_size = ::stat(path.c_str(), &status) == 0;
+  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kLargeFile && !file->is_compressed()) {
+    Result<std::optional<TraceBytes>> parts = read_in_parts(path, static_cast<std::size_t>(status.st_size));
+    if (!parts) return std::move(parts).error();
+    if (*parts) return **std::move(parts);
+  }
   std::size_t capacity = static_cast<std::size_t>(has_size ? std::max<off_t>(status.st_size, 0) : 0) + 1;
   std::size_t size = 0;
   std::unique_ptr<char[]> bytes(new char[capacity]);

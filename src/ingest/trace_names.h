@@ -48,6 +48,7 @@ class TraceNames {
  public:
   TraceNames(const Trace& trace, PlaceTree& tree);
 
+  std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
   // The place that a name itself tells, within the root or a region, or, where it tells no phase, within `phase`.
   std::uint32_t place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;

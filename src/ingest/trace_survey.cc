@@ -20,19 +20,19 @@ std::uint64_t thread_of(const Trace& trace, const TraceEvent& event) {
 
 }  // namespace
 
-TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names) {
-  begin_ns_ = std::numeric_limits<std::int64_t>::max();
-  end_ns_ = std::numeric_limits<std::int64_t>::min();
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
-    for (const TraceEvent& event : block) {
-      begin_ns_ = std::min(begin_ns_, event.start_ns);
-      end_ns_ = std::max(end_ns_, end_of(event));
-    }
-  }
-  if (begin_ns_ > end_ns_) begin_ns_ = end_ns_ = 0;
-  take_told_steps(trace, names);
-  if (steps_.empty()) infer_steps(trace, names);
+TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames& names)
+    : begin_ns_(order.extent().begin_ns), end_ns_(order.extent().end_ns) {
+  bool has_annotations = false;
   for (std::size_t thread = 0; thread < order.threads(); ++thread) {
+    has_annotations = has_annotations || order.thread_has(thread, EventKind::annotation);
+  }
+  if (has_annotations) take_told_steps(trace, names);
+  if (has_annotations && steps_.empty()) infer_steps(trace, names);
+  for (std::size_t thread = 0; thread < order.threads(); ++thread) {
+    // Functions and calls of the runtime tell nothing here; there are threads that have nothing else.
+    const bool has_something = order.thread_has(thread, EventKind::op) || order.thread_has(thread, EventKind::module) ||
+                               order.thread_has(thread, EventKind::annotation);
+    if (!has_something) continue;
     outermost_ = nullptr;
     for (const std::uint32_t number : order.thread(thread)) look_at(order.event(number), names);
   }
@@ -61,6 +61,7 @@ void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
     if (event.kind != EventKind::annotation || names[event.name].role != NameRole::optimizer) return;
     updates.push_back({event.start_ns, end_of(event), 0, thread_of(trace, event)});
   });
+  if (updates.empty()) return;
   std::sort(updates.begin(), updates.end(), [](const TraceStep& a, const TraceStep& b) { return a.end_ns < b.end_ns; });
   for_each(trace, [&](const TraceEvent& event) {
     if (event.kind != EventKind::op || !(event.is_backward || names[event.name].role == NameRole::engine)) return;

@@ -2,10 +2,11 @@
 #include "recording/activity_codec.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "recording/column.h"
+#include "recording/last_durations.h"
 #include "recording/record_codec.h"
 #include "recording/wire.h"
 
@@ -27,7 +28,7 @@ std::size_t take_rows(WireReader& in, std::size_t most) {
 
 template <class Row, class Member>
 void put_ids(WireWriter& out, const std::vector<Row>& rows, Member Row::*member) {
-  for (const Row& row : rows) out.varint(row.*member);
+  out.varints(rows, [member](const Row& row) { return std::uint64_t{row.*member}; });
 }
 
 template <class Row>
@@ -42,9 +43,8 @@ void take_counts(WireReader& in, std::vector<Row>& rows, std::uint64_t Row::*mem
 
 template <class Row>
 void put_times(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
-  std::vector<std::uint64_t> values;
-  values.reserve(rows.size());
-  for (const Row& row : rows) values.push_back(bits(row.*member >> shift));
+  std::vector<std::uint64_t> values(rows.size());
+  std::transform(rows.begin(), rows.end(), values.begin(), [=](const Row& row) { return bits(row.*member >> shift); });
   put_column(out, values);
 }
 
@@ -57,8 +57,9 @@ void take_times(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*membe
 
 void put_places(WireWriter& out, const std::vector<Place>& places) {
   out.varint(places.size());
+  WireWriter fields;
   for (const Place& place : places) {
-    WireWriter fields;
+    fields.clear();
     fields.varint(place.id);
     fields.varint(place.parent);
     fields.u8(static_cast<std::uint8_t>(place.kind));
@@ -218,36 +219,25 @@ void take_shares(WireReader& in, std::vector<PlaceShare>& shares, unsigned shift
   take_times(in, shares, &PlaceShare::time_ns, shift);
 }
 
-// What a kernel's duration is held against: the last one of its class at its place.
-class LastDurations {
- public:
-  std::uint64_t& of(const Kernel& kernel) { return last_[std::uint64_t{kernel.class_id} << 32 | kernel.place]; }
-
- private:
-  std::unordered_map<std::uint64_t, std::uint64_t> last_;
-};
-
 void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   out.varint(kernels.size());
   for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::place}) put_ids(out, kernels, member);
-  std::int64_t correlation = 0;
-  for (const Kernel& kernel : kernels) {
-    out.svarint(std::int64_t{kernel.correlation} - correlation);
-    correlation = kernel.correlation;
-  }
+  std::uint64_t correlation = 0;
+  out.varints(kernels, [&](const Kernel& kernel) {
+    return zigzag(kernel.correlation - std::exchange(correlation, kernel.correlation));
+  });
   put_ids(out, kernels, &Kernel::bytes);
-  std::vector<std::uint64_t> gaps;
-  std::vector<std::uint64_t> changes;
-  gaps.reserve(kernels.size());
-  changes.reserve(kernels.size());
+  std::vector<std::uint64_t> gaps(kernels.size());
+  std::vector<std::uint64_t> changes(kernels.size());
   LastDurations last;
   std::uint64_t end = bits(base_ns >> shift);
-  for (const Kernel& kernel : kernels) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Kernel& kernel = kernels[i];
     const std::uint64_t start = bits(kernel.start_ns >> shift);
     const std::uint64_t duration = bits((kernel.end_ns - kernel.start_ns) >> shift);
-    gaps.push_back(start - end);
+    gaps[i] = start - end;
     end = start + duration;
-    changes.push_back(duration - std::exchange(last.of(kernel), duration));
+    changes[i] = duration - std::exchange(last.of(kernel), duration);
   }
   put_column(out, gaps);
   put_column(out, changes);

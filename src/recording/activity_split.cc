@@ -30,10 +30,30 @@ void move_named(std::vector<Named>& from, std::vector<Named>& to, std::size_t& b
   move_rows(from, to, rows);
 }
 
+template <class Named>
+std::size_t bytes_of(const std::vector<Named>& rows) {
+  std::size_t bytes = 0;
+  for (const Named& row : rows) bytes += kFixedFields + row.name.size();
+  return bytes;
+}
+
+// As nearly all do.
+bool fits(const Activity& activity) {
+  const bool rows_fit = activity.place_tallies.size() <= kMostRowsPerPart &&
+                        activity.kernel_tallies.size() <= kMostRowsPerPart &&
+                        activity.steps.size() <= kMostRowsPerPart && activity.kernels.size() <= kMostRowsPerPart &&
+                        activity.shares.size() <= kMostRowsPerPart && activity.queues.size() <= kMostQueues;
+  return rows_fit && bytes_of(activity.places) + bytes_of(activity.classes) < kComfortableNames;
+}
+
 }  // namespace
 
 std::vector<Activity> split_activity(Activity activity) {
   std::vector<Activity> parts;
+  if (fits(activity)) {
+    if (!activity.empty()) parts.push_back(std::move(activity));
+    return parts;
+  }
   while (!activity.empty()) {
     Activity& part = parts.emplace_back();
     part.begin_ns = activity.begin_ns;

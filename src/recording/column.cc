@@ -23,6 +23,8 @@ struct Grid {
   std::uint64_t divisor = 1;
 };
 
+constexpr std::size_t kFewestOnGrid = 4;  // of fewer the grid would cost more than it saves
+constexpr std::uint64_t kSmallestOnGrid = 1 << 16;
 constexpr std::uint64_t kLargestProduct = std::numeric_limits<std::uint64_t>::max() / 2;
 
 // Linux's powercap driver: microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers; 15300 is
@@ -44,9 +46,9 @@ bool all_on(const Grid& grid, std::span<const std::uint64_t> values) {
 }
 
 std::optional<Grid> find_grid(std::span<const std::uint64_t> values) {
-  constexpr std::size_t kFewest = 4;  // of fewer the grid would cost more than it saves
-  constexpr std::uint64_t kSmallest = 1 << 16;
-  if (values.size() < kFewest || *std::max_element(values.begin(), values.end()) < kSmallest) return std::nullopt;
+  if (values.size() < kFewestOnGrid || *std::max_element(values.begin(), values.end()) < kSmallestOnGrid) {
+    return std::nullopt;
+  }
   std::uint64_t all_bits = 0;
   for (const std::uint64_t value : values) all_bits |= value;
   const Grid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
@@ -65,29 +67,58 @@ struct Guess {
 };
 
 std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::uint64_t> values) {
-  std::vector<std::uint64_t> codes;
-  codes.reserve(values.size());
+  std::vector<std::uint64_t> codes(values.size());
   std::uint64_t expected = guess.base;
-  for (const std::uint64_t value : values) {
-    codes.push_back(zigzag(value - expected));
-    expected = (guess.steps ? value : expected) + guess.slope;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    codes[i] = zigzag(values[i] - expected);
+    expected = (guess.steps ? values[i] : expected) + guess.slope;
   }
   return codes;
 }
 
-std::uint64_t signed_median(std::vector<std::uint64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end(), [](std::uint64_t a, std::uint64_t b) {
-    return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b);
-  });
-  return *middle;
+// The one that `rank` others come before in order. Every round keeps those on its side of a pivot, without a branch that
+// depends on them: times are noise, and a guess at them is wrong half of the time.
+std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
+  constexpr std::size_t kFew = 16;
+  constexpr int kMostRounds = 64;  // values that were made to be awkward end here
+  std::vector<std::int64_t> below(values.size());
+  for (int round = 0; values.size() > kFew && round < kMostRounds; ++round) {
+    const std::size_t last = values.size() - 1;
+    const std::int64_t first = values.front(), middle = values[last / 2], end = values[last];
+    const std::int64_t pivot = std::max(std::min(first, middle), std::min(std::max(first, middle), end));
+    std::size_t smaller = 0;
+    std::size_t larger = 0;
+    for (const std::int64_t value : values) {
+      below[smaller] = value;
+      smaller += value < pivot ? 1 : 0;
+      values[larger] = value;
+      larger += value > pivot ? 1 : 0;
+    }
+    const std::size_t up_to_pivot = values.size() - larger;
+    if (rank >= smaller && rank < up_to_pivot) return pivot;
+    if (rank < smaller) {
+      std::swap(values, below);
+      values.resize(smaller);
+    } else {
+      rank -= up_to_pivot;
+      values.resize(larger);
+    }
+    below.resize(values.size());
+  }
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+std::uint64_t signed_median(std::vector<std::int64_t> values) {
+  const std::size_t middle = values.size() / 2;
+  return static_cast<std::uint64_t>(ranked(std::move(values), middle));
 }
 
 // A line of that slope through the middle of the values.
 Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
-  std::vector<std::uint64_t> heights;
-  heights.reserve(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) heights.push_back(values[i] - slope * i);
+  std::vector<std::int64_t> heights(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) heights[i] = static_cast<std::int64_t>(values[i] - slope * i);
   return {false, signed_median(std::move(heights)), slope};
 }
 
@@ -114,9 +145,10 @@ Guess best_guess_for(std::span<const std::uint64_t> values) {
   };
   consider(line_with(0, values));
   if (fewest_bits == 0) return best;  // nothing is better, and columns of zeros are common
-  std::vector<std::uint64_t> steps;
-  steps.reserve(values.size() - 1);
-  for (std::size_t i = 1; i < values.size(); ++i) steps.push_back(values[i] - values[i - 1]);
+  std::vector<std::int64_t> steps(values.size() - 1);
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    steps[i - 1] = static_cast<std::int64_t>(values[i] - values[i - 1]);
+  }
   const std::uint64_t usual_step = signed_median(std::move(steps));
   const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
   const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
@@ -154,10 +186,20 @@ void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& va
   }
 }
 
+// What the search for the best guess would come to for values that are all the same; columns of zeros are common.
+void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
+  out.u8(0);
+  out.varint(zigzag(value));
+  out.varint(0);
+  out.raw(std::string((count + 7) / 8, '\0'));
+}
+
 }  // namespace
 
 void put_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
+  const bool is_same = std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
+  if (is_same && values.front() < kSmallestOnGrid) return put_same(out, values.front(), values.size());
   const std::optional<Grid> grid = find_grid(values);
   if (!grid) return put_points(out, values, grid);
   std::vector<std::uint64_t> points;

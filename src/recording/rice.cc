@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 namespace joulemap::recording {
 namespace {
 
 constexpr unsigned kEscape = 16;      // ones that say: no quotient, all bits follow
 constexpr unsigned kWidthBits = 6;    // width - 1, so 1 to 64
+constexpr unsigned kOnePut = 56;      // bits that are written at once
 constexpr unsigned kTriedAround = 2;  // how far below the mean's logarithm the best k is looked for
 
 unsigned width_of(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }
@@ -25,35 +27,49 @@ std::uint64_t cost(std::span<const std::uint64_t> values, unsigned k) {
 
 class BitWriter {
  public:
+  // Its bits above `width` are none.
   void put(std::uint64_t value, unsigned width) {
-    if (width > kHalf) {
-      put_up_to_half(value, kHalf);
+    if (width > kMost) {
+      put_some(value & kHalfMask, kHalf);
       value >>= kHalf;
       width -= kHalf;
     }
-    put_up_to_half(value, width);
+    put_some(value, width);
   }
   std::string take() && {
-    for (; filled_ > 0; filled_ -= std::min(filled_, 8u), pending_ >>= 8) bytes_.push_back(static_cast<char>(pending_));
+    flush();
+    bytes_.append(ready_.data(), ready_count_);
     return std::move(bytes_);
   }
 
  private:
   static constexpr unsigned kHalf = 32;
+  static constexpr std::uint64_t kHalfMask = 0xffff'ffff;
+  static constexpr unsigned kMost = 56;  // beside seven bits of a byte that is not full yet
 
-  void put_up_to_half(std::uint64_t value, unsigned width) {
-    pending_ |= (value & ((std::uint64_t{1} << width) - 1)) << filled_;
+  // Whole bytes go on, eight at a time are written.
+  void put_some(std::uint64_t value, unsigned width) {
+    pending_ |= value << filled_;
     filled_ += width;
-    if (filled_ < kHalf) return;
-    const std::array<char, 4> four = {static_cast<char>(pending_), static_cast<char>(pending_ >> 8),
-                                      static_cast<char>(pending_ >> 16), static_cast<char>(pending_ >> 24)};
-    bytes_.append(four.data(), four.size());
-    pending_ >>= kHalf;
-    filled_ -= kHalf;
+    if (ready_count_ + sizeof pending_ > ready_.size()) {
+      bytes_.append(ready_.data(), ready_count_);
+      ready_count_ = 0;
+    }
+    std::memcpy(ready_.data() + ready_count_, &pending_, sizeof pending_);
+    ready_count_ += filled_ / 8;
+    pending_ >>= filled_ & ~7u;
+    filled_ %= 8;
   }
+  void flush() {
+    if (filled_ == 0) return;
+    put_some(0, 8 - filled_);
+  }
+
   std::string bytes_;
+  std::array<char, 256> ready_;  // of them, those that come next
+  std::size_t ready_count_ = 0;
   std::uint64_t pending_ = 0;
-  unsigned filled_ = 0;  // below 32
+  unsigned filled_ = 0;  // below 8
 };
 
 class BitReader {
@@ -125,11 +141,18 @@ unsigned choose_rice_k(std::span<const std::uint64_t> values) {
 
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k) {
   BitWriter out;
+  const std::uint64_t low_bits = (std::uint64_t{1} << k) - 1;
   for (const std::uint64_t value : values) {
     const std::uint64_t quotient = value >> k;
     if (quotient < kEscape) {
-      out.put((std::uint64_t{1} << quotient) - 1, static_cast<unsigned>(quotient) + 1);
-      out.put(value, k);
+      const std::uint64_t ones = (std::uint64_t{1} << quotient) - 1;
+      const auto width = static_cast<unsigned>(quotient) + 1;
+      if (width + k <= kOnePut) {
+        out.put(ones | (value & low_bits) << width, width + k);
+      } else {
+        out.put(ones, width);
+        out.put(value & low_bits, k);
+      }
     } else {
       const unsigned width = width_of(value);
       out.put((std::uint64_t{1} << kEscape) - 1, kEscape);

@@ -7,6 +7,8 @@
 // everything, then ask ok() once, and throw away what was decoded when it says no.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +28,23 @@ class WireWriter {
     if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
     long_varint(value);
   }
+  // Of each item what `of` tells: quicker than one by one.
+  template <class Items, class Of>
+  void varints(const Items& items, const Of& of) {
+    constexpr std::size_t kLongest = 10;
+    std::array<char, 256> some;
+    std::size_t size = 0;
+    for (const auto& item : items) {
+      if (size + kLongest > some.size()) {
+        bytes_.append(some.data(), size);
+        size = 0;
+      }
+      std::uint64_t value = of(item);
+      for (; value >= 0x80; value >>= 7) some[size++] = static_cast<char>(value | 0x80);
+      some[size++] = static_cast<char>(value);
+    }
+    bytes_.append(some.data(), size);
+  }
   void svarint(std::int64_t value) { varint(zigzag(static_cast<std::uint64_t>(value))); }
   void f64(double value);
   void text(std::string_view value);
@@ -35,6 +54,7 @@ class WireWriter {
   void optional_svarint(std::optional<std::int64_t> value);
 
   const std::string& bytes() const { return bytes_; }
+  void clear() { bytes_.clear(); }
   std::string take() && { return std::move(bytes_); }
 
  private:

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,18 +22,15 @@ class IdTable {
     }
     return entries_[number - 1];
   }
-  // Its number, or nothing.
-  std::optional<std::uint32_t> find(std::int64_t id) const {
-    std::uint32_t number = 0;
-    if (id >= 0 && id < kDense) {
-      number = static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
-    } else if (const auto known = sparse_.find(id); known != sparse_.end()) {
-      number = known->second;
-    }
-    return number == 0 ? std::nullopt : std::optional(number - 1);
+  // Its number, counted from 1; 0: there is none.
+  std::uint32_t number(std::int64_t id) const {
+    if (id >= 0 && id < kDense)
+      return static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
+    const auto known = sparse_.find(id);
+    return known == sparse_.end() ? 0 : known->second;
   }
   std::vector<T>& entries() { return entries_; }
-  const T& at(std::uint32_t number) const { return entries_[number]; }
+  const T& at(std::uint32_t index) const { return entries_[index]; }
 
  private:
   static constexpr std::int64_t kDense = 1 << 20;

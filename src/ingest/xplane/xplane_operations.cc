@@ -96,7 +96,8 @@ std::uint32_t XPlaneOperations::tensorflow_node(std::string_view name, std::stri
 }
 
 std::uint32_t XPlaneOperations::instruction(const Key& key) {
-  return known(key, [&] { return named_by_program(key); });
+  return recent_.get({{key.name, key.module, key.kernel}, key.program},
+                     [&] { return known(key, [&] { return named_by_program(key); }); });
 }
 
 // TensorFlow's names have gone through XLA as they were; JAX's have functions in them: jit(step).

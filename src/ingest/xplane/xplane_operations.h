@@ -17,6 +17,7 @@
 
 #include "ingest/op_names.h"
 #include "ingest/xplane/hlo_program.h"
+#include "ingest/xplane/view_cache.h"
 #include "ingest/xplane/xplane_reader.h"
 
 namespace joulemap::ingest {
@@ -86,6 +87,7 @@ class XPlaneOperations {
   // By program: where its schedules, one after the other, go on after the graphs that were found.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> after_graphs_;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
+  ViewCache<3> recent_;  // instructions: by name, module and kernel
   std::vector<XOperation> operations_;
 };
 

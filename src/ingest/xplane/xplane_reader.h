@@ -13,6 +13,8 @@
 // in and are a diagnostic.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,6 +56,7 @@ enum class XStatName : std::uint8_t {
   memset_details,
   graph_node_id,  // "cuda_graph_node_id"
 };
+inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::graph_node_id) + 1;
 
 XStatName xstat_named(std::string_view name);
 
@@ -62,7 +65,11 @@ struct XStat {
   XStatName known = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
-  std::string_view text() const;                // empty when it is a number
+  // Empty when it is a number.
+  std::string_view text() const {
+    const auto* const held = std::get_if<std::string_view>(&value);
+    return held == nullptr ? std::string_view() : *held;
+  }
   std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
 };
 
@@ -82,32 +89,48 @@ struct XEvent {
   std::string_view display_name;
   std::uint32_t name_number = 0;  // the same for events of the same name in a plane, counted from 1; 0: it has none
   std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
+  std::array<std::uint32_t, kXStatNames> stat_index{};  // of those, where in `stats` the first one is
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // known ones: of the event, then those that all events of its name share
 
   // Empty or nothing when there is none, or one of another kind.
-  std::string_view text(XStatName stat) const;
-  std::optional<std::int64_t> integer(XStatName stat) const;
+  std::string_view text(XStatName stat) const { return has(stat) ? value(stat).text() : std::string_view(); }
+  std::optional<std::int64_t> integer(XStatName stat) const { return has(stat) ? value(stat).integer() : std::nullopt; }
+  const XStat& value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
   bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
-class XPlaneVisitor {
+// Of planes and lines.
+class XLineVisitor {
  public:
-  virtual ~XPlaneVisitor() = default;
+  virtual ~XLineVisitor() = default;
   // A program that XLA compiled, before all planes: "jit_step(182)" and its HloProto.
   virtual void on_program(std::string_view /*name*/, std::string_view /*hlo_proto*/) {}
   // Whether its lines, whether its events are wanted.
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
-  virtual void on_event(const XEvent& event) = 0;
   // Asked once for each name of a plane: whether events of that name are wanted. The others are only counted.
   virtual bool on_name(std::string_view /*name*/) { return true; }
+  // Of a plane whose names are missing.
+  virtual void on_lost_event() {}
+};
+
+class XEventVisitor {
+ public:
+  virtual ~XEventVisitor() = default;
+  virtual void on_event(const XEvent& event) = 0;
   virtual void on_unwanted() {}
   // An event that cannot be: a diagnostic tells it, too.
   virtual void on_damaged() {}
 };
 
+class XPlaneVisitor : public XLineVisitor, public XEventVisitor {
+ public:
+  void on_lost_event() override { on_damaged(); }
+};
+
+// In one thread; xplane_segments.h is for several.
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);
 
 }  // namespace joulemap::ingest

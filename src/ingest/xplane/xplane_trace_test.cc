@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/xplane/xplane_trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <string>
 #include <variant>
 
@@ -282,6 +284,61 @@ TEST(XPlaneTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
   const TemporaryDirectory folder;
   EXPECT_FALSE(read_xplane_trace(folder.path()));
   EXPECT_FALSE(read_xplane_trace(folder.path() + "/none"));
+}
+
+// All of a trace, as text.
+std::string told(const Result<Trace>& read) {
+  if (!read) return read.error().message;
+  const Trace& trace = *read;
+  std::string text = fmt::format("{} {} {}\n", trace.events_read, trace.events_dropped, trace.process.value_or(-1));
+  for (const TraceEvent& event : events_of(trace)) {
+    text += fmt::format("{} {} {} {} {} {} {} {}\n", event.start_ns, event.duration_ns, event.name, event.track,
+                        event.correlation, event.external, event.detail, static_cast<int>(event.kind));
+  }
+  for (const TraceName& name : trace.names) text += name.text + " " + name.place.module + "/" + name.place.op + "\n";
+  for (const KernelClass& some : trace.classes) text += fmt::format("{} {} {}\n", some.id, some.name, some.grid[0]);
+  for (const KernelQueue& queue : trace.queues)
+    text += fmt::format("{} {} {}\n", queue.id, queue.context, queue.stream);
+  for (const TraceThread& thread : trace.threads) text += fmt::format("{} {}\n", thread.thread, thread.name);
+  for (const std::uint64_t bytes : trace.bytes) text += fmt::format("{}\n", bytes);
+  for (const Diagnostic& note : trace.diagnostics.list()) text += fmt::format("{} {}\n", note.count, note.message);
+  return text;
+}
+
+std::string busy_profile(std::mt19937& random) {
+  const auto below = [&](unsigned end) { return static_cast<std::int64_t>(random() % end); };
+  Plane gpu("/device:GPU:0"), host("/host:CPU");
+  for (int line = 0; line < 3; ++line) {
+    gpu.line(7 + line, "Stream", 100);
+    host.line(40 + line, line == 1 ? "tf_data_1" : "worker", 100);
+    for (int i = 0; i < 60; ++i) {
+      Values values = below(2) == 0 ? hlo(fmt::format("dot.{}", below(9))) : Values();
+      values["correlation_id"] = below(50);
+      values["context_id"] = fmt::format("$${}", below(3));
+      values["kernel_details"] = fmt::format("grid:{},1,1 block:4,1,1", below(5));
+      if (below(5) == 0) values = {{"memcpy_details", fmt::format("kind:H2D size:{}", below(7))}};
+      gpu.event(fmt::format("kernel_{}", below(20)), i * 10, below(9), values);
+      host.event(fmt::format("$file.py:{} f", below(30)), i * 10, below(9));
+      host.event(fmt::format("op_{}:Add", below(9)), i * 10, below(9), {{"_p", below(99)}}, "Add");
+      host.event(fmt::format("end: op_{}", below(9)), i * 10, below(30), {{"_c", below(99)}});
+    }
+  }
+  return programs() + gpu.bytes() + host.bytes() + environment();
+}
+
+TEST(XPlaneTrace, WhichThreadReadsWhatMakesNoDifferenceWholeOrDamaged) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::string bytes = busy_profile(random);
+    for (unsigned flips = 0; flips < seed; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const std::string whole = told(read_xplane_trace_bytes(bytes, {.threads = 1}));
+    for (const std::size_t segment_bytes : {1U, 100U, 3000U}) {
+      for (const std::size_t threads : {1U, 2U, 3U}) {
+        EXPECT_EQ(told(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole) << threads << segment_bytes;
+      }
+    }
+  }
 }
 
 }  // namespace

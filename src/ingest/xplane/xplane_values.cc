@@ -37,11 +37,6 @@ XStatName xstat_named(std::string_view text) {
   return XStatName::other;
 }
 
-std::string_view XStat::text() const {
-  const auto* const held = std::get_if<std::string_view>(&value);
-  return held == nullptr ? std::string_view() : *held;
-}
-
 std::optional<std::int64_t> XStat::integer() const {
   if (const auto* const held = std::get_if<std::int64_t>(&value)) return *held;
   const auto* const held = std::get_if<std::uint64_t>(&value);
@@ -57,22 +52,6 @@ std::string_view text_of(std::span<const XStat> stats, std::string_view name) {
 std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name) {
   const auto found = std::find_if(stats.begin(), stats.end(), [&](const XStat& known) { return known.name == name; });
   return found == stats.end() ? std::nullopt : found->integer();
-}
-
-std::string_view XEvent::text(XStatName stat) const {
-  if (!has(stat)) return {};
-  for (const XStat& value : stats) {
-    if (value.known == stat) return value.text();
-  }
-  return {};
-}
-
-std::optional<std::int64_t> XEvent::integer(XStatName stat) const {
-  if (!has(stat)) return std::nullopt;
-  for (const XStat& value : stats) {
-    if (value.known == stat) return value.integer();
-  }
-  return std::nullopt;
 }
 
 }  // namespace joulemap::ingest

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers as protocol buffers write them: seven bits a byte, the lowest first, and a top bit that says that the number goes
+// on. Decoded by hand and here, because a profile has one every four bytes. Pure; any thread.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace joulemap::formats {
+
+static_assert(std::endian::native == std::endian::little);
+
+// Byte by byte.
+const char* past_any_varint(const char* at, const char* end, std::uint64_t& number);
+
+// Where the number at `at` ends; null when that is not before `end`, or never. Bytes up to `readable`, which may lie behind
+// the end, may be looked at: then eight are, at once.
+[[gnu::always_inline]] inline const char* past_varint(const char* at, const char* end, const char* readable,
+                                                      std::uint64_t& number) {
+  constexpr std::uint64_t kGoesOn = 0x8080808080808080;
+  if (at != end && static_cast<signed char>(*at) >= 0) {
+    number = static_cast<unsigned char>(*at);
+    return at + 1;
+  }
+  std::uint64_t word = 0;
+  if (readable - at < static_cast<std::ptrdiff_t>(sizeof word)) return past_any_varint(at, end, number);
+  std::memcpy(&word, at, sizeof word);
+  const std::uint64_t ends = ~word & kGoesOn;
+  if (ends == 0) return past_any_varint(at, end, number);
+  at += (std::countr_zero(ends) + 1) / 8;
+  if (at > end) return nullptr;
+  word &= (ends ^ (ends - 1)) & ~kGoesOn;  // up to the last byte, without the bits that say that it goes on
+  word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+  word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+  number = (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;
+  return at;
+}
+
+}  // namespace joulemap::formats

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelSums: how often and how long kernels of a class ran for a place on a queue, in one stretch of a trace after another.
+// Thousands of kernels make for some hundred rows. One thread; times are nanoseconds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::ingest {
+
+class KernelSums {
+ public:
+  void add(const Kernel& kernel, std::uint64_t count, std::int64_t time_ns) {
+    KernelTally& row = row_of(kernel);
+    row.count += count;
+    row.time_ns += time_ns;
+  }
+  // What has come since it was asked last, by place, class and queue.
+  std::vector<KernelTally> take() {
+    std::fill(slots_.begin(), slots_.end(), 0);
+    std::sort(rows_.begin(), rows_.end(), [](const KernelTally& a, const KernelTally& b) {
+      return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
+    });
+    return std::exchange(rows_, {});
+  }
+
+ private:
+  KernelTally& row_of(const Kernel& kernel) {
+    std::uint32_t& slot = slot_of(kernel.place, kernel.class_id, kernel.queue);
+    if (slot != 0) return rows_[slot - 1];
+    rows_.push_back({kernel.class_id, kernel.queue, kernel.place, 0, 0});
+    slot = static_cast<std::uint32_t>(rows_.size());
+    if (rows_.size() * 2 > slots_.size()) grow();
+    return rows_.back();
+  }
+
+  // Its own, or the free one where it belongs.
+  std::uint32_t& slot_of(std::uint32_t place, std::uint32_t class_id, std::uint32_t queue) {
+    const std::uint64_t mixed =
+        (std::uint64_t{place} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * 0x9e3779b97f4a7c15U;
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = mixed >> 40;; ++at) {
+      std::uint32_t& slot = slots_[at & mask];
+      if (slot == 0) return slot;
+      const KernelTally& row = rows_[slot - 1];
+      if (row.place == place && row.class_id == class_id && row.queue == queue) return slot;
+    }
+  }
+
+  void grow() {
+    slots_.assign(slots_.size() * 2, 0);
+    for (std::uint32_t i = 0; i < rows_.size(); ++i) slot_of(rows_[i].place, rows_[i].class_id, rows_[i].queue) = i + 1;
+  }
+
+  static constexpr std::size_t kFirstSlots = 256;  // a power of two
+
+  std::vector<KernelTally> rows_;
+  // Rows + 1, at the place that their hash says or the next free one; 0: free. At most half of them are taken.
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kFirstSlots);
+};
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ViewCache: what was lately found for some texts of a profile. A profile refers to its texts, so the same ones lie at the
+// same place: it is compared where they lie, not what they say, which is what makes it quicker than a map. The bytes must
+// outlive it. One thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace joulemap::ingest {
+
+template <std::size_t kTexts>
+class ViewCache {
+ public:
+  struct Key {
+    std::array<std::string_view, kTexts> texts;
+    std::int64_t number = 0;
+  };
+
+  // What was found, or what `find` finds.
+  template <class Find>
+  std::uint32_t get(const Key& key, const Find& find) {
+    Entry& entry = entries_[slot_of(key)];
+    if (!is_same(entry.key, key)) entry = {key, find()};
+    return entry.value;
+  }
+
+ private:
+  static constexpr std::size_t kEntries = 1024;  // a power of two
+
+  struct Entry {
+    Key key;  // without texts where there is none
+    std::uint32_t value = 0;
+  };
+
+  static std::size_t slot_of(const Key& key) {
+    std::uint64_t mixed = static_cast<std::uint64_t>(key.number);
+    for (const std::string_view text : key.texts) {
+      mixed = (mixed ^ reinterpret_cast<std::uintptr_t>(text.data())) * 0x9e3779b97f4a7c15U;
+    }
+    return mixed >> 54;
+  }
+  // The first text of a key is there.
+  static bool is_same(const Key& a, const Key& b) {
+    bool same = a.number == b.number && a.texts[0].data() != nullptr;
+    for (std::size_t i = 0; i < kTexts; ++i) {
+      same = same && a.texts[i].data() == b.texts[i].data() && a.texts[i].size() == b.texts[i].size();
+    }
+    return same;
+  }
+
+  static_assert(kEntries == std::size_t{1} << (64 - 54));
+  std::vector<Entry> entries_ = std::vector<Entry>(kEntries);
+};
+
+}  // namespace joulemap::ingest

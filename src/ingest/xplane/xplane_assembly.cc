@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_assembly.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/signal_shield.h"
+
+namespace joulemap::ingest {
+
+XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers)
+    : builder_(builder), readers_(readers), numbers_(readers.size()) {}
+
+void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage) {
+  if (number >= segments_.size()) segments_.resize(number + 1);
+  const Trace& known = readers_[reader].builder().trace();
+  const Sizes sizes{known.names.size(), known.classes.size(), known.queues.size(), known.bytes.size()};
+  segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
+}
+
+// What its reader met there first.
+void XPlaneAssembly::take_numbers(const Segment& segment) {
+  const Trace& known = readers_[segment.reader].builder().trace();
+  Numbers& numbers = numbers_[segment.reader];
+  while (numbers.names.size() < segment.known.names) {
+    const TraceName& name = known.names[numbers.names.size()];
+    numbers.names.push_back(builder_.name(name.text, name.place));
+  }
+  while (numbers.classes.size() < segment.known.classes) {
+    const KernelClass& some = known.classes[numbers.classes.size()];
+    numbers.classes.push_back(builder_.kernel_class(some.kind, some.name, some.grid, some.block));
+  }
+  while (numbers.queues.size() < segment.known.queues) {
+    numbers.queues.push_back(builder_.queue(known.queues[numbers.queues.size()]));
+  }
+  while (numbers.bytes.size() < segment.known.bytes) {
+    numbers.bytes.push_back(builder_.bytes(known.bytes[numbers.bytes.size()]));
+  }
+}
+
+void XPlaneAssembly::renumber(TraceEvent& event, const Numbers& numbers) const {
+  if (!is_on_gpu(event.kind)) {
+    event.name = numbers.names[event.name];
+    return;
+  }
+  event.name = numbers.classes[event.name];
+  event.track = numbers.queues[event.track];
+  event.detail = numbers.bytes[event.detail];
+  if (event.external > 0) event.external = numbers.names[event.external - 1] + 1;
+}
+
+void XPlaneAssembly::renumber_events(std::size_t first, std::size_t stride) {
+  for (std::size_t i = first; i < segments_.size(); i += stride) {
+    const Numbers& numbers = numbers_[segments_[i].reader];
+    for (std::vector<TraceEvent>& block : segments_[i].events.blocks) {
+      for (TraceEvent& event : block) renumber(event, numbers);
+    }
+  }
+}
+
+Diagnostics XPlaneAssembly::finish(std::size_t threads) {
+  for (const Segment& segment : segments_) take_numbers(segment);
+  std::vector<std::thread> others;
+  {
+    const SignalShield signals_are_for_the_program;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([=, this] { renumber_events(i, threads); });
+  }
+  renumber_events(0, threads);
+  for (std::thread& other : others) other.join();
+
+  Diagnostics damage;
+  XSegmentEvents rest;  // of all segments
+  for (Segment& segment : segments_) {
+    const Numbers& numbers = numbers_[segment.reader];
+    damage.add_all(segment.damage);
+    builder_.add_blocks(std::move(segment.events.blocks));
+    for (XSegmentEvents::Begun begun : segment.events.begun) {
+      begun.name = numbers.names[begun.name];
+      rest.begun.push_back(begun);
+    }
+    rest.ends.insert(rest.ends.end(), segment.events.ends.begin(), segment.events.ends.end());
+    for (GraphKernel& kernel : segment.events.in_graphs) {
+      renumber(kernel.event, numbers);
+      rest.in_graphs.push_back(kernel);
+    }
+  }
+  segments_.clear();
+  for (XPlaneEvents& reader : readers_) builder_.add_counts(reader.builder());
+  continue_operations(rest);
+  add_graphs(std::move(rest.in_graphs));
+  return damage;
+}
+
+// On the threads that ended them.
+void XPlaneAssembly::continue_operations(const XSegmentEvents& events) {
+  std::unordered_map<std::int64_t, Begun> begun;
+  for (const XSegmentEvents::Begun& some : events.begun) begun.insert_or_assign(some.id, Begun{some.end_ns, some.name});
+  for (const XSegmentEvents::End& end : events.ends) {
+    const auto found = begun.find(end.id);
+    if (found == begun.end() || found->second.end_ns >= end.end_ns) continue;
+    const auto& [end_ns, name] = found->second;
+    builder_.add({.start_ns = end_ns, .duration_ns = end.end_ns - end_ns, .name = name, .track = end.track});
+  }
+}
+
+void XPlaneAssembly::add_graphs(std::vector<GraphKernel> kernels) {
+  if (kernels.empty()) return;
+  XPlaneOperations& operations = readers_.front().operations();  // whichever: each knows all programs
+  const std::uint64_t unknown = find_operations_of_graphs(kernels, operations);
+  std::vector<std::uint32_t> names;
+  for (std::uint32_t i = 0; i < operations.size(); ++i) {
+    names.push_back(builder_.name(operations[i].name, operations[i].place));
+  }
+  for (GraphKernel& kernel : kernels) {
+    if (kernel.operation) kernel.event.external = names[*kernel.operation] + 1;
+    builder_.add(kernel.event);
+  }
+  if (unknown == 0) return;
+  builder_.trace().diagnostics.add({"graph_kernels_by_name", unknown,
+                                    "xplane: kernels of CUDA graphs that do not fit their program are told by their "
+                                    "names alone: layers that share a "
+                                    "kernel cannot be told apart",
+                                    "profile with XLA_FLAGS=--xla_gpu_enable_command_buffer= (no graphs)"});
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_event_reader.h"
+
+#include <span>
+
+#include "formats/protobuf.h"
+#include "formats/varint.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::past_varint;
+using formats::ProtobufReader;
+
+constexpr std::uint32_t kEventsOfLine = 4;
+namespace event_field {
+constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats = 4;
+}
+namespace stat_field {
+constexpr std::uint32_t kMetadata = 1, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
+}
+// How a field is announced.
+constexpr unsigned char as_number(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
+constexpr unsigned char as_bytes(std::uint32_t field) { return static_cast<unsigned char>(field << 3 | 2); }
+
+constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
+// A week: no trace is longer, and sums of such times fit.
+constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
+
+// Sums of what a file says must not overflow; such a time is nonsense anyway.
+std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
+}
+
+}  // namespace
+
+void XEventReader::read(const XSegment& segment, Diagnostics& damage) {
+  ProtobufReader fields(segment.bytes);
+  while (fields.next()) {
+    if (fields.field() == kEventsOfLine) read_event(fields.bytes(), segment, damage);
+  }
+  note_xplane_damage(fields, "a line", damage);
+}
+
+void XEventReader::read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage) {
+  const XPlaneTables& tables = *segment.tables;
+  Fields fields;
+  forget_stats();
+  Seen seen = read_usual(bytes, segment.bytes.data() + segment.bytes.size(), tables, fields);
+  if (seen == Seen::unusual) {
+    fields = {};
+    forget_stats();
+    seen = read_any(bytes, tables, fields, damage);
+  }
+  if (seen == Seen::unwanted) return visitor_.on_unwanted();
+  if (fields.duration_ps < 0 || fields.duration_ps > kLongest_ps) {
+    damage.add({"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
+    return visitor_.on_damaged();
+  }
+  event_.name = event_.display_name = {};
+  if (fields.named != nullptr) {
+    event_.name = fields.named->name;
+    event_.display_name = fields.named->display_name;
+    for (const std::string_view stat : fields.named->stats) add_stat(stat, tables, damage);
+  }
+  event_.name_number = fields.name_number;
+  event_.begin_ns = later_by(segment.line.begin_ns, fields.offset_ps);
+  event_.duration_ps = fields.duration_ps;
+  event_.stats = std::span(stats_).first(stats_used_);
+  visitor_.on_event(event_);
+}
+
+XEventReader::Seen XEventReader::read_usual(std::string_view bytes, const char* readable, const XPlaneTables& tables,
+                                            Fields& fields) {
+  const char* at = bytes.data();
+  const char* const end = at + bytes.size();
+  while (at != end) {
+    const auto tag = static_cast<unsigned char>(*at);
+    std::uint64_t number = 0;
+    at = past_varint(at + 1, end, readable, number);
+    if (at == nullptr) return Seen::unusual;
+    switch (tag) {
+      case as_number(event_field::kMetadata):
+        fields.named = tables.event(static_cast<std::int64_t>(number), fields.name_number);
+        if (fields.named == nullptr) return Seen::unusual;
+        if (!fields.named->wanted) return Seen::unwanted;
+        break;
+      case as_number(event_field::kOffset_ps):
+        fields.offset_ps = static_cast<std::int64_t>(number);
+        break;
+      case as_number(event_field::kDuration_ps):
+        fields.duration_ps = static_cast<std::int64_t>(number);
+        break;
+      case as_bytes(event_field::kStats): {
+        if (number > static_cast<std::uint64_t>(end - at)) return Seen::unusual;
+        if (!read_usual_stat({at, static_cast<std::size_t>(number)}, readable, tables)) return Seen::unusual;
+        at += number;
+        break;
+      }
+      default:
+        return Seen::unusual;
+    }
+  }
+  return Seen::whole;
+}
+
+// What it is of, then its value.
+bool XEventReader::read_usual_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
+  const char* at = bytes.data();
+  const char* const end = at + bytes.size();
+  if (at == end || static_cast<unsigned char>(*at) != as_number(stat_field::kMetadata)) return false;
+  std::uint64_t number = 0;
+  at = past_varint(at + 1, end, readable, number);
+  if (at == nullptr || at == end) return false;
+  const XPlaneTables::StatName* const name = tables.stat(static_cast<std::int64_t>(number));
+  if (name == nullptr || name->known == XStatName::other) return true;
+  const auto tag = static_cast<unsigned char>(*at);
+  at = past_varint(at + 1, end, readable, number);
+  if (at == nullptr) return false;
+  XStat& stat = new_stat();
+  stat.name = name->name;
+  stat.known = name->known;
+  switch (tag) {
+    case as_number(stat_field::kUnsigned):
+      stat.value = number;
+      break;
+    case as_number(stat_field::kSigned):
+      stat.value = static_cast<std::int64_t>(number);
+      break;
+    case as_number(stat_field::kReference): {
+      const XPlaneTables::StatName* const text = tables.stat(static_cast<std::int64_t>(number));
+      stat.value = text == nullptr ? std::string_view() : text->name;
+      break;
+    }
+    case as_bytes(stat_field::kText):
+    case as_bytes(stat_field::kBytes):
+      if (number > static_cast<std::uint64_t>(end - at)) return false;
+      stat.value = std::string_view(at, static_cast<std::size_t>(number));
+      at += number;
+      break;
+    default:
+      return false;
+  }
+  keep_stat(name->known);
+  return at == end;
+}
+
+XEventReader::Seen XEventReader::read_any(std::string_view bytes, const XPlaneTables& tables, Fields& event,
+                                          Diagnostics& damage) {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    switch (fields.field()) {
+      case event_field::kMetadata: {
+        std::uint32_t number = 0;
+        const XPlaneTables::EventName* const known = tables.event(fields.signed_number(), number);
+        if (known == nullptr) break;
+        event.named = known;
+        event.name_number = number;
+        if (!known->wanted) return Seen::unwanted;
+        break;
+      }
+      case event_field::kOffset_ps:
+        event.offset_ps = fields.signed_number();
+        break;
+      case event_field::kDuration_ps:
+        event.duration_ps = fields.signed_number();
+        break;
+      case event_field::kStats:
+        add_stat(fields.bytes(), tables, damage);
+        break;
+      default:
+        break;
+    }
+  }
+  note_xplane_damage(fields, "an event", damage);
+  return Seen::whole;
+}
+
+void XEventReader::add_stat(std::string_view bytes, const XPlaneTables& tables, Diagnostics& damage) {
+  XStat stat;
+  if (!tables.read_stat(bytes, XPlaneTables::Which::known, stat, damage)) return;
+  new_stat() = stat;
+  keep_stat(stat.known);
+}
+
+void XEventReader::forget_stats() {
+  stats_used_ = 0;
+  event_.known_stats = 0;
+}
+
+// Room is used again, event after event.
+XStat& XEventReader::new_stat() {
+  if (stats_used_ == stats_.size()) stats_.emplace_back();
+  return stats_[stats_used_++];
+}
+
+// The first one of a name counts.
+void XEventReader::keep_stat(XStatName known) {
+  if (known == XStatName::other || event_.has(known)) return;
+  event_.known_stats |= 1U << static_cast<unsigned>(known);
+  event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(stats_used_ - 1);
+}
+
+}  // namespace joulemap::ingest

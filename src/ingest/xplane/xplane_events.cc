@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_events.h"
+
+#include <fmt/format.h>
+
+#include "ingest/kernel_details.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
+constexpr std::string_view kStepName = "ProfilerStep#";  // how every reader spells a step
+
+std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
+
+std::int64_t end_of(const XEvent& event) {
+  std::int64_t end_ns = 0;
+  return __builtin_add_overflow(event.begin_ns, duration_ns(event), &end_ns) ? event.begin_ns : end_ns;
+}
+
+}  // namespace
+
+void XPlaneEvents::begin(const XLineContext& line, std::size_t most) {
+  if (line.plane != line_.plane) by_name_.clear();
+  line_ = line;
+  queues_.clear();
+  last_context_ = {};
+  builder_.begin_block(most);
+}
+
+XSegmentEvents XPlaneEvents::take() {
+  segment_.blocks = std::exchange(builder_.trace().blocks, {});
+  return std::exchange(segment_, {});
+}
+
+void XPlaneEvents::on_event(const XEvent& event) {
+  if (line_.is_device) return add_on_gpu(event);
+  if (event.known_stats == 0) return add_by_name(event);
+  if (!event.name.starts_with("end: ")) return add_on_thread(event);
+  builder_.skip();
+  if (const auto id = event.integer(XStatName::consumer)) segment_.ends.push_back({*id, end_of(event), line_.track});
+}
+
+std::uint32_t XPlaneEvents::name_of(std::uint32_t operation) {
+  while (names_.size() < operations_.size()) {
+    const XOperation& next = operations_[static_cast<std::uint32_t>(names_.size())];
+    names_.push_back(builder_.name(next.name, next.place));
+  }
+  return names_[operation];
+}
+
+// Names repeat much more often than they are new; their bytes lie in the file, each once a plane.
+std::uint32_t XPlaneEvents::name_of(std::string_view text) {
+  const auto [slot, is_new] = texts_.try_emplace(text, 0);
+  if (is_new) slot->second = builder_.name(text);
+  return slot->second;
+}
+
+// What an event is that tells nothing but its name is the same each time.
+void XPlaneEvents::add_by_name(const XEvent& event) {
+  const std::size_t index = 2 * std::size_t{event.name_number} + (line_.feeds ? 1 : 0);
+  if (index >= by_name_.size()) by_name_.resize(index + 1);
+  std::optional<Meaning>& known = by_name_[index];
+  if (!known) known = meaning_of(event);
+  if (!known->is_told) return builder_.skip();
+  builder_.add({.start_ns = event.begin_ns,
+                .duration_ns = duration_ns(event),
+                .name = known->name,
+                .track = line_.track,
+                .kind = known->kind});
+}
+
+void XPlaneEvents::add_on_thread(const XEvent& event) {
+  const Meaning meaning = meaning_of(event);
+  if (!meaning.is_told) return builder_.skip();
+  TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track = line_.track};
+  made.kind = meaning.kind;
+  made.name = meaning.name;
+  if (made.kind == EventKind::api) {
+    made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
+  }
+  const auto producer = event.integer(XStatName::producer);
+  if (producer && made.kind == EventKind::op) segment_.begun.push_back({*producer, end_of(event), made.name});
+  builder_.add(made);
+}
+
+XPlaneEvents::Meaning XPlaneEvents::meaning_of(const XEvent& event) {
+  if (event.has(XStatName::correlation_id)) return {true, EventKind::api, name_of(event.name)};
+  if (const auto operation = operations_.of_host_event(event, line_.feeds)) {
+    return {true, EventKind::op, name_of(*operation)};
+  }
+  if (const auto step = event.integer(XStatName::step_num)) {
+    return {true, EventKind::annotation, builder_.name(fmt::format("{}{}", kStepName, *step))};
+  }
+  if (event.name.starts_with('$')) return {true, EventKind::function, name_of(event.name.substr(1))};
+  return {};
+}
+
+void XPlaneEvents::add_on_gpu(const XEvent& event) {
+  TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
+  made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
+  made.track = queue_of(event);
+  const std::string_view copy = event.text(XStatName::memcpy_details);
+  const std::string_view fill = event.text(XStatName::memset_details);
+  if (!copy.empty() || event.name.starts_with("Memcpy")) {
+    made.kind = EventKind::copy;
+    made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(event.name));
+    made.detail = builder_.bytes(bytes_in(copy));
+  } else if (!fill.empty() || event.name.starts_with("Memset")) {
+    made.kind = EventKind::fill;
+    made.name = builder_.kernel_class(KernelKind::fill, kFillName);
+    made.detail = builder_.bytes(bytes_in(fill));
+  } else {
+    made.name = class_of(event.name, event.text(XStatName::kernel_details));
+  }
+  const std::optional<std::uint32_t> operation = operations_.of_kernel(event);
+  if (operation) made.external = name_of(*operation) + 1;
+  if (const auto graph = XPlaneOperations::graph_of(event)) {
+    const std::int64_t node = event.integer(XStatName::graph_node_id).value_or(0);
+    segment_.in_graphs.push_back({*graph, node, event.name, made, {}});
+  } else {
+    builder_.add(made);
+  }
+}
+
+std::uint32_t XPlaneEvents::class_of(std::string_view name, std::string_view details) {
+  return recent_classes_.get({{name, details}}, [&] {
+    const auto [slot, is_new] = classes_.try_emplace({name, details}, 0);
+    if (is_new) {
+      slot->second =
+          builder_.kernel_class(KernelKind::kernel, name, size_in(details, "grid"), size_in(details, "block"));
+    }
+    return slot->second;
+  });
+}
+
+// A context is a number, or a text with one at its end: "$$1".
+std::uint32_t XPlaneEvents::queue_of(const XEvent& event) {
+  const std::string_view text = event.text(XStatName::context_id);
+  if (text.empty()) {
+    return queue_of_context(static_cast<std::uint32_t>(event.integer(XStatName::context_id).value_or(0)));
+  }
+  if (text.data() == last_context_.data() && text.size() == last_context_.size()) return last_queue_;
+  const std::size_t digits = text.find_first_of("0123456789");
+  last_context_ = text;
+  return last_queue_ = queue_of_context(digits == std::string_view::npos ? 0 : number_at(text.substr(digits)));
+}
+
+std::uint32_t XPlaneEvents::queue_of_context(std::uint32_t context) {
+  for (const auto& [known, queue] : queues_) {
+    if (known == context) return queue;
+  }
+  const std::uint32_t queue = builder_.queue({.ordinal = line_.ordinal, .context = context, .stream = line_.stream});
+  queues_.emplace_back(context, queue);
+  return queue;
+}
+
+}  // namespace joulemap::ingest

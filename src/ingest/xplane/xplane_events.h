@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XPlaneEvents: makes TraceEvents of the events of a profile's segments. Names, classes and queues are numbered by a
+// TraceBuilder of its own; xplane_assembly.h makes those of the whole trace of them. One thread each; views given must
+// outlive it (they point into the profile).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ingest/trace_builder.h"
+#include "ingest/xplane/graph_launches.h"
+#include "ingest/xplane/view_cache.h"
+#include "ingest/xplane/xplane_lines.h"
+#include "ingest/xplane/xplane_operations.h"
+#include "ingest/xplane/xplane_reader.h"
+
+namespace joulemap::ingest {
+
+// What a segment holds besides its events, to be told in the order of the file.
+struct XSegmentEvents {
+  struct Begun {
+    std::int64_t id = 0;  // what ties it to its end
+    std::int64_t end_ns = 0;
+    std::uint32_t name = 0;
+  };
+  struct End {
+    std::int64_t id = 0;
+    std::int64_t end_ns = 0;
+    std::uint32_t track = 0;
+  };
+  std::vector<std::vector<TraceEvent>> blocks;
+  std::vector<Begun> begun;  // operations
+  std::vector<End> ends;     // of operations that ended on another thread than they began
+  std::vector<GraphKernel> in_graphs;
+};
+
+class XPlaneEvents : public XEventVisitor {
+ public:
+  void add_program(std::string_view name, std::string_view hlo_proto) { operations_.add_program(name, hlo_proto); }
+
+  // The events that come are of this line. `most`: about so many.
+  void begin(const XLineContext& line, std::size_t most);
+  void on_event(const XEvent& event) override;
+  void on_unwanted() override { builder_.skip(); }
+  void on_damaged() override { builder_.drop(kDamagedEvents); }
+  // Of the segment that was begun last.
+  XSegmentEvents take();
+
+  // Its numbers are those of the events; blocks are taken already.
+  TraceBuilder& builder() { return builder_; }
+  XPlaneOperations& operations() { return operations_; }
+
+ private:
+  struct Meaning {
+    bool is_told = false;  // else it is nothing of the program
+    EventKind kind = EventKind::op;
+    std::uint32_t name = 0;
+  };
+  struct ClassHash {
+    std::size_t operator()(const std::pair<std::string_view, std::string_view>& key) const {
+      return std::hash<std::string_view>()(key.first) * 31 + std::hash<std::string_view>()(key.second);
+    }
+  };
+
+  void add_by_name(const XEvent& event);
+  void add_on_thread(const XEvent& event);
+  void add_on_gpu(const XEvent& event);
+  Meaning meaning_of(const XEvent& event);
+  std::uint32_t name_of(std::uint32_t operation);
+  std::uint32_t name_of(std::string_view text);
+  std::uint32_t class_of(std::string_view name, std::string_view details);
+  std::uint32_t queue_of(const XEvent& event);
+  std::uint32_t queue_of_context(std::uint32_t context);
+
+  TraceBuilder builder_{"xplane"};
+  XPlaneOperations operations_{{}};
+  XLineContext line_;
+  XSegmentEvents segment_;
+  std::vector<std::uint32_t> names_;                             // of operations_
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the present line, by context
+  std::unordered_map<std::string_view, std::uint32_t> texts_;
+  std::vector<std::optional<Meaning>> by_name_;  // of the present plane
+  std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
+  ViewCache<2> recent_classes_;
+  std::string_view last_context_;  // of the present segment, where it is a text
+  std::uint32_t last_queue_ = 0;
+};
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_segments.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufReader;
+
+namespace space_field {
+constexpr std::uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3;
+}
+namespace plane_field {
+constexpr std::uint32_t kName = 2, kLines = 3;
+}
+namespace line_field {
+constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
+}
+
+// Lines that the profiler makes of a GPU's streams, and that would count their time again.
+constexpr std::array<std::string_view, 9> kDerivedLines = {
+    "Steps",       "Framework Name Scope", "Framework Ops", "XLA Modules", "XLA Ops",
+    "XLA TraceMe", "Source code",          "Launch Stats",  "Source Code"};
+constexpr std::string_view kGpu = "/device:GPU";
+constexpr std::string_view kPrograms = "/host:metadata";
+constexpr std::string_view kHloProto = "Hlo Proto";
+
+constexpr std::size_t kMostNotes = 16;
+
+std::string_view name_of_plane(std::string_view bytes) {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == plane_field::kName) return fields.bytes();
+  }
+  return {};
+}
+
+// Writers put what describes a line before its events, so that these need not be gone through for it.
+XLine line_itself(std::string_view bytes, const XPlane& plane) {
+  XLine line;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == line_field::kEvents && line.begin_ns != 0 && !line.name.empty()) break;
+    if (fields.field() == line_field::kId) line.id = fields.signed_number();
+    if (fields.field() == line_field::kName) line.name = fields.bytes();
+    if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
+  }
+  line.derived = plane.name.starts_with(kGpu) &&
+                 std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
+  return line;
+}
+
+// Of a plane that the end of the file cuts: the names of its events came last, so none of them can be told.
+void tell_lost_events(std::string_view plane, XLineVisitor& visitor) {
+  const auto lose_events_of = [&](std::string_view line) {
+    ProtobufReader fields(line);
+    while (fields.next()) {
+      if (fields.field() == line_field::kEvents) visitor.on_lost_event();
+    }
+  };
+  ProtobufReader fields(plane);
+  while (fields.next()) {
+    if (fields.field() == plane_field::kLines) lose_events_of(fields.bytes());
+  }
+  if (fields.field() == plane_field::kLines) lose_events_of(fields.cut());
+}
+
+}  // namespace
+
+XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, std::size_t segment_bytes)
+    : visitor_(visitor), segment_bytes_(segment_bytes), space_(bytes) {
+  ProtobufReader planes(bytes);
+  while (planes.next()) {
+    const bool has_programs = planes.field() == space_field::kPlanes && name_of_plane(planes.bytes()) == kPrograms;
+    if (has_programs) tell_programs(planes.bytes());
+  }
+}
+
+void XPlaneSegments::tell_programs(std::string_view bytes) {
+  XPlaneTables tables(bytes, damage_);
+  for (const XPlaneTables::EventName& event : tables.events()) {
+    for (const std::string_view bytes_of_stat : event.stats) {
+      XStat stat;
+      tables.read_stat(bytes_of_stat, XPlaneTables::Which::all, stat, damage_);
+      if (stat.name == kHloProto) visitor_.on_program(event.name, stat.text());
+    }
+  }
+}
+
+std::optional<XSegment> XPlaneSegments::next() {
+  while (rest_.empty()) {
+    if (is_over_) return std::nullopt;
+    if (next_line() || next_plane()) continue;
+    is_over_ = true;
+    tell_end();
+  }
+  return cut_segment();
+}
+
+// The next one that is wanted of the present plane.
+bool XPlaneSegments::next_line() {
+  while (plane_.next()) {
+    if (plane_.field() != plane_field::kLines) continue;
+    line_ = line_itself(plane_.bytes(), planes_.back()->plane());
+    if (!visitor_.on_line(line_)) continue;
+    rest_ = plane_.bytes();
+    return true;
+  }
+  return false;
+}
+
+bool XPlaneSegments::next_plane() {
+  while (space_.next()) {
+    const bool is_note = space_.field() == space_field::kErrors || space_.field() == space_field::kWarnings;
+    if (is_note && ++notes_ <= kMostNotes) {
+      damage_.add({"framework_profiler", 1, "the framework's profiler says: " + quoted(space_.bytes()), ""});
+    }
+    if (space_.field() != space_field::kPlanes) continue;
+    planes_.push_back(std::make_unique<XPlaneTables>(space_.bytes(), damage_));
+    XPlaneTables& tables = *planes_.back();
+    if (!visitor_.on_plane(tables.plane())) continue;
+    for (XPlaneTables::EventName& event : tables.events()) event.wanted = visitor_.on_name(event.name);
+    plane_ = ProtobufReader(tables.bytes());
+    return true;
+  }
+  return false;
+}
+
+void XPlaneSegments::tell_end() {
+  if (!space_.damaged()) return;
+  if (space_.field() == space_field::kPlanes) tell_lost_events(space_.cut(), visitor_);
+  damage_.add(
+      {"damaged_trace", 1,
+       "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane that it "
+       "cuts",
+       "profile again, and let the program stop the profiler before it ends"});
+}
+
+// Up to the end of a field; behind damage, all that is left.
+XSegment XPlaneSegments::cut_segment() {
+  XSegment segment{planes_.back().get(), line_, rest_, 0, take_damage()};
+  if (rest_.size() > segment_bytes_) {
+    ProtobufReader fields(rest_);
+    while (rest_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.fields;
+    segment.bytes = rest_.substr(0, rest_.size() - fields.bytes_left());
+  }
+  rest_.remove_prefix(segment.bytes.size());
+  return segment;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xplane_tables.h"
+
+#include <string>
+
+namespace joulemap::ingest {
+namespace {
+
+using formats::ProtobufReader;
+
+namespace plane_field {
+constexpr std::uint32_t kId = 1, kName = 2, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
+}
+namespace stat_field {
+constexpr std::uint32_t kMetadata = 1, kDouble = 2, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
+}
+namespace metadata_field {
+constexpr std::uint32_t kName = 2, kDisplayName = 4, kStats = 5;
+}
+constexpr std::uint32_t kMapKey = 1, kMapValue = 2;
+
+XPlaneKind kind_of(std::string_view name) {
+  if (name.starts_with("/device:")) return XPlaneKind::device;
+  if (name == "/host:CPU" || name == "/host:python-tracer") return XPlaneKind::host;
+  return XPlaneKind::metadata;
+}
+
+struct Entry {
+  std::int64_t key = 0;
+  std::string_view value;
+};
+
+Entry map_entry(std::string_view bytes, Diagnostics& damage) {
+  Entry entry;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == kMapKey) entry.key = fields.signed_number();
+    if (fields.field() == kMapValue) entry.value = fields.bytes();
+  }
+  note_xplane_damage(fields, "a table of names", damage);
+  return entry;
+}
+
+}  // namespace
+
+void note_xplane_damage(const ProtobufReader& fields, std::string_view what, Diagnostics& damage) {
+  if (!fields.damaged()) return;
+  damage.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: " + std::string(what), ""});
+}
+
+XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_(plane) {
+  std::vector<std::string_view> stats;
+  ProtobufReader fields(bytes_);
+  while (fields.next()) {
+    if (fields.field() == plane_field::kId) plane_.id = fields.signed_number();
+    if (fields.field() == plane_field::kName) plane_.name = fields.bytes();
+    if (fields.field() == plane_field::kEventMetadata) add_event_name(fields.bytes(), damage);
+    if (fields.field() == plane_field::kStatMetadata) add_stat_name(fields.bytes(), damage);
+    if (fields.field() == plane_field::kStats) stats.push_back(fields.bytes());
+  }
+  note_xplane_damage(fields, "a plane", damage);
+  plane_.kind = kind_of(plane_.name);
+  for (const std::string_view stat : stats) read_stat(stat, Which::all, plane_stats_.emplace_back(), damage);
+  plane_.stats = plane_stats_;
+}
+
+void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
+  const Entry entry = map_entry(bytes, damage);
+  EventName& event = events_[entry.key];
+  ProtobufReader fields(entry.value);
+  while (fields.next()) {
+    if (fields.field() == metadata_field::kName) event.name = fields.bytes();
+    if (fields.field() == metadata_field::kDisplayName) event.display_name = fields.bytes();
+    if (fields.field() == metadata_field::kStats) event.stats.push_back(fields.bytes());
+  }
+  note_xplane_damage(fields, "the name of an event", damage);
+}
+
+void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
+  const Entry entry = map_entry(bytes, damage);
+  ProtobufReader fields(entry.value);
+  while (fields.next()) {
+    if (fields.field() == metadata_field::kName) {
+      stats_[entry.key] = {fields.bytes(), xstat_named(fields.bytes())};
+    }
+  }
+  note_xplane_damage(fields, "the name of a value", damage);
+}
+
+bool XPlaneTables::read_stat(std::string_view bytes, Which which, XStat& stat, Diagnostics& damage) const {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    switch (fields.field()) {
+      case stat_field::kMetadata: {
+        const StatName* const name = this->stat(fields.signed_number());
+        if (which == Which::known && (name == nullptr || name->known == XStatName::other)) return false;
+        stat.name = name == nullptr ? std::string_view() : name->name;
+        stat.known = name == nullptr ? XStatName::other : name->known;
+        break;
+      }
+      case stat_field::kDouble:
+        stat.value = fields.real();
+        break;
+      case stat_field::kUnsigned:
+        stat.value = fields.unsigned_number();
+        break;
+      case stat_field::kSigned:
+        stat.value = fields.signed_number();
+        break;
+      case stat_field::kText:
+      case stat_field::kBytes:
+        stat.value = fields.bytes();
+        break;
+      case stat_field::kReference: {
+        const StatName* const text = this->stat(fields.signed_number());
+        stat.value = text == nullptr ? std::string_view() : text->name;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  note_xplane_damage(fields, "a value", damage);
+  return true;
+}
+
+}  // namespace joulemap::ingest

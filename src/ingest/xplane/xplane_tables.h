@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// XPlaneTables: what the ids in one plane of a profile stand for: names of events, names of values, the plane itself. Read
+// before its events, which lie in front of them in the file. Views point into the bytes given. Made by one thread; once the
+// visitor was asked which names it wants, any thread may read it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "formats/protobuf.h"
+#include "ingest/xplane/id_table.h"
+#include "ingest/xplane/xplane_reader.h"
+#include "model/diagnostics.h"
+
+namespace joulemap::ingest {
+
+class XPlaneTables {
+ public:
+  XPlaneTables(std::string_view plane, Diagnostics& damage);
+  XPlaneTables(const XPlaneTables&) = delete;
+  XPlaneTables& operator=(const XPlaneTables&) = delete;
+
+  struct EventName {
+    std::string_view name;
+    std::string_view display_name;
+    std::vector<std::string_view> stats;
+    bool wanted = true;
+  };
+  struct StatName {
+    std::string_view name;
+    XStatName known = XStatName::other;
+  };
+
+  const XPlane& plane() const { return plane_; }
+  std::string_view bytes() const { return bytes_; }
+  std::vector<EventName>& events() { return events_.entries(); }
+  // Null when there is none; `number` counts them from 1.
+  const EventName* event(std::int64_t id, std::uint32_t& number) const {
+    number = events_.number(id);
+    return number == 0 ? nullptr : &events_.at(number - 1);
+  }
+  const StatName* stat(std::int64_t id) const {
+    const std::uint32_t number = stats_.number(id);
+    return number == 0 ? nullptr : &stats_.at(number - 1);
+  }
+
+  enum class Which : std::uint8_t { all, known };
+  // False: it is none of those that are wanted.
+  bool read_stat(std::string_view bytes, Which which, XStat& stat, Diagnostics& damage) const;
+
+ private:
+  void add_event_name(std::string_view bytes, Diagnostics& damage);
+  void add_stat_name(std::string_view bytes, Diagnostics& damage);
+
+  std::string_view bytes_;
+  XPlane plane_;
+  std::vector<XStat> plane_stats_;
+  IdTable<EventName> events_;
+  IdTable<StatName> stats_;
+};
+
+void note_xplane_damage(const formats::ProtobufReader& fields, std::string_view what, Diagnostics& damage);
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LastDurations: what a kernel's duration is held against in a chunk: the last one of its class at its place, in whatever
+// unit its user counts. A flat table, because it is made anew for every chunk. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::recording {
+
+class LastDurations {
+ public:
+  std::uint64_t& of(const Kernel& kernel) {
+    if (used_ * 2 >= entries_.size()) grow();
+    Entry& entry = entry_of(std::uint64_t{kernel.class_id} << 32 | kernel.place);
+    used_ += entry.is_used ? 0 : 1;
+    entry.is_used = true;
+    return entry.duration;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key = 0;
+    std::uint64_t duration = 0;
+    bool is_used = false;
+  };
+
+  // Where its hash says, or the next one that is free; its key is set.
+  Entry& entry_of(std::uint64_t key) {
+    const std::size_t mask = entries_.size() - 1;
+    std::size_t at = (key * 0x9e3779b97f4a7c15U) >> 40;
+    while (entries_[at & mask].is_used && entries_[at & mask].key != key) ++at;
+    entries_[at & mask].key = key;
+    return entries_[at & mask];
+  }
+  void grow() {
+    const std::vector<Entry> old =
+        std::exchange(entries_, std::vector<Entry>(std::max<std::size_t>(2 * entries_.size(), 64)));
+    for (const Entry& entry : old) {
+      if (entry.is_used) entry_of(entry.key) = entry;
+    }
+  }
+
+  std::vector<Entry> entries_;  // a power of two, at most half of them used
+  std::size_t used_ = 0;
+};
+
+}  // namespace joulemap::recording
