@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPower: what a class of kernels was found to draw on one model of GPU, over all recordings that could tell. Entries of
-// the kernel library (docs/attribution.md) and, frozen, of a recording. Plain data and pure functions; watts, seconds.
+// KernelPower: what a class of kernels was found to draw on one model of GPU, over all recordings that could tell. Entries
+// of the kernel library (docs/attribution.md) and, frozen, of a recording. Plain data, pure functions; watts, seconds.
 //
-// A finding is a power with a relative standard deviation. Findings of several recordings differ by more than these say: clocks,
-// heat, other cards, other data. So the entry keeps what is needed to estimate that spread, too (DerSimonian and Laird,
-// "Meta-analysis in clinical trials", 1986).
+// A finding is a power with a relative standard deviation. Findings of several recordings differ by more than these say:
+// clocks, heat, other cards, other data. So the entry keeps what is needed to estimate that spread, too (DerSimonian and
+// Laird, "Meta-analysis in clinical trials", 1986).
 #pragma once
 
 #include <compare>
@@ -27,6 +27,8 @@ struct KernelCode {
   bool operator==(const KernelCode&) const = default;
 };
 KernelCode code_of(const KernelClass& known);
+// A GPU that waits between kernels: no kernel has size 0.
+KernelCode idle_code();
 
 // A class as it ran somewhere: what its kind is told by.
 struct SeenKernels {
@@ -72,8 +74,8 @@ double spread_of(const KernelPower& known);
 // Nothing in it is out of bounds or contradicts itself: what a file says need not be true.
 bool is_sound(const KernelPower& known);
 
-// The library: by GPU and code, each once. What is new is merged into what is known. Of each GPU those with the least evidence
-// are dropped where there are more than `most`; gives how many were.
+// The library: by GPU and code, each once. What is new is merged into what is known. Of each GPU those with the least
+// evidence are dropped where there are more than `most`; gives how many were.
 inline constexpr std::size_t kMostKernelPowers = 20'000;
 std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower> findings,
                       std::size_t most = kMostKernelPowers);
