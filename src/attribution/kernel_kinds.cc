@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/demangle.h"
+#include "base/quadrature.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -39,6 +40,8 @@ constexpr double kUsualClasses = 0.2;
 constexpr double kUsualStems = 0.2;
 constexpr double kUsualFamilies = 0.25;
 constexpr double kUsualCounts = 3;
+// What a class draws in one recording differs from what it draws on average, besides (model/kernel_power.cc).
+constexpr double kBetweenRecordings = 0.05;
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -165,7 +168,7 @@ ClassPrior KernelKinds::prior_of(const SeenKernels& seen) const {
     found = {same->second.mean, same->second.variance + between_stems_ + between_classes_};
   }
   const double watts = std::exp(found.mean + fullness(seen.code.kind, seen.blocks));
-  const double spread = std::sqrt(found.variance);
+  const double spread = in_quadrature(std::sqrt(found.variance), kBetweenRecordings);
   return {watts, spread, spread < kUsualDifference};
 }
 

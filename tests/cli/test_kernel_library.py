@@ -1,4 +1,4 @@
-"""What earlier recordings taught about kernels: kept in the data folder, frozen into recordings, named by report --library."""
+"""What earlier recordings taught about kernels: kept in the data folder, frozen into recordings, named by report."""
 
 from __future__ import annotations
 
