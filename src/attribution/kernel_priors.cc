@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <tuple>
 
 #include "attribution/kernel_kinds.h"
 
@@ -37,13 +37,23 @@ ClassPrior together(std::span<const SeenKernels> seen, std::span<const ClassPrio
 
 }  // namespace
 
-KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen) : is_frozen_(is_frozen) {
-  merge_all(powers_, std::move(powers), std::numeric_limits<std::size_t>::max());
+KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
+    : powers_(std::move(powers)), is_frozen_(is_frozen) {}
+
+// Several machines of one recording knew the same: once is enough.
+KernelPriors KernelPriors::frozen(std::vector<KernelPower> powers) {
+  const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.code); };
+  std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
+  powers.erase(std::unique(powers.begin(), powers.end(), same), powers.end());
+  return {std::move(powers), true};
 }
 
-KernelPriors KernelPriors::frozen(std::vector<KernelPower> powers) { return {std::move(powers), true}; }
-
-KernelPriors KernelPriors::of_library(std::vector<KernelPower> library) { return {std::move(library), false}; }
+KernelPriors KernelPriors::of_library(std::vector<KernelPower> library) {
+  std::vector<KernelPower> sorted;
+  merge_all(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
+  return {std::move(sorted), false};
+}
 
 std::string KernelPriors::gpu_for(const std::string& gpu) const {
   const bool is_only_one = !powers_.empty() && powers_.front().gpu == powers_.back().gpu;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/clock.h"
@@ -62,6 +63,12 @@ void ask_for_probing(double seconds, sampling::RecordOptions& options) {
   options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
+// One whose model is known: what is learnt is learnt of that.
+bool has_known_gpu(std::span<const Channel> channels) {
+  return std::any_of(channels.begin(), channels.end(),
+                     [](const Channel& channel) { return !channel.device_model.empty(); });
+}
+
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
   sampling::SensorOptions sensors{
@@ -93,9 +100,9 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   options.diagnostics = capture_notes;
   // What a fake machine or a replayed one draws says nothing about this one.
-  const bool is_real = line.root.is_real() && line.replay.empty();
+  const bool is_real = line.root.is_real() && line.replay.empty() && has_known_gpu(meter->channels());
   const std::string library = kernel_library_path();
-  if (is_real) {
+  if (is_real && flags.trace != "off") {
     options.known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
       return known_powers(library, folder, diagnostics);
     };

@@ -14,9 +14,14 @@ namespace {
 constexpr double kUsualSpread = 0.05;
 constexpr double kUsualCounts = 3;
 
+// What a file says need not be true.
+constexpr double kLeastWatts = 0.1;
 constexpr double kMostWatts = 1e5;
+constexpr double kLeastPrecision = 1e-2;
 constexpr double kMostPrecision = 1e12;
-constexpr double kMostThreads = 0x1p60;  // what a file says need not be true
+constexpr double kLeastSpread = 1e-4;
+constexpr double kMostSpread = 10;
+constexpr double kMostThreads = 0x1p60;
 
 double product(const std::array<std::uint32_t, 3>& sides) {
   double all = 1;
@@ -119,7 +124,7 @@ void merge(KernelPower& known, const KernelPower& more) {
 
 double spread_of(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
-  if (known.is_borrowed()) return std::sqrt(of_mean);
+  if (known.is_borrowed()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // What the scatter would be if findings differed by their own errors alone, and what it is more.
@@ -127,12 +132,13 @@ double spread_of(const KernelPower& known) {
   const double between = free > 0 && scale > 0 ? std::max(known.scatter - free, 0.0) / scale : 0;
   const double usual = kUsualSpread * kUsualSpread;
   const double shrunk = (free * between + kUsualCounts * usual) / (free + kUsualCounts);
-  return std::sqrt(shrunk + shrunk / recordings + of_mean);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kLeastSpread, kMostSpread);
 }
 
 bool is_sound(const KernelPower& known) {
-  return is_amount(known.watts, kMostWatts) && known.watts > 0 && is_amount(known.precision, kMostPrecision) &&
-         known.precision > 0 && is_amount(known.precision_squares, kMostPrecision * kMostPrecision) &&
+  return is_amount(known.watts, kMostWatts) && known.watts >= kLeastWatts &&
+         is_amount(known.precision, kMostPrecision) && known.precision >= kLeastPrecision &&
+         is_amount(known.precision_squares, kMostPrecision * kMostPrecision) &&
          is_amount(known.scatter, kMostPrecision) && is_amount(known.evidence_s, kMostPrecision) &&
          is_amount(known.blocks, kMostPrecision) && is_amount(known.threads_per_block, kMostPrecision) &&
          is_amount(known.kernel_s, kMostPrecision);

@@ -67,6 +67,18 @@ TEST(KernelLibrary, DropsWhatHasTheLeastEvidence) {
   EXPECT_NE(find_power(library, "A100", seen("only").code), nullptr);
 }
 
+TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
+  KernelPower odd = finding("H200", seen("add"), 400, 0.02);
+  odd.recordings = 1'000'000'000'000;
+  odd.scatter = 1e12;
+  odd.precision_squares = odd.precision * odd.precision * 0.999999999999;
+  EXPECT_TRUE(is_sound(odd));
+  EXPECT_LE(spread_of(odd), 10);
+  EXPECT_GE(spread_of(odd), 1e-4);
+  odd.watts = 1e-300;
+  EXPECT_FALSE(is_sound(odd));
+}
+
 TEST(KernelPower, WhatCannotBeIsNotSound) {
   KernelPower known = finding("H200", seen("add"), 400, 0.02);
   EXPECT_TRUE(is_sound(known));
