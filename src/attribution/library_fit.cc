@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/library_fit.h"
 
+#include <algorithm>
+
+#include "attribution/separable_groups.h"
+
 namespace joulemap::attribution {
 namespace {
 
@@ -56,6 +60,41 @@ std::vector<double> LibraryFit::from_data(const statistics::GramSums& sums) cons
     shares.push_back(1 - pulls_[k] * inverse[k * beliefs.size() + k]);
   }
   return shares;
+}
+
+PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows) {
+  const std::vector<double> times_s = rows.times_s();
+  double busy_j = 0;
+  double busy_s = 0;
+  for (std::size_t k = 0; k + 1 < priors.size(); ++k) {
+    busy_j += times_s[k] * priors[k].watts;
+    busy_s += times_s[k];
+  }
+  const double busy_w = busy_s > 0 ? busy_j / busy_s : 0;
+  return {busy_w, priors.back().known ? priors.back().watts : kUsualIdle * busy_w, busy_w / 2};
+}
+
+double repeats_of(const IntervalRows& rows, std::span<const double> alone) {
+  const std::vector<double> times_s = rows.times_s();
+  double told_s = 0;
+  double all_s = 0;
+  for (std::size_t k = 0; k + 1 < times_s.size(); ++k) {
+    all_s += times_s[k];
+    if (alone[k] >= kKnownFromData) told_s += times_s[k];
+  }
+  const double told = all_s > 0 ? told_s / all_s : 0;
+  const double count = static_cast<double>(rows.size());
+  return count / std::max(count * told * told, 1.0);
+}
+
+std::vector<bool> believed_more(const LibraryFit& library, std::span<const ClassPrior> priors,
+                                const statistics::GramSums& sums) {
+  std::vector<bool> believed;
+  const std::vector<double> from_data = library.from_data(sums);
+  for (std::size_t k = 0; k < from_data.size(); ++k) {
+    believed.push_back(k + 1 < priors.size() && priors[k].known && from_data[k] < 0.5);
+  }
+  return believed;
 }
 
 }  // namespace joulemap::attribution

@@ -47,4 +47,19 @@ class LibraryFit {
   double level_pull_;
 };
 
+// What a GPU between kernels draws of what it draws at work, where nobody knows.
+inline constexpr double kUsualIdle = 0.25;
+
+// Where rows that hardly differ say that idling draws more than working: what the library says of both.
+PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows);
+
+// Rows that hardly tell classes apart repeat one another, and so do their errors: held against what a library knows they
+// count as so many times fewer. All of them where they tell nothing: then only the level is theirs to say.
+// `alone`: by class, how much of it the rows tell (separable_groups.h).
+double repeats_of(const IntervalRows& rows, std::span<const double> alone);
+
+// By class, idling last: whether more of it is what the library knew than what the rows say.
+std::vector<bool> believed_more(const LibraryFit& library, std::span<const ClassPrior> priors,
+                                const statistics::GramSums& sums);
+
 }  // namespace joulemap::attribution

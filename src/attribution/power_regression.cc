@@ -38,8 +38,6 @@ constexpr double kModelSpread = 0.025;
 
 // A GPU that works draws no less than one that waits. Where rows say so, a few odd ones have misled them.
 constexpr double kLeastBusy = 0.9;
-// What a GPU between kernels draws of what it draws at work, where nobody knows.
-constexpr double kUsualIdle = 0.25;
 // A standard deviation of what the counter is wrong by as a whole, until a calibration tells: on an H200 the counter and the
 // integral of its power differ by 0.76 %.
 constexpr double kGainSpread = 0.005;
@@ -147,30 +145,6 @@ Solution by_library(const LibraryFit& fit, const statistics::GramSums& sums) {
   return solution;
 }
 
-// Where rows that hardly differ say that idling draws more than working: what the library says of both.
-PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows) {
-  const std::vector<double> times_s = rows.times_s();
-  double busy_j = 0;
-  double busy_s = 0;
-  for (std::size_t k = 0; k + 1 < priors.size(); ++k) {
-    busy_j += times_s[k] * priors[k].watts;
-    busy_s += times_s[k];
-  }
-  const double busy_w = busy_s > 0 ? busy_j / busy_s : 0;
-  return {busy_w, priors.back().known ? priors.back().watts : kUsualIdle * busy_w, busy_w / 2};
-}
-
-// By class: whether more of it is what the library knew than what the rows say.
-std::vector<bool> believed_more(const LibraryFit& library, std::span<const ClassPrior> priors,
-                                const statistics::GramSums& sums) {
-  std::vector<bool> believed;
-  const std::vector<double> from_data = library.from_data(sums);
-  for (std::size_t k = 0; k < from_data.size(); ++k) {
-    believed.push_back(k + 1 < priors.size() && priors[k].known && from_data[k] < 0.5);
-  }
-  return believed;
-}
-
 class Replication {
  public:
   Replication(const IntervalRows& rows, const RobustFit& robust, const Solution& solution) : solution_(solution) {
@@ -270,15 +244,15 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const FoundSensing lag = find_sensing(useful);
   const IntervalRows rows = useful.rows_at(lag.best);
   PowerBelief belief = coarse_belief(rows);
-  if (belief.busy_w < kLeastBusy * belief.idle_w) {
-    if (priors.empty()) return std::nullopt;
-    belief = believed_coarsely(priors, rows);
-  }
+  const bool misled = belief.busy_w < kLeastBusy * belief.idle_w;
+  if (misled && priors.empty()) return std::nullopt;
+  if (misled) belief = believed_coarsely(priors, rows);
   const RobustFit robust = robust_fit(rows, belief, 5);
   const statistics::GramSums sums = rows.sums(robust.weights);
   const SeparableGroups groups = groups_of(sums, robust.pull, rows.times_s());
   const GroupedFit grouped(belief, robust.pull, groups);
-  const LibraryFit library(priors, belief, robust.pull * belief.spread_w * belief.spread_w);
+  const double repeats = repeats_of(rows, misled ? std::vector<double>(rows.columns()) : groups.alone);
+  const LibraryFit library(priors, belief, repeats * robust.pull * belief.spread_w * belief.spread_w);
   const bool has_library = !priors.empty();
   const Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
   const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
@@ -301,7 +275,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
     const auto [low, high] = middle_of(std::move(drawn), 0.9);
-    const bool known = grouped.is_known_alone(k) && !(has_library && believed[k]);
+    const bool known = grouped.is_known_alone(k) && !misled && !(has_library && believed[k]);
     const bool by_library = has_library && !known && k + 1 < priors.size() && priors[k].known;
     fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k], by_library});
   }
