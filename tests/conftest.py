@@ -47,6 +47,12 @@ class Outcome:
         return json.loads(self.out.rstrip("\n").split("\n")[-1])
 
 
+@pytest.fixture(autouse=True)
+def own_data_folder(tmp_path, monkeypatch):
+    """What a test teaches is not for the user's own recordings, nor for other tests."""
+    monkeypatch.setenv("JOULEMAP_DATA", str(tmp_path / "data"))
+
+
 @pytest.fixture
 def joulemap(binaries: Path):
     """Runs the program: joulemap("stat", "--", "true")."""

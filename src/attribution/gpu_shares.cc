@@ -93,10 +93,20 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
     if (device == nullptr) continue;
     const PowerFit& fit = device->gpu->powers->fit;
     double by_time_j = 0;
+    double by_library_j = 0;
     double all_j = 0;
     for (const auto& [column, column_j] : joules.by_column()) {
       all_j += column_j;
-      if (!fit.classes[column].regressed) by_time_j += column_j;
+      const ClassPower& power = fit.classes[column];
+      if (power.by_library) by_library_j += column_j;
+      if (!power.regressed && !power.by_library) by_time_j += column_j;
+    }
+    if (by_library_j > kWorthTelling * all_j) {
+      diagnostics.add({"kernels_by_library", 1,
+                       fmt::format("{}: {:.0f} % of the kernels' energy is shared out by what the kernel library knew "
+                                   "of them, or of others of their kind, from earlier recordings",
+                                   domain, 100 * by_library_j / all_j),
+                       "report --library none tells what this recording says by itself"});
     }
     if (by_time_j <= kWorthTelling * all_j) continue;
     const bool by_gauge = fit.memory_ns > 0;
@@ -120,14 +130,17 @@ void GpuShares::describe(ReportRow& row, const ClassJoules& joules) const {
   const PowerFit& fit = device->gpu->powers->fit;
   double regressed_j = 0;
   double probed_j = 0;
+  double by_library_j = 0;
   double dynamic_j = 0;
   double sum_j = 0;
   for (const auto& [column, column_j] : joules.by_column()) {
     sum_j += column_j;
     if (fit.classes[column].regressed) regressed_j += column_j;
     if (fit.classes[column].probed) probed_j += column_j;
+    if (fit.classes[column].by_library) by_library_j += column_j;
     dynamic_j += column_j * std::max(1 - fit.idle().watts / fit.classes[column].watts, 0.0);
   }
+  if (by_library_j > sum_j / 2) row.basis = kByLibrary;
   if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbed : kRegressed;
   if (fit.idle().regressed) row.dynamic_j = dynamic_j;
   const auto [low_j, high_j] = middle_of(replicates_of(*device, joules, all->second), kInterval);

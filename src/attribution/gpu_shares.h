@@ -21,6 +21,7 @@ namespace joulemap::attribution {
 inline constexpr std::string_view kByTimeShare = "time-share";
 inline constexpr std::string_view kRegressed = "regressed";
 inline constexpr std::string_view kProbed = "probed";
+inline constexpr std::string_view kByLibrary = "library";
 
 // Joules of a row by class of kernels: what its interval follows from.
 class ClassJoules {
@@ -57,7 +58,7 @@ class GpuShares {
   // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().
   void note(const std::string& domain, const ClassJoules& joules) { noted_[domain].add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules) const;
-  // Which energy is shared by time for want of better.
+  // Which energy is shared by what the kernel library knows, and which by time for want of better.
   void diagnose(Diagnostics& diagnostics) const;
 
  private:

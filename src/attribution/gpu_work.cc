@@ -2,11 +2,11 @@
 #include "attribution/gpu_work.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <set>
 #include <tuple>
 
+#include "attribution/lost_kernels.h"
 #include "base/clock.h"
 
 namespace joulemap::attribution {
@@ -19,25 +19,14 @@ constexpr double kLeastShare = 0.002;
 constexpr double kWhole = 0.98;
 constexpr double kWholeStretch = 0.7;
 
-// Sizes within a factor of two are one class: shapes that vary make no new kernels of the same code.
-std::uint32_t size_of(const KernelClass& known) {
-  std::uint64_t threads = 1;
-  for (const std::uint32_t side : known.grid) threads *= std::max<std::uint64_t>(side, 1) % (1U << 20);
-  for (const std::uint32_t side : known.block) threads *= std::max<std::uint64_t>(side, 1) % (1U << 10);
-  return static_cast<std::uint32_t>(std::bit_width(threads));
-}
-
-using Code = std::tuple<KernelKind, std::string, std::uint32_t>;
-
-Code code_of(const ProcessNames& names, std::uint32_t class_id) {
+KernelCode code_in(const ProcessNames& names, std::uint32_t class_id) {
   const auto known = names.classes.find(class_id);
-  if (known == names.classes.end()) return {KernelKind::kernel, {}, 0};
-  return {known->second.kind, known->second.name, size_of(known->second)};
+  return known == names.classes.end() ? KernelCode() : code_of(known->second);
 }
 
 // The largest get a column each, the others one for each kind.
-std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& times) {
-  std::vector<std::pair<std::int64_t, Code>> ranked;
+std::map<KernelCode, std::uint16_t> columns_for(const std::map<KernelCode, std::int64_t>& times) {
+  std::vector<std::pair<std::int64_t, KernelCode>> ranked;
   double all_ns = 0;
   for (const auto& [code, time_ns] : times) {
     ranked.emplace_back(time_ns, code);
@@ -45,7 +34,7 @@ std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& ti
   }
   std::sort(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  std::map<Code, std::uint16_t> columns;
+  std::map<KernelCode, std::uint16_t> columns;
   std::map<KernelKind, std::uint16_t> rest;
   std::uint16_t next = 0;
   for (const auto& [time_ns, code] : ranked) {
@@ -53,7 +42,7 @@ std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& ti
       columns.emplace(code, next++);
       continue;
     }
-    const auto [column, is_new] = rest.try_emplace(std::get<KernelKind>(code), next);
+    const auto [column, is_new] = rest.try_emplace(code.kind, next);
     if (is_new) ++next;
     columns.emplace(code, column->second);
   }
@@ -65,7 +54,10 @@ std::map<Code, std::uint16_t> columns_for(const std::map<Code, std::int64_t>& ti
 std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes) {
   const auto [line, is_new] =
       lines_.try_emplace(Line{process, queue, class_id, probes}, static_cast<std::uint32_t>(lines_.size()));
-  if (is_new) line_ns_.push_back(0);
+  if (is_new) {
+    line_ns_.push_back(0);
+    line_count_.push_back(0);
+  }
   return line->second;
 }
 
@@ -78,6 +70,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePa
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
     const std::uint32_t line = line_of(process, tally.queue, tally.class_id, places.probes(tally.place));
     line_ns_[line] += time_ns;
+    line_count_[line] += tally.count;
     sums_.push_back({begin_ns, end_ns, time_ns, line});
   }
   std::uint32_t line = 0;
@@ -97,29 +90,38 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePa
 
 std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                                  std::map<std::string, DeviceWork>& devices) const {
-  std::map<std::string, std::map<Code, std::int64_t>> times;
+  std::map<std::string, std::map<KernelCode, std::int64_t>> times;
   for (const auto& [line, index] : lines_) {
     const auto process = names.find(line.process);
     if (process == names.end()) continue;
     const std::string device = process->second.device_of(line.queue);
-    times[device][code_of(process->second, line.class_id)] += line_ns_[index];
+    times[device][code_in(process->second, line.class_id)] += line_ns_[index];
   }
-  std::map<std::string, std::map<Code, std::uint16_t>> columns;
+  std::map<std::string, std::map<KernelCode, std::uint16_t>> columns;
   for (const auto& [device, of_device] : times) {
     columns[device] = columns_for(of_device);
     std::size_t count = 0;
     for (const auto& [code, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
-    devices.emplace(device, DeviceWork{KernelTimeline(count), {}, {}});
+    devices.emplace(device, DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<SeenKernels>>(count)});
   }
   std::vector<Where> where(lines_.size());
+  std::map<std::string, std::map<KernelCode, SeenKernels>> seen;
   for (const auto& [line, index] : lines_) {
     const auto process = names.find(line.process);
     if (process == names.end()) continue;
     const std::string device = process->second.device_of(line.queue);
     DeviceWork& work = devices.at(device);
-    const std::uint16_t column = columns[device].at(code_of(process->second, line.class_id));
+    const std::uint16_t column = columns[device].at(code_in(process->second, line.class_id));
     work.column_of[{line.process, line.class_id}] = column;
     where[index] = {&work, column, &process->second, line.probes, line.class_id};
+    const auto known = process->second.classes.find(line.class_id);
+    if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
+    const SeenKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
+    const auto [same, is_new] = seen[device].try_emplace(some.code, some);
+    if (!is_new) same->second.add(some);
+  }
+  for (const auto& [device, of_device] : seen) {
+    for (const auto& [code, some] : of_device) devices.at(device).kernels[columns[device].at(code)].push_back(some);
   }
   return where;
 }

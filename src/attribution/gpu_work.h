@@ -16,6 +16,7 @@
 #include "attribution/kernel_timeline.h"
 #include "attribution/time_curve.h"
 #include "model/activity.h"
+#include "model/kernel_power.h"
 
 namespace joulemap::attribution {
 
@@ -33,6 +34,8 @@ struct DeviceWork {
     double busy_s;
   };
   std::vector<Stretch> stretches;
+  // By column: the classes that it stands for, one but for the rest of a kind.
+  std::vector<std::vector<SeenKernels>> kernels = {};
 };
 
 class GpuWork {
@@ -84,7 +87,8 @@ class GpuWork {
 
   TimeSpan span_;
   std::map<Line, std::uint32_t> lines_;
-  std::vector<std::int64_t> line_ns_;  // time of each, from sums
+  std::vector<std::int64_t> line_ns_;      // time of each, from sums
+  std::vector<std::uint64_t> line_count_;  // likewise
   std::vector<Kept> kernels_;
   std::vector<Sum> sums_;
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "attribution/clipped_activity.h"
+#include "attribution/kernel_learning.h"
 #include "attribution/lost_kernels.h"
 #include "base/quadrature.h"
 
@@ -87,8 +88,8 @@ void mark_unknown_counts(LedgerResult& result) {
 
 }  // namespace
 
-HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode)
-    : level_(level), mode_(mode) {
+HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode, const KernelPriors& priors)
+    : level_(level), mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_of_.push_back(sources[i].source.boot_id);
     const std::optional<TimeSpan> span = sources[i].span();
@@ -177,13 +178,14 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
 
 MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
                                        DeviceWork* work, const std::string& prefix) const {
-  MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}};
+  MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited};
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
-  if (work != nullptr)
-    gpu.powers = find_powers(std::move(*work),
-                             {curve.steps, curve.history, host.probing.spans(),
-                              known_sensing(host.calibration, host.channels, curve.device)},
-                             host.span);
+  if (work != nullptr) {
+    const std::vector<ClassPrior> priors = priors_.of_columns(curve.device_model, work->kernels);
+    const KnownSensing known = known_sensing(host.calibration, host.channels, curve.device);
+    gpu.powers =
+        find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans(), known}, host.span, priors);
+  }
   if (!gpu.powers) return gpu;
   gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
   // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.
@@ -263,6 +265,15 @@ std::optional<double> HostLedgers::dither_s() const {
     if (!host.dithering.empty()) longest_s = std::max(longest_s.value_or(0), host.dithering.time_s());
   }
   return longest_s;
+}
+
+std::vector<KernelPower> HostLedgers::findings(const std::string& unnamed_gpu) const {
+  std::vector<KernelPower> all;
+  for (const auto& [recorder, host] : hosts_) {
+    std::vector<KernelPower> some = findings_of(host.energy, unnamed_gpu);
+    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+  }
+  return all;
 }
 
 std::optional<ProbeCost> HostLedgers::probe_cost() const {

@@ -24,7 +24,8 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode = Mode::regress);
+  // `priors` outlive it.
+  HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode, const KernelPriors& priors);
 
   // Second look.
   void add_sums(std::uint32_t source, const Activity& activity);
@@ -35,6 +36,8 @@ class HostLedgers {
   void add(std::uint32_t source, const Activity& activity);
 
   LedgerResult finish();
+  // After set_energy: what each machine's GPUs taught.
+  std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
   bool has_activity() const;
   // After set_energy.
   std::optional<ProbeCost> probe_cost() const;
@@ -81,6 +84,7 @@ class HostLedgers {
 
   Level level_;
   Mode mode_;
+  const KernelPriors& priors_;
   std::vector<std::string> boot_of_;     // by source
   std::map<std::uint32_t, Host> hosts_;  // by recorder
 };

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/ledger.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 #include <tuple>
 
 #include "attribution/lost_kernels.h"
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "base/quadrature.h"
 
 namespace joulemap::attribution {
@@ -21,13 +18,6 @@ constexpr std::string_view kOutside = "outside";
 // What the energy of one call differs from what the counters' readings around it and the mean power of its layer say, as a
 // standard deviation. Over many calls it is their mean.
 constexpr double kCallSpread = 0.3;
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
-}
 
 double share_inside(const Activity& activity, TimeSpan span) {
   const std::int64_t from_ns = std::max(activity.begin_ns, span.begin_ns);

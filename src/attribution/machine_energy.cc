@@ -43,16 +43,19 @@ std::optional<Mode> mode_named(std::string_view name) {
   return std::nullopt;
 }
 
-GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span) {
-  std::optional<PowerFit> fit = fit_powers(work.timeline, evidence);
-  if (!fit) fit = alike_powers(work.timeline.classes(), evidence.known.gain_spread);
+GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
+                      std::span<const ClassPrior> priors) {
+  std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
+  const double gain_spread = evidence.known.gain_spread;
+  if (!fit)
+    fit = priors.empty() ? alike_powers(work.timeline.classes(), gain_spread) : believed_powers(priors, gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   TimeCurve modelled_j(span, cells_for(span));
   for (const DeviceWork::Stretch& stretch : work.stretches) {
     modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->classes[stretch.column].watts);
   }
   modelled_j.finish();
-  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j)};
+  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels)};
 }
 
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like) {

@@ -12,6 +12,7 @@
 
 #include "attribution/cpu_powers.h"
 #include "attribution/gpu_work.h"
+#include "attribution/kernel_priors.h"
 #include "attribution/power_regression.h"
 #include "attribution/time_curve.h"
 
@@ -29,7 +30,8 @@ std::optional<Mode> mode_named(std::string_view name);
 struct GpuPowers {
   PowerFit fit;
   ColumnOf column_of;
-  TimeCurve modelled_j;  // what the sums of kernels would draw, without idling
+  TimeCurve modelled_j;                                // what the sums of kernels would draw, without idling
+  std::vector<std::vector<SeenKernels>> kernels = {};  // by column
 };
 
 struct MachineEnergy {
@@ -38,6 +40,8 @@ struct MachineEnergy {
     std::string domain;
     TimeCurve energy_j;
     std::optional<GpuPowers> powers = {};  // nothing: all draw alike
+    std::string model = {};                // "NVIDIA H200"; empty where not known
+    double power_limited = 0;              // share of the time in which it was held at its power limit
   };
   std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
   std::optional<TimeCurve> machine_cpu_s;  // what all processes used
@@ -48,7 +52,8 @@ struct MachineEnergy {
 };
 
 // The powers of a GPU's classes, from what its sensors said and what ran. All alike where they said too little.
-GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span);
+GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
+                      std::span<const ClassPrior> priors = {});
 
 // Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like);

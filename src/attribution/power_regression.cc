@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "attribution/interval_rows.h"
 #include "attribution/power_evidence.h"
@@ -110,40 +111,71 @@ std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulE
   return known;
 }
 
+// How powers are found from sums of rows, once it is known what can be told apart.
+struct Solution {
+  std::function<statistics::GramSums(const statistics::GramSums&)> prepared;
+  std::function<std::vector<double>(const statistics::GramSums&)> solve;  // of prepared sums
+  std::function<std::vector<double>(Random&)> moved;  // of all rows, if beliefs were a little different; or none
+  std::vector<double> spreads;                        // by class: what the model leaves out
+  double told = 0;                                    // so many unknowns' worth of it is data
+};
+
+Solution by_groups(const GroupedFit& fit, const SeparableGroups& groups) {
+  Solution solution{[&fit](const statistics::GramSums& sums) { return fit.grouped(sums); },
+                    [&fit](const statistics::GramSums& sums) { return fit.solve(sums); },
+                    {},
+                    {},
+                    0};
+  for (const double share : groups.from_data) solution.told += share;
+  for (std::size_t k = 0; k < groups.alone.size(); ++k) {
+    solution.spreads.push_back(fit.is_known_alone(k) ? kModelSpread : kTimeShareSpread);
+  }
+  return solution;
+}
+
+Solution by_library(const LibraryFit& fit, const statistics::GramSums& sums) {
+  Solution solution{[](const statistics::GramSums& some) { return some; },
+                    [&fit](const statistics::GramSums& some) { return fit.solve(some); },
+                    [&fit, &sums](Random& random) { return fit.draw(sums, random); },
+                    std::vector<double>(sums.size(), kModelSpread), 0};
+  for (const double share : fit.from_data(sums)) solution.told += share;
+  return solution;
+}
+
 class Replication {
  public:
-  Replication(const IntervalRows& rows, const RobustFit& robust, const GroupedFit& fit) : fit_(fit) {
+  Replication(const IntervalRows& rows, const RobustFit& robust, const Solution& solution) : solution_(solution) {
     const std::size_t count = std::clamp<std::size_t>(rows.size() / kFewestPerBlock, 2, kMostBlocks);
     for (std::size_t i = 0; i < count; ++i) {
-      blocks_.push_back(fit.grouped(rows.sums(robust.weights, i * rows.size() / count, (i + 1) * rows.size() / count)));
+      blocks_.push_back(
+          solution.prepared(rows.sums(robust.weights, i * rows.size() / count, (i + 1) * rows.size() / count)));
     }
   }
 
   // `watts`: what was found. `lag_w`: what one standard deviation of the lag changes. By class, then by replicate.
-  std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
-                                        double used) {
+  std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w) {
     // What was fitted with as many unknowns follows the blocks' noise: errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
-    const double wider = robust_wider_ * std::sqrt(blocks / std::max(blocks - used, 1.0));
+    const double wider = std::sqrt(blocks / std::max(blocks - solution_.told, 1.0));
     std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kReplicates));
     for (std::size_t r = 0; r < kReplicates; ++r) {
       statistics::GramSums sums(blocks_.front().size());
       for (const statistics::GramSums& block : blocks_) sums.add(block, random_.exponential());
-      const std::vector<double> found = fit_.solve(sums);
+      const std::vector<double> found = solution_.solve(sums);
+      const std::vector<double> moved = solution_.moved ? solution_.moved(random_) : watts;
       const double lag = random_.normal();
       for (std::size_t k = 0; k < watts.size(); ++k) {
-        const double spread = fit_.is_known_alone(k) ? kModelSpread : kTimeShareSpread;
-        const double spread_w = spread * watts[k] * random_.normal();
-        drawn[k][r] = std::max(watts[k] + wider * (found[k] - watts[k]) + lag * lag_w[k] + spread_w, 0.0);
+        const double spread_w = solution_.spreads[k] * watts[k] * random_.normal();
+        const double moved_w = moved[k] - watts[k];
+        drawn[k][r] = std::max(watts[k] + wider * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + moved_w, 0.0);
       }
     }
     return drawn;
   }
 
  private:
-  const GroupedFit& fit_;
+  const Solution& solution_;
   std::vector<statistics::GramSums> blocks_;
-  double robust_wider_ = 1;
   Random random_{kSeed};
 };
 
@@ -165,6 +197,28 @@ void PowerFit::widen_gains(double spread) {
   for (double& gain : gains) gain = 1 + wider * (gain - 1);
 }
 
+PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread) {
+  PowerFit fit;
+  fit.gain_spread = gain_spread;
+  Random random(kSeed);
+  double mean_w = 0;
+  for (std::size_t k = 0; k + 1 < priors.size(); ++k)
+    mean_w += priors[k].watts / static_cast<double>(priors.size() - 1);
+  for (std::size_t k = 0; k < priors.size(); ++k) {
+    const bool is_guess = priors[k].watts <= 0;
+    const double watts = is_guess ? kUsualIdle * mean_w : priors[k].watts;
+    const double spread = is_guess ? kTimeShareSpread : in_quadrature(priors[k].spread, kModelSpread);
+    std::vector<double>& drawn = fit.replicates.emplace_back();
+    for (std::size_t r = 0; r < kReplicates; ++r)
+      drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
+    const auto [low, high] = middle_of(drawn, 0.9);
+    fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].known});
+  }
+  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
+  fit.groups = priors.size();
+  return fit;
+}
+
 PowerFit alike_powers(std::size_t classes, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
@@ -181,21 +235,29 @@ PowerFit alike_powers(std::size_t classes, double gain_spread) {
   return fit;
 }
 
-std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence) {
+std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
+                                   std::span<const ClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
   const UsefulEvidence useful(timeline, evidence);
   if (useful.rows() < kFewestRows) return std::nullopt;
   const FoundSensing lag = find_sensing(useful, evidence.known);
   const IntervalRows rows = useful.rows_at(lag.best);
-  const PowerBelief belief = coarse_belief(rows);
-  if (belief.busy_w < kLeastBusy * belief.idle_w) return std::nullopt;
+  PowerBelief belief = coarse_belief(rows);
+  const bool misled = belief.busy_w < kLeastBusy * belief.idle_w;
+  if (misled && priors.empty()) return std::nullopt;
+  if (misled) belief = believed_coarsely(priors, rows);
   const RobustFit robust = robust_fit(rows, belief, 5);
   const statistics::GramSums sums = rows.sums(robust.weights);
   const SeparableGroups groups = groups_of(sums, robust.pull, rows.times_s());
   const GroupedFit grouped(belief, robust.pull, groups);
-  const std::vector<double> watts = grouped.solve(grouped.grouped(sums));
+  const double repeats = repeats_of(rows, misled ? std::vector<double>(rows.columns()) : groups.alone);
+  const LibraryFit library(priors, belief, repeats * robust.pull * belief.spread_w * belief.spread_w);
+  const bool has_library = !priors.empty();
+  const Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
+  const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
+  const std::vector<double> watts = solved(sums);
   const auto watts_at = [&](std::int64_t lag_ns) {
-    return grouped.solve(grouped.grouped(useful.rows_at({lag_ns, lag.best.memory_ns}).sums(robust.weights)));
+    return solved(useful.rows_at({lag_ns, lag.best.memory_ns}).sums(robust.weights));
   };
   const std::vector<double> low_w = watts_at(lag.low_ns);
   const std::vector<double> high_w = watts_at(lag.high_ns);
@@ -203,10 +265,9 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNinety);
 
   PowerFit fit;
-  double told = 0;
-  for (const double share : groups.from_data) told += share;
-  fit.replicates = Replication(rows, robust, grouped).draw(watts, lag_w, told);
+  fit.replicates = Replication(rows, robust, solution).draw(watts, lag_w);
   const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
+  const std::vector<bool> believed = has_library ? believed_more(library, priors, sums) : std::vector<bool>();
   Random random(kSeed + 1);
   fit.gain_spread = evidence.known.gain_spread;
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + fit.gain_spread * random.normal());
@@ -214,8 +275,9 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
     const auto [low, high] = middle_of(std::move(drawn), 0.9);
-    const bool known = grouped.is_known_alone(k);
-    fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k]});
+    const bool known = grouped.is_known_alone(k) && !misled && !(has_library && believed[k]);
+    const bool by_library = has_library && !known && k + 1 < priors.size() && priors[k].known;
+    fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k], by_library});
   }
   fit.lag_ns = lag.best.lag_ns;
   fit.memory_ns = lag.best.memory_ns;
@@ -225,7 +287,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   fit.lag_known = lag.known;
   fit.residual_j = robust.noise;
   fit.rows = rows.size();
-  fit.groups = groups.groups;
+  fit.groups = has_library ? sums.size() : groups.groups;
   return fit;
 }
 

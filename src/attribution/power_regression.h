@@ -9,6 +9,8 @@
 //   one of a calibration or the usual one is taken, and what it might change widens the intervals.
 // - Rows that fit badly count less (Huber), as there are late polls and clocks that change.
 // - What cannot be told apart shares one power, and is called a share of time (separable_groups.h).
+// - Where a kernel library knows the classes, each keeps its own power instead, as far as the data leave it open
+//   (library_fit.h).
 // - Intervals come from replicates: blocks of rows weighted at random, the lag moved as far as it is not known, the
 //   counter's gain, and for shares of time the spread that powers of classes usually have.
 #pragma once
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "attribution/kernel_timeline.h"
+#include "attribution/library_fit.h"
 #include "attribution/power_evidence.h"
 #include "attribution/time_curve.h"
 
@@ -32,9 +35,10 @@ struct ClassPower {
   double watts = 0;
   double low_w = 0;  // 90 %
   double high_w = 0;
-  double from_data = 0;    // how much of it is data, not belief
-  bool regressed = false;  // else its share of time, with those it cannot be told from
-  bool probed = false;     // the former, and not without the probing
+  double from_data = 0;     // how much of it is data, not belief
+  bool regressed = false;   // else its share of time, with those it cannot be told from
+  bool probed = false;      // the former, and not without the probing
+  bool by_library = false;  // not regressed: what the kernel library knows of it, or of its kind
 };
 
 struct PowerFit {
@@ -59,9 +63,12 @@ struct PowerFit {
 };
 
 // Nothing where too little was seen to know its noise, or where it says what cannot be. Points in order of time; the
-// timeline is finished.
-std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence);
+// timeline is finished. `priors`: by class, idling last, or none at all.
+std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
+                                   std::span<const ClassPrior> priors = {});
 
+// Nothing but what is believed of them: where rows are too few.
+PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread = kUsualGainSpread);
 // Nothing known but that powers of classes spread: all are 1, and replicates differ from it.
 PowerFit alike_powers(std::size_t classes, double gain_spread = kUsualGainSpread);
 

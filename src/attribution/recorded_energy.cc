@@ -232,6 +232,14 @@ std::vector<PowerPoint> RecordedEnergy::history_of(const std::string& device) {
   return {};
 }
 
+double RecordedEnergy::power_limited(const std::string& device) const {
+  double share = 0;
+  for (const Follower& follower : followers_) {
+    if (follower.channel.device == device) share = std::max(share, follower.track.throttling.power_limited());
+  }
+  return share;
+}
+
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
@@ -253,7 +261,8 @@ void RecordedEnergy::add_curves(Result& result) {
           {row.name, follower.channel.domain_class, follower.channel.device, std::move(curve), std::move(steps),
            follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
                                                          : std::vector<EnergyPoint>(),
-           history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0});
+           history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
+           follower.channel.device_model, power_limited(follower.channel.device)});
       break;
     }
   }

@@ -52,6 +52,8 @@ class RecordedEnergy {
       std::vector<EnergyPoint> readings = {};
       std::vector<PowerPoint> history = {};  // what the device kept of its power, as far as it was asked for
       double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
+      std::string device_model = {};
+      double power_limited = 0;  // share of the time
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -105,6 +107,7 @@ class RecordedEnergy {
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
   std::vector<PowerPoint> history_of(const std::string& device);
+  double power_limited(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
 

@@ -8,6 +8,12 @@
 #include "base/clock.h"
 
 namespace joulemap::attribution {
+namespace {
+
+// More classes than any program has, on some GPUs.
+constexpr std::size_t kMostPowers = 200'000;
+
+}  // namespace
 
 std::optional<TimeSpan> SurveyedSource::span() const {
   const std::optional<std::int64_t> from_ns = command_begin_ns ? command_begin_ns : first_sample_ns;
@@ -70,6 +76,10 @@ void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact)
 void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
   at(source).calibration.push_back(known);
   calibration_.push_back(known);
+}
+
+void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& known) {
+  if (powers_.size() < kMostPowers) powers_.push_back(known);
 }
 
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }

@@ -52,12 +52,15 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_metric(std::uint32_t source, const Metric& metric) override;
   void on_fact(std::uint32_t source, const EnvironmentFact& fact) override;
   void on_calibration(std::uint32_t source, const ChannelCalibration& known) override;
+  void on_power(std::uint32_t source, const KernelPower& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
   // From now on no source spans more than that. Fails where nothing is left.
   Status clip(const SecondsWithin& within);
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }
+  // Of kernels, as they were known when it was made.
+  const std::vector<KernelPower>& powers() const { return powers_; }
   // Fills in what needs no samples.
   void describe(ReportResult& result) const;
 
@@ -71,6 +74,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   std::map<std::string, std::size_t> metric_of_;
   std::vector<EnvironmentFact> facts_;
   std::vector<ChannelCalibration> calibration_;
+  std::vector<KernelPower> powers_;
 };
 
 }  // namespace joulemap::attribution

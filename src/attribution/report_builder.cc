@@ -189,7 +189,9 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
   if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
-  HostLedgers ledgers(survey.sources(), query.level, query.mode);
+  const KernelPriors priors =
+      query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
+  HostLedgers ledgers(survey.sources(), query.level, query.mode, priors);
   EnergyPass energy(survey.sources(), ledgers);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();
@@ -221,6 +223,22 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   note_missing_probe(result);
   note_missing_dither(result);
   return result;
+}
+
+Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within,
+                                              const std::string& unnamed_gpu) {
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
+  if (!files) return std::move(files).error();
+  RecordingSurvey survey;
+  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
+  if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
+  // Nothing is believed: what was would be learnt again and again.
+  const KernelPriors none;
+  HostLedgers ledgers(survey.sources(), Level::kernel, Mode::regress, none);
+  EnergyPass energy(survey.sources(), ledgers);
+  if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
+  energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) { ledgers.set_energy(source, found, ""); });
+  return ledgers.findings(unnamed_gpu);
 }
 
 }  // namespace joulemap::attribution

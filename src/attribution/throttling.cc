@@ -26,6 +26,10 @@ void Throttling::add(std::uint64_t reasons) {
   if ((reasons & kSlowed) != 0) ++slowed_;
 }
 
+double Throttling::power_limited() const {
+  return readings_ > 0 ? static_cast<double>(at_power_limit_) / static_cast<double>(readings_) : 0;
+}
+
 void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
   const auto is_often = [&](std::uint64_t count) {

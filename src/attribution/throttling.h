@@ -14,6 +14,8 @@ namespace joulemap::attribution {
 class Throttling {
  public:
   void add(std::uint64_t reasons);
+  // Share of the readings, 0 .. 1.
+  double power_limited() const;
   // Nothing where it hardly ever happened.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 

@@ -31,4 +31,6 @@ std::string data_folder() {
 
 std::string calibration_path() { return data_folder() + "/calibration.joule"; }
 
+std::string kernel_library_path() { return data_folder() + "/kernels.joule"; }
+
 }  // namespace joulemap::cli

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
+#include "cli/kernel_memory.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
 #include "recording/calibration_file.h"
@@ -35,6 +37,7 @@ struct RecordFlags {
   bool dither = false;
   bool probe = false;
   std::optional<double> probe_s;
+  bool no_learn = false;
   bool json = false;
   std::vector<std::string> command;
   std::string unknown_option;
@@ -73,6 +76,12 @@ void ask_for_dithering(sampling::RecordOptions& options) {
   options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
 
+// One whose model is known: what is learnt is learnt of that.
+bool has_known_gpu(std::span<const Channel> channels) {
+  return std::any_of(channels.begin(), channels.end(),
+                     [](const Channel& channel) { return !channel.device_model.empty(); });
+}
+
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
   sampling::SensorOptions sensors{
@@ -104,8 +113,18 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     }
   }
   options.diagnostics = capture_notes;
+  // What a fake machine or a replayed one draws says nothing about this one.
+  const bool is_real = line.root.is_real() && line.replay.empty() && has_known_gpu(meter->channels());
+  const std::string library = kernel_library_path();
+  if (is_real && flags.trace != "off") {
+    options.known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
+      return known_powers(library, folder, diagnostics);
+    };
+  }
   Result<RecordResult> result = sampling::record(*meter, options);
   if (!result) return fail(result.error());
+  const bool is_joined = result->file_bytes > 0;  // else its parts are left where they are
+  if (is_real && is_joined && !flags.no_learn && flags.trace != "off") learn_from(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   // The command may have left stdout in the middle of a line.
   const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
@@ -136,6 +155,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
       ->type_name("S")
       ->check(CLI::Range(0.1, kMostProbe_s));
+  verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   verb.callback([flags, &verb, &line] {

@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "attribution/report_builder.h"
+#include "base/small_file.h"
 #include "cli/output.h"
+#include "recording/library_file.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
 
@@ -19,6 +21,7 @@ struct ReportFlags {
   std::string by = "domain";
   std::string mode = "regress";
   std::vector<double> time_s;
+  std::string library;
   bool json = false;
   std::string output;
 };
@@ -35,6 +38,16 @@ report::Characters characters_of_the_terminal() {
   return report::Characters::ascii;
 }
 
+// Nothing of "none"; a name that no file has is a mistake.
+Result<recording::LoadedLibrary> named_library(const std::string& name) {
+  if (name.empty() || name == "none") return recording::LoadedLibrary{};
+  if (!file_exists(name)) {
+    return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
+                 "joulemap record keeps one in its data folder; --library none uses none"};
+  }
+  return recording::load_library(name);
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
   std::optional<OutputFile> file;
@@ -48,8 +61,12 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
                                  {}};
   if (!flags.time_s.empty()) query.within.from_s = flags.time_s.front();
   if (flags.time_s.size() > 1) query.within.to_s = flags.time_s.back();
-  const Result<ReportResult> result = attribution::build_report(flags.files, query);
+  Result<recording::LoadedLibrary> library = named_library(flags.library);
+  if (!library) return fail(library.error());
+  if (!flags.library.empty()) query.library = std::move(library->powers);
+  Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
+  result->diagnostics.add_all(library->diagnostics);
   const std::string text =
       flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
   const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
@@ -76,6 +93,9 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->delimiter(',')
       ->expected(1, 2)
       ->check(CLI::NonNegativeNumber);
+  verb.add_option("--library", flags->library,
+                  "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
+      ->type_name("FILE|none");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });

@@ -56,6 +56,7 @@ struct Channel {
   DomainClass domain_class = DomainClass::other;
   std::string device;     // UUID or PCI id of what is measured; empty for the machine's own
   std::string driver;     // versions of driver and firmware behind it, where they matter: a calibration holds for these
+  std::string device_model = {};  // what kind of device: "NVIDIA H200"; empty where not known
   bool countable = true;  // false: shown, but never added to a total, because what it covers is not known
 
   ChannelKind kind = ChannelKind::counter;

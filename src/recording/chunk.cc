@@ -25,7 +25,7 @@ std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t 
 }  // namespace
 
 bool is_known(std::uint8_t type) {
-  return type >= static_cast<std::uint8_t>(ChunkType::source) && type <= static_cast<std::uint8_t>(ChunkType::activity);
+  return type >= static_cast<std::uint8_t>(ChunkType::source) && type <= static_cast<std::uint8_t>(ChunkType::powers);
 }
 
 std::string to_bytes(const ChunkHeader& header) {

@@ -16,7 +16,7 @@
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers of another major version cannot read it
-inline constexpr std::uint8_t kFormatMinor = 1;  // they can, and skip what they do not know
+inline constexpr std::uint8_t kFormatMinor = 2;  // they can, and skip what they do not know
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
@@ -32,6 +32,7 @@ enum class ChunkType : std::uint8_t {
   end = 5,       // how it ended
   notes = 6,     // diagnostics: what was lost when recordings were joined
   activity = 7,  // places, kernels, steps and their tallies
+  powers = 8,    // of classes of kernels: what the kernel library knew
 };
 bool is_known(std::uint8_t type);
 

@@ -45,6 +45,7 @@ void put_channel(WireWriter& out, const Channel& channel) {
   fields.f64(channel.relative_uncertainty);
   fields.f64(channel.uncertainty_w);
   put_text(fields, channel.driver);
+  put_text(fields, channel.device_model);
   put_record(out, fields);
 }
 
@@ -75,6 +76,7 @@ std::optional<Channel> take_channel(WireReader& in) {
   channel.relative_uncertainty = fields.f64();
   channel.uncertainty_w = fields.f64();
   if (!fields.rest().empty()) channel.driver = fields.text();  // the earliest files have none
+  if (!fields.rest().empty()) channel.device_model = fields.text();
   if (!fields.ok() || !all_finite(channel)) {
     in.fail();
     return std::nullopt;

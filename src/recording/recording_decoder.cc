@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "recording/activity_codec.h"
+#include "recording/power_codec.h"
 #include "recording/sample_codec.h"
 
 namespace joulemap::recording {
@@ -196,6 +197,7 @@ bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view 
   if (header.is(ChunkType::samples)) return read_samples(payload, source);
   if (header.is(ChunkType::events)) return read_events(payload, source);
   if (header.is(ChunkType::facts)) return read_facts(payload, source);
+  if (header.is(ChunkType::powers)) return read_powers(payload, source);
   if (header.is(ChunkType::activity)) return read_activity(payload, source);
   return read_end(payload, source);
 }
@@ -225,6 +227,13 @@ bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source
   if (!batch) return false;
   for (const EnvironmentFact& fact : batch->environment) visitor_->on_fact(source, fact);
   for (const ChannelCalibration& calibration : batch->calibrations) visitor_->on_calibration(source, calibration);
+  return true;
+}
+
+bool RecordingDecoder::read_powers(std::string_view payload, std::uint32_t source) {
+  const std::optional<std::vector<KernelPower>> powers = decode_powers(payload);
+  if (!powers) return false;
+  for (const KernelPower& known : *powers) visitor_->on_power(source, known);
   return true;
 }
 

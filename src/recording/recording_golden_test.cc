@@ -49,6 +49,9 @@ void write_recorder(const std::string& folder) {
   calibration.idle_w = 55.25;
   calibration.made_unix_ns = 1'750'000'000'000'000'000;
   writer.add(calibration);
+  writer.add(KernelPower{
+      "NVIDIA H200", {KernelKind::kernel, "_Z4gemmPf", 14}, 128, 128, 3.2e-05, 512.5, 1600, 1280000, 2.5, 12.5, 2});
+  writer.add(KernelPower{"NVIDIA H200", {KernelKind::copy, "HtoD", 1}, 1, 1, 6.4e-05, 210, 16, 256, 0, 0, 0});
   std::uint64_t quanta = 1'000'000;
   for (std::int64_t tick = 0; tick < 60; ++tick) {
     const std::int64_t late_ns = tick * tick * 7919 % 50'000;

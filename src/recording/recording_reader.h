@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "model/activity.h"
+#include "model/kernel_power.h"
 #include "model/recorded.h"
 #include "model/sample.h"
 #include "recording/byte_source.h"
@@ -40,6 +41,8 @@ class RecordingVisitor {
   virtual void on_metric(std::uint32_t /*source*/, const Metric&) {}
   virtual void on_fact(std::uint32_t /*source*/, const EnvironmentFact&) {}
   virtual void on_calibration(std::uint32_t /*source*/, const ChannelCalibration&) {}
+  // What the kernel library knew when it was made.
+  virtual void on_power(std::uint32_t /*source*/, const KernelPower&) {}
   // A stretch of it. Places and classes may be named after they were used, and again at the end.
   virtual void on_activity(std::uint32_t /*source*/, const Activity&) {}
   virtual void on_end(std::uint32_t /*source*/, const RecordingEnd&) {}  // its diagnostics are not in the summary

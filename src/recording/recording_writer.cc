@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "recording/activity_codec.h"
 #include "recording/chunk.h"
+#include "recording/power_codec.h"
 
 namespace joulemap::recording {
 namespace {
@@ -89,6 +90,8 @@ void RecordingWriter::add(ChannelCalibration calibration) {
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
+void RecordingWriter::add(KernelPower known) { powers_.push_back(std::move(known)); }
+
 void RecordingWriter::add(EncodedActivity activity) {
   for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
 }
@@ -99,7 +102,7 @@ std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();
   for (const EventBatch& batch : events_) count += count_of(batch);
   for (const FactBatch& batch : facts_) count += count_of(batch);
-  return count + activity_.size();
+  return count + powers_.size() + activity_.size();
 }
 
 bool RecordingWriter::definition_is_due() const {
@@ -179,6 +182,17 @@ Status RecordingWriter::write_facts() {
   return status;
 }
 
+Status RecordingWriter::write_powers() {
+  Status status = Done{};
+  for (const std::string& payload : encode_powers(powers_)) {
+    Status written = append(ChunkType::powers, payload);
+    if (!written) ++lost_events_;
+    keep_first_error(status, std::move(written));
+  }
+  powers_.clear();
+  return status;
+}
+
 Status RecordingWriter::write_activity() {
   const std::vector<std::string> chunks = std::exchange(activity_, {});
   if (chunks.size() > 1) {
@@ -212,6 +226,7 @@ Status RecordingWriter::flush() {
   keep_first_error(status, write_facts());
   keep_first_error(status, write_samples());
   keep_first_error(status, write_events());
+  keep_first_error(status, write_powers());
   keep_first_error(status, write_activity());
   return status;
 }

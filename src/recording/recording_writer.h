@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "model/activity.h"
+#include "model/kernel_power.h"
 #include "model/recorded.h"
 #include "model/sample.h"
 #include "recording/activity_encoder.h"
@@ -51,6 +52,7 @@ class RecordingWriter {
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
+  void add(KernelPower known);
   void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
   // The same, encoded elsewhere by an encoder of this writer's, which any thread may be given.
   void add(EncodedActivity activity);
@@ -79,6 +81,7 @@ class RecordingWriter {
   Status write_samples();
   Status write_events();
   Status write_facts();
+  Status write_powers();
   Status write_activity();
   Status append(ChunkType type, const std::string& payload);
   Status append(const std::string& chunk);
@@ -91,6 +94,7 @@ class RecordingWriter {
   SampleBatch samples_;
   std::vector<EventBatch> events_;  // each of a size that fits a chunk
   std::vector<FactBatch> facts_;
+  std::vector<KernelPower> powers_;
   std::vector<std::string> activity_;  // chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;

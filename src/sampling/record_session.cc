@@ -158,6 +158,22 @@ void take_in_traces(const recording::PartFolder& folder, RecordResult& result) {
   result.diagnostics.add_all(traces.diagnostics);
 }
 
+// What was known before this run, so that its reports stay the same whatever is learnt later.
+void keep_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+  if (!options.known_powers) return;
+  std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
+  if (powers.empty()) return;
+  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  if (writer) {
+    for (KernelPower& known : powers) writer->add(std::move(known));
+  }
+  const Status written = writer ? writer->finish({}) : Status(std::move(writer).error());
+  if (!written) {
+    result.diagnostics.add({"write_failed", 1, written.error().message,
+                            "make room on that disk; what is known of kernels from elsewhere is missing"});
+  }
+}
+
 // What could not be joined stays in the folder, where `report` finds it, too.
 void join(const recording::PartFolder& folder, RecordResult& result) {
   Result<recording::JoinSummary> joined = folder.join();
@@ -189,6 +205,7 @@ Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   recorder.run();
   RecordResult result = recorder.finish();
   take_in_traces(*folder, result);
+  keep_known_powers(*folder, options, result);
   join(*folder, result);
   return result;
 }

@@ -5,10 +5,12 @@
 // command, what was written until a second before can be read. Main thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "model/kernel_power.h"
 #include "model/record_result.h"
 #include "model/recorded.h"
 #include "sampling/meter.h"
@@ -22,6 +24,8 @@ struct RecordOptions {
   std::vector<ChannelCalibration> calibration;  // likewise
   std::vector<std::string> variables;           // "NAME=value", for the command: what makes it load the capture
   Diagnostics diagnostics;                      // of how the recording was set up; written and told
+  // Asked when all parts are in the folder: what is known of the powers of their kernels, to be kept with them.
+  std::function<std::vector<KernelPower>(const std::string& folder, Diagnostics&)> known_powers = {};
 };
 
 // Fails only before the command has started.

@@ -167,6 +167,25 @@ GramSums GramSums::with_common(std::size_t members) const {
   return sums;
 }
 
+GramSums GramSums::with_combination(std::span<const double> weights) const {
+  JOULEMAP_CHECK(weights.size() == size(), "a weight for each unknown");
+  GramSums sums(size() + 1);
+  for (std::size_t i = 0; i < size(); ++i) {
+    double combined = 0;
+    for (std::size_t j = 0; j < size(); ++j) {
+      sums.gram_[i * sums.size() + j] = gram(i, j);
+      combined += weights[j] * gram(i, j);
+    }
+    sums.gram_[i * sums.size() + size()] = sums.gram_[size() * sums.size() + i] = combined;
+    sums.gram_.back() += weights[i] * combined;
+    sums.moments_[i] = moments_[i];
+    sums.moments_.back() += weights[i] * moments_[i];
+  }
+  sums.squares_ = squares_;
+  sums.rows_ = rows_;
+  return sums;
+}
+
 NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
   JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
   NonnegativeFit fit;
@@ -179,6 +198,16 @@ NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const B
     fit.x.push_back(std::max(problem.scale[at] * pivoting.x()[at], 0.0));
   }
   return fit;
+}
+
+std::vector<double> least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
+  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+  if (sums.size() == 0) return {};
+  const Scaled problem = scaled(sums, beliefs);
+  const Vector solved = Eigen::LDLT<Matrix>(problem.normal).solve(problem.target);
+  std::vector<double> x;
+  for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.scale[i] * solved[i]);
+  return x;
 }
 
 std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Belief> beliefs) {

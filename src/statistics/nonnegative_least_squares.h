@@ -32,6 +32,8 @@ class GramSums {
   GramSums grouped(std::span<const std::size_t> group_of, std::size_t groups) const;
   // One more unknown, the last: what the first `members` have in common, so that they stand for their differences from it.
   GramSums with_common(std::size_t members) const;
+  // One more unknown, the last, whose column is the sum of all columns, each times its weight.
+  GramSums with_combination(std::span<const double> weights) const;
 
  private:
   std::vector<double> moments_;
@@ -51,6 +53,8 @@ struct NonnegativeFit {
 };
 
 NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs);
+// The same with unknowns of any sign.
+std::vector<double> least_squares(const GramSums& sums, std::span<const Belief> beliefs);
 
 // The inverse of A'A + diag(pull), row by row: times the noise's variance, how unsure x is.
 std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Belief> beliefs);

@@ -200,6 +200,12 @@ def read_activity(f: Fields, source: int):
         yield f"share {source} {' '.join(map(str, row))}"
 
 
+def read_powers(f: Fields, source: int):
+    for r in f.records():
+        fields = [r.text(), r.u8(), r.text(), r.varint(), *(r.f64() for _ in range(8)), r.varint()]
+        yield f"power {source} " + " ".join(map(str, fields))
+
+
 def read_end(f: Fields, source: int):
     r = f.record()
     yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
@@ -230,7 +236,7 @@ def chunks(data: bytes):
 def dump(data: bytes) -> list[str]:
     lines: list[str] = []
     first_channels: dict[int, int] = {}
-    readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity}
+    readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity, 8: read_powers}
     for kind, source, payload in chunks(data):
         if kind == 1 and source not in first_channels:
             first_channels[source] = sum(line.startswith("channel ") for line in lines)

@@ -53,6 +53,11 @@ class RecordingDump final : public recording::RecordingVisitor {
          known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_of, known(it.read_wall_s),
          known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
   }
+  void on_power(std::uint32_t source, const KernelPower& it) override {
+    line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.code.kind), it.code.name, it.code.size,
+         it.blocks, it.threads_per_block, it.kernel_s, it.watts, it.precision, it.precision_squares, it.scatter,
+         it.evidence_s, it.recordings);
+  }
   void on_activity(std::uint32_t source, const Activity& it) override {
     for (const Place& row : it.places)
       line("place {} {} {} {} {}", source, row.id, row.parent, int(row.kind), row.name);

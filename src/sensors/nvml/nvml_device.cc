@@ -259,6 +259,7 @@ Channel NvmlDevice::channel_of(Metric metric) const {
     channel.domain_class = DomainClass::other;
   }
   channel.device = uuid();
+  channel.device_model = name();
   channel.driver = driver();
   channel.kind = traits.kind;
   channel.quantity = traits.quantity;

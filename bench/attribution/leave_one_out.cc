@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How well the classes of a kernel library are told by their kind: each is left out and predicted from the others.
+//
+//   build/bin/leave_one_out LIBRARY
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "attribution/kernel_kinds.h"
+#include "base/quadrature.h"
+#include "recording/library_file.h"
+
+int main(int argc, char** argv) {
+  using namespace joulemap;
+  if (argc != 2) return fmt::print(stderr, "usage: leave_one_out LIBRARY\n"), 2;
+  const Result<recording::LoadedLibrary> library = recording::load_library(argv[1]);
+  if (!library) return fmt::print(stderr, "{}\n", library.error().message), 1;
+  std::vector<KernelPower> known;
+  for (const KernelPower& one : library->powers) {
+    if (one.code != idle_code() && one.gpu == library->powers.front().gpu) known.push_back(one);
+  }
+  double squares = 0;
+  double plain = 0;
+  int inside = 0;
+  double mean = 0;
+  for (const KernelPower& one : known) mean += std::log(one.watts) / static_cast<double>(known.size());
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    std::vector<KernelPower> others = known;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const SeenKernels seen{known[i].code, known[i].blocks, known[i].threads_per_block, known[i].kernel_s, 1};
+    const attribution::ClassPrior prior = attribution::KernelKinds(others).prior_of(seen);
+    const double away = std::log(prior.watts / known[i].watts);
+    squares += away * away;
+    plain += std::pow(std::log(known[i].watts) - mean, 2);
+    const bool holds = std::abs(away) < 1.645 * in_quadrature(prior.spread, 1 / std::sqrt(known[i].precision));
+    inside += holds ? 1 : 0;
+    fmt::print("{:7.1f} W, its kind says {:7.1f} +- {:2.0f} %{} {:13} {}\n", known[i].watts, prior.watts,
+               100 * prior.spread, holds ? " " : "!", attribution::family_of(known[i].code),
+               attribution::stem_of(known[i].code).substr(0, 70));
+  }
+  const auto count = static_cast<double>(known.size());
+  fmt::print(
+      "{} classes: {:.0f} % by kind, {:.0f} % by their mean (RMS of logarithms); 90 % intervals hold in {:.0f} %\n",
+      known.size(), 100 * std::sqrt(squares / count), 100 * std::sqrt(plain / count), 100 * inside / count);
+  return 0;
+}

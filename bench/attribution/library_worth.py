@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel library is worth on real recordings: taught by some, used on others.
+
+    ninja -C build joulemap teach_library leave_one_out
+    python3 bench/attribution/library_worth.py --folder RECORDINGS [--build build]
+
+RECORDINGS holds mixture-A-1, -A-2, -B-3, -B-4 (.joule and .json, as bench/h200/mixtures.py keeps them) and, where there is
+one, resnet50-probed.joule: training steps and then `record --probe`. The first of each pair of mixtures teaches, the second
+is told in short windows, each by its own data and the library, and held against its truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "h200"))
+from mixtures import Recording, rms  # noqa: E402
+
+GPU = "NVIDIA H200"
+PAIRS = [("mixture-A-1", "mixture-A-2"), ("mixture-B-3", "mixture-B-4")]
+PROBED = "resnet50-probed.joule"
+LEAST_SHARE = 0.005
+
+
+class Programs:
+    def __init__(self, build: Path) -> None:
+        names = ("joulemap", "teach_library", "leave_one_out")
+        self.joulemap, self.teach, self.leave = (str(build / "bin" / name) for name in names)
+
+    def teach_from(self, library: Path, recording: Path, *window: float) -> None:
+        command = [self.teach, library, GPU, recording, *window]
+        print(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip())
+
+    def report(self, recording: Path, by: str, *flags: object) -> dict:
+        command = [self.joulemap, "report", "--json", "--by", by, *map(str, flags), str(recording)]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+class Ways:
+    """Errors and intervals of the same windows, by each way to share out."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, list[float]] = {}
+        self.held: dict[str, list[bool]] = {}
+        self.halves: dict[str, list[float]] = {}
+
+    def add(self, way: str, row: dict, truth_j: float) -> None:
+        self.errors.setdefault(way, []).append(row["energy_j"] / truth_j - 1)
+        if row["low_j"] is not None:
+            self.held.setdefault(way, []).append(row["low_j"] <= truth_j <= row["high_j"])
+            self.halves.setdefault(way, []).append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
+
+    def tell(self, title: str) -> None:
+        print(f"\n{title}\n\n| | error, RMS | 90 % intervals that hold | half width, median |\n|---|---|---|---|")
+        for way, errors in self.errors.items():
+            held, halves = self.held.get(way, []), self.halves.get(way, [])
+            intervals = f"{statistics.fmean(held):.0%} of {len(held)} | {statistics.median(halves):.0%}" if held else " | "
+            print(f"| {way} | {rms(errors):.1%} | {intervals} |")
+
+
+def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, most: int) -> None:
+    ways = Ways()
+    for _, pupil in PAIRS:
+        file = folder / f"{pupil}.joule"
+        recording = Recording(programs.joulemap, file, json.loads(file.with_suffix(".json").read_text()))
+        truth, _ = recording.truth_w()
+        kernel_s = recording.kernel_s()
+        kernel_j = {kind: statistics.mean(watts) * kernel_s[kind] for kind, watts in truth.items()}
+        windows = recording.windows(window_s)
+        for window in windows[:: max(1, len(windows) // most)]:
+            time = ("--time", f"{window[0]:.6f},{window[1]:.6f}")
+            for way, flags in (
+                ("by the library", ("--library", library)),
+                ("by itself", ("--library", "none")),
+                ("by time", ("--mode", "integral")),
+            ):
+                told = programs.report(file, "region", *time, *flags)["rows"]
+                rows = {row["path"][-1]: row for row in told if row["device"].startswith("gpu")}
+                total_j = sum(row["energy_j"] for row in rows.values())
+                for kind, row in rows.items():
+                    if kind in kernel_j and row["energy_j"] > LEAST_SHARE * total_j:
+                        ways.add(way, row, kernel_j[kind] * row["count"])
+    ways.tell(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
+
+
+def steady_loop(programs: Programs, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
+    """Shares of layers in the training steps alone, against those that the probed powers give."""
+
+    def rows(*flags: object) -> dict[tuple, dict]:
+        told = programs.report(file, "layer", *flags)["rows"]
+        mine = {tuple(row["path"]): row for row in told if row["device"].startswith("gpu") and row["path"] != ["probe"]}
+        total_j = sum(row["energy_j"] for row in mine.values())
+        return {path: {**row, "share": row["energy_j"] / total_j} for path, row in mine.items()}
+
+    probed = rows("--library", "none")
+    known = {path for path, row in probed.items() if row["basis"] in ("probed", "regressed") and row["share"] > 0.002}
+    print(f"\nLayers of {file.name} whose powers were probed ({len(known)}), in its training steps alone: their shares\n")
+    print("| | differs from the probed, RMS | worst |\n|---|---|---|")
+    for way, flags in [("by time", ("--library", "none"))] + [(n, ("--library", l)) for n, l in libraries.items()]:
+        mine = rows("--time", f"{steps[0]},{steps[1]}", *flags)
+        errors = [mine[path]["share"] / probed[path]["share"] - 1 for path in known if path in mine]
+        weights = [probed[path]["share"] for path in known if path in mine]
+        weighted = math.sqrt(sum(w * e * e for w, e in zip(weights, errors)) / sum(weights))
+        print(f"| {way} | {weighted:.1%} | {min(errors):+.0%} to {max(errors):+.0%} |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--windows", default="1,2,6", help="seconds")
+    parser.add_argument("--most", type=int, default=8, help="windows of each recording")
+    parser.add_argument("--steps", default="12,22.5", help="training steps of the probed recording, and then the probing")
+    options = parser.parse_args()
+    programs = Programs(options.build.resolve())
+    with tempfile.TemporaryDirectory() as temporary:
+        library, probing, everything = (Path(temporary) / f"{name}.joule" for name in ("mixtures", "probing", "all"))
+        for teacher, pupil in PAIRS:
+            programs.teach_from(library, options.folder / f"{teacher}.joule")
+            for name in (teacher, pupil):
+                programs.teach_from(everything, options.folder / f"{name}.joule")
+        for window_s in map(float, options.windows.split(",")):
+            mixtures(programs, options.folder, library, window_s, options.most)
+        if (options.folder / PROBED).exists():
+            file, steps = options.folder / PROBED, tuple(map(float, options.steps.split(",")))
+            programs.teach_from(probing, file, steps[1], 1e6)
+            programs.teach_from(everything, file)
+            libraries = {"by what the probing taught": probing, "by what the mixtures taught": library}
+            steady_loop(programs, file, libraries, steps)
+        told = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout
+        print("\n" + told)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Adds what a recording teaches to a kernel library, also of recordings that were made before there was one:
+//
+//   build/bin/teach_library LIBRARY "NVIDIA H200" RECORDING [FROM TO]      seconds since its command began
+//
+// The model of the GPU is that of recordings which do not tell it.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "attribution/report_builder.h"
+#include "recording/library_file.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4 && argc != 6) {
+    fmt::print(stderr, "usage: teach_library LIBRARY GPU RECORDING [FROM TO]\n");
+    return 2;
+  }
+  joulemap::attribution::SecondsWithin within;
+  if (argc == 6) within = {std::atof(argv[4]), std::atof(argv[5])};
+  const std::string recording = argv[3];
+  const auto findings = joulemap::attribution::learn_powers({&recording, 1}, within, argv[2]);
+  if (!findings) {
+    fmt::print(stderr, "{}\n", findings.error().message);
+    return 1;
+  }
+  const auto added = joulemap::recording::add_to_library(argv[1], *findings);
+  if (!added) {
+    fmt::print(stderr, "{}\n", added.error().message);
+    return 1;
+  }
+  fmt::print("{} classes of {}\n", findings->size(), recording);
+  return 0;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kernel_power.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <tuple>
+
+namespace joulemap {
+namespace {
+
+// Findings of one class in several recordings usually spread by this much, found between two H200s; it counts
+// as much as so many recordings of the class itself.
+constexpr double kUsualSpread = 0.05;
+constexpr double kUsualCounts = 3;
+
+// What a file says need not be true.
+constexpr double kLeastWatts = 0.1;
+constexpr double kMostWatts = 1e5;
+constexpr double kLeastPrecision = 1e-2;
+constexpr double kMostPrecision = 1e12;
+constexpr double kLeastSpread = 1e-4;
+constexpr double kMostSpread = 10;
+constexpr double kMostThreads = 0x1p60;
+
+double product(const std::array<std::uint32_t, 3>& sides) {
+  double all = 1;
+  for (const std::uint32_t side : sides) all *= std::max<std::uint32_t>(side, 1);
+  return all;
+}
+
+auto key_of(const KernelPower& known) { return std::tie(known.gpu, known.code); }
+bool by_key(const KernelPower& a, const KernelPower& b) { return key_of(a) < key_of(b); }
+
+bool is_amount(double value, double most) { return value >= 0 && value <= most; }
+
+// Of each GPU those that were seen the longest.
+std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most) {
+  std::vector<KernelPower> kept;
+  const std::size_t before = library.size();
+  for (auto from = library.begin(); from != library.end();) {
+    const auto to = std::find_if(from, library.end(), [&](const KernelPower& one) { return one.gpu != from->gpu; });
+    if (static_cast<std::size_t>(to - from) > most) {
+      std::stable_sort(from, to,
+                       [](const KernelPower& a, const KernelPower& b) { return a.evidence_s > b.evidence_s; });
+      kept.insert(kept.end(), std::make_move_iterator(from),
+                  std::make_move_iterator(from + static_cast<std::ptrdiff_t>(most)));
+    } else {
+      kept.insert(kept.end(), std::make_move_iterator(from), std::make_move_iterator(to));
+    }
+    from = to;
+  }
+  if (kept.size() == before) {
+    library = std::move(kept);
+    return 0;
+  }
+  std::sort(kept.begin(), kept.end(), by_key);
+  library = std::move(kept);
+  return before - library.size();
+}
+
+}  // namespace
+
+// Shapes that vary make no new kernels of the same code.
+KernelCode code_of(const KernelClass& known) {
+  const double threads = std::min(product(known.grid) * product(known.block), kMostThreads);
+  return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
+}
+
+KernelCode idle_code() { return {KernelKind::kernel, "idle", 0}; }
+
+SeenKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
+  return {code_of(known), product(known.grid), product(known.block), time_s, count};
+}
+
+void SeenKernels::add(const SeenKernels& others) {
+  const double all_s = time_s + others.time_s;
+  const double share = all_s > 0 ? others.time_s / all_s : 0.5;
+  blocks += share * (others.blocks - blocks);
+  threads_per_block += share * (others.threads_per_block - threads_per_block);
+  time_s = all_s;
+  count += others.count;
+}
+
+KernelPower finding(std::string gpu, const SeenKernels& seen, double watts, double spread) {
+  KernelPower found = borrowed(std::move(gpu), seen, watts, spread);
+  found.evidence_s = seen.time_s;
+  found.recordings = 1;
+  return found;
+}
+
+KernelPower borrowed(std::string gpu, const SeenKernels& seen, double watts, double spread) {
+  const double precision = 1 / (spread * spread);
+  return {std::move(gpu),
+          seen.code,
+          seen.blocks,
+          seen.threads_per_block,
+          seen.kernel_s(),
+          watts,
+          precision,
+          precision * precision,
+          0,
+          0,
+          0};
+}
+
+void merge(KernelPower& known, const KernelPower& more) {
+  const double precision = known.precision + more.precision;
+  const double share = more.precision / precision;
+  const double mean_w = known.watts + share * (more.watts - known.watts);
+  const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
+  known.scatter += more.scatter + known.precision * share * apart * apart;
+  known.watts = mean_w;
+  known.precision = precision;
+  known.precision_squares += more.precision_squares;
+  const double evidence_s = known.evidence_s + more.evidence_s;
+  const double longer = evidence_s > 0 ? more.evidence_s / evidence_s : 0.5;
+  known.blocks += longer * (more.blocks - known.blocks);
+  known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
+  known.kernel_s += longer * (more.kernel_s - known.kernel_s);
+  known.evidence_s = evidence_s;
+  known.recordings += more.recordings;
+}
+
+double spread_of(const KernelPower& known) {
+  const double of_mean = 1 / known.precision;
+  if (known.is_borrowed()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
+  const double recordings = static_cast<double>(known.recordings);
+  const double free = recordings - 1;
+  // What the scatter would be if findings differed by their own errors alone, and what it is more.
+  const double scale = known.precision - known.precision_squares / known.precision;
+  const double between = free > 0 && scale > 0 ? std::max(known.scatter - free, 0.0) / scale : 0;
+  const double usual = kUsualSpread * kUsualSpread;
+  const double shrunk = (free * between + kUsualCounts * usual) / (free + kUsualCounts);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kLeastSpread, kMostSpread);
+}
+
+bool is_sound(const KernelPower& known) {
+  return is_amount(known.watts, kMostWatts) && known.watts >= kLeastWatts &&
+         is_amount(known.precision, kMostPrecision) && known.precision >= kLeastPrecision &&
+         is_amount(known.precision_squares, kMostPrecision * kMostPrecision) &&
+         is_amount(known.scatter, kMostPrecision) && is_amount(known.evidence_s, kMostPrecision) &&
+         is_amount(known.blocks, kMostPrecision) && is_amount(known.threads_per_block, kMostPrecision) &&
+         is_amount(known.kernel_s, kMostPrecision);
+}
+
+std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
+  library.insert(library.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
+  // What was known stays before what is new: sums depend on their order in the last bits.
+  std::stable_sort(library.begin(), library.end(), by_key);
+  std::vector<KernelPower> merged;
+  merged.reserve(library.size());
+  for (KernelPower& one : library) {
+    if (!merged.empty() && key_of(merged.back()) == key_of(one)) {
+      merge(merged.back(), one);
+    } else {
+      merged.push_back(std::move(one));
+    }
+  }
+  library = std::move(merged);
+  return drop_least_known(library, most);
+}
+
+const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu, const KernelCode& code) {
+  const auto at =
+      std::lower_bound(library.begin(), library.end(), std::tie(gpu, code),
+                       [](const KernelPower& one, const std::tuple<const std::string&, const KernelCode&>& key) {
+                         return key_of(one) < key;
+                       });
+  return at != library.end() && at->gpu == gpu && at->code == code ? &*at : nullptr;
+}
+
+}  // namespace joulemap

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kernel_power.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace joulemap {
+namespace {
+
+SeenKernels seen(std::string name, double time_s = 1) {
+  return {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000};
+}
+
+TEST(KernelPower, SizesWithinAFactorOfTwoAreOneCode) {
+  const KernelClass small{1, KernelKind::kernel, "add", {130, 1, 1}, {256, 1, 1}};
+  const KernelClass larger{2, KernelKind::kernel, "add", {250, 1, 1}, {256, 1, 1}};
+  const KernelClass large{3, KernelKind::kernel, "add", {1000, 1, 1}, {256, 1, 1}};
+  EXPECT_EQ(code_of(small), code_of(larger));
+  EXPECT_NE(code_of(small), code_of(large));
+}
+
+TEST(KernelPower, FindingsWeighAsTheyAreSure) {
+  KernelPower known = finding("H200", seen("add", 9), 400, 0.02);
+  merge(known, finding("H200", seen("add", 1), 500, 0.04));
+  EXPECT_NEAR(known.watts, 420, 1e-9);  // four times as sure
+  EXPECT_EQ(known.recordings, 2U);
+  EXPECT_NEAR(known.evidence_s, 10, 1e-12);
+}
+
+TEST(KernelPower, FindingsThatDisagreeMakeTheNextOneLessSure) {
+  KernelPower agree = finding("H200", seen("add"), 400, 0.02);
+  KernelPower disagree = agree;
+  for (int i = 0; i < 5; ++i) {
+    merge(agree, finding("H200", seen("add"), 402, 0.02));
+    merge(disagree, finding("H200", seen("add"), i % 2 == 0 ? 520 : 400, 0.02));
+  }
+  EXPECT_LT(spread_of(agree), spread_of(finding("H200", seen("add"), 400, 0.02)));
+  EXPECT_GT(spread_of(disagree), 0.1);
+}
+
+TEST(KernelPower, ABorrowedPowerIsAsUnsureAsItWasToldToBe) {
+  EXPECT_NEAR(spread_of(borrowed("H200", seen("add"), 400, 0.25)), 0.25, 1e-12);
+}
+
+TEST(KernelLibrary, HoldsEachCodeOfAGpuOnce) {
+  std::vector<KernelPower> library;
+  merge_all(library, {finding("H200", seen("b"), 300, 0.02), finding("H200", seen("a"), 400, 0.02)});
+  merge_all(library, {finding("H200", seen("b"), 310, 0.02), finding("A100", seen("b"), 200, 0.02)});
+  ASSERT_EQ(library.size(), 3U);
+  const KernelPower* const found = find_power(library, "H200", seen("b").code);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->recordings, 2U);
+  EXPECT_NEAR(find_power(library, "A100", seen("b").code)->watts, 200, 1e-9);
+  EXPECT_EQ(find_power(library, "A100", seen("a").code), nullptr);
+}
+
+TEST(KernelLibrary, DropsWhatHasTheLeastEvidence) {
+  std::vector<KernelPower> library;
+  std::vector<KernelPower> findings;
+  for (int i = 0; i < 10; ++i) findings.push_back(finding("H200", seen("k" + std::to_string(i), 1 + i), 300, 0.02));
+  findings.push_back(finding("A100", seen("only", 0.001), 300, 0.02));
+  EXPECT_EQ(merge_all(library, findings, 4), 6U);
+  ASSERT_EQ(library.size(), 5U);
+  EXPECT_EQ(find_power(library, "H200", seen("k5").code), nullptr);
+  EXPECT_NE(find_power(library, "H200", seen("k6").code), nullptr);
+  EXPECT_NE(find_power(library, "A100", seen("only").code), nullptr);
+}
+
+TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
+  KernelPower odd = finding("H200", seen("add"), 400, 0.02);
+  odd.recordings = 1'000'000'000'000;
+  odd.scatter = 1e12;
+  odd.precision_squares = odd.precision * odd.precision * 0.999999999999;
+  EXPECT_TRUE(is_sound(odd));
+  EXPECT_LE(spread_of(odd), 10);
+  EXPECT_GE(spread_of(odd), 1e-4);
+  odd.watts = 1e-300;
+  EXPECT_FALSE(is_sound(odd));
+}
+
+TEST(KernelPower, WhatCannotBeIsNotSound) {
+  KernelPower known = finding("H200", seen("add"), 400, 0.02);
+  EXPECT_TRUE(is_sound(known));
+  for (const double bad :
+       {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    KernelPower other = known;
+    other.watts = bad;
+    EXPECT_FALSE(is_sound(other)) << bad;
+    other = known;
+    other.precision = bad;
+    EXPECT_FALSE(is_sound(other)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/power_codec.h"
+
+#include <algorithm>
+
+#include "recording/record_codec.h"
+#include "recording/wire.h"
+
+namespace joulemap::recording {
+namespace {
+
+// Names of kernels are long and alike: a chunk of some thousands compresses to a tenth.
+constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
+
+std::string record_of(const KernelPower& known) {
+  WireWriter fields;
+  fields.text(std::string_view(known.gpu).substr(0, kLongestText));
+  fields.u8(static_cast<std::uint8_t>(known.code.kind));
+  fields.text(std::string_view(known.code.name).substr(0, kLongestText));
+  fields.varint(known.code.size);
+  for (const double value : {known.blocks, known.threads_per_block, known.kernel_s, known.watts, known.precision,
+                             known.precision_squares, known.scatter, known.evidence_s}) {
+    fields.f64(value);
+  }
+  fields.varint(known.recordings);
+  return std::move(fields).take();
+}
+
+std::optional<KernelPower> take_power(WireReader& in) {
+  WireReader fields = in.record();
+  KernelPower known;
+  known.gpu = fields.text();
+  const std::uint8_t kind = fields.u8();
+  known.code.name = fields.text();
+  known.code.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.varint(), UINT32_MAX));
+  for (double* value : {&known.blocks, &known.threads_per_block, &known.kernel_s, &known.watts, &known.precision,
+                        &known.precision_squares, &known.scatter, &known.evidence_s}) {
+    *value = fields.f64();
+  }
+  known.recordings = fields.varint();
+  if (!fields.ok()) in.fail();
+  if (!in.ok() || kind >= kKernelKinds || !is_sound(known)) return std::nullopt;
+  known.code.kind = static_cast<KernelKind>(kind);
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::string> encode_powers(std::span<const KernelPower> powers) {
+  std::vector<std::string> payloads;
+  WireWriter records;
+  std::size_t count = 0;
+  const auto finish_payload = [&] {
+    if (count == 0) return;
+    WireWriter out;
+    out.varint(count);
+    out.raw(records.bytes());
+    payloads.push_back(std::move(out).take());
+    records = WireWriter();
+    count = 0;
+  };
+  for (const KernelPower& known : powers) {
+    records.text(record_of(known));
+    ++count;
+    if (records.bytes().size() > kComfortablePayload) finish_payload();
+  }
+  finish_payload();
+  return payloads;
+}
+
+std::optional<std::vector<KernelPower>> decode_powers(std::string_view payload) {
+  WireReader in(payload);
+  std::vector<KernelPower> powers;
+  const std::size_t count = in.count();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) {
+    if (std::optional<KernelPower> known = take_power(in)) powers.push_back(std::move(*known));
+  }
+  if (!in.ok()) return std::nullopt;
+  return powers;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,62 @@
+"""Writes kernel libraries as docs/recording-format.md describes them, without a line of Joulemap."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Power:
+    """What a class of kernels draws: watts, and a relative standard deviation of what one recording found."""
+
+    gpu: str
+    name: str
+    size: int
+    watts: float
+    spread: float = 0.03
+    blocks: float = 1000
+    threads_per_block: float = 256
+    recordings: int = 3
+    kind: int = 0
+
+    def record(self) -> bytes:
+        precision = self.recordings / self.spread**2
+        numbers = [self.blocks, self.threads_per_block, 1e-4, self.watts, precision, precision / self.spread**2, 0, 10]
+        fields = text(self.gpu) + bytes([self.kind]) + text(self.name) + varint(self.size)
+        return fields + struct.pack("<8d", *numbers) + varint(self.recordings)
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def text(value: str) -> bytes:
+    return varint(len(value.encode())) + value.encode()
+
+
+def counted(items: list[bytes]) -> bytes:
+    return varint(len(items)) + b"".join(varint(len(item)) + item for item in items)
+
+
+def chunk(kind: int, payload: bytes) -> bytes:
+    sizes = len(payload).to_bytes(3, "little") * 2
+    head = b"\xb5J\r\n" + bytes([1, 2, kind, kind in (1, 2)]) + struct.pack("<H", 0) + sizes
+    head += struct.pack("<I", zlib.crc32(payload))
+    return head + struct.pack("<I", zlib.crc32(head)) + payload
+
+
+def write_library(path: Path, powers: list[Power]) -> Path:
+    source = text("library") + text("host") + text("boot") + varint(2) + varint(2) + text("library") + varint(0) + text("1")
+    who = chunk(1, varint(len(source)) + source + varint(0))
+    fields = bytes([0, 0]) + struct.pack("<d", 0) + varint(0) + varint(0)
+    end = chunk(5, varint(len(fields)) + fields + varint(0))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(who + chunk(8, counted([power.record() for power in powers])) + end)
+    return path
