@@ -344,8 +344,7 @@ std::string encode_notes(const Diagnostics& diagnostics) {
 std::optional<Diagnostics> decode_notes(std::string_view payload) {
   WireReader in(payload);
   Diagnostics diagnostics = take_diagnostics(in);
-  if (!in.ok()) return std::nullopt;
-  return diagnostics;
+  return in.ok() ? std::optional(std::move(diagnostics)) : std::nullopt;
 }
 
 }  // namespace joulemap::recording
