@@ -76,6 +76,9 @@ JMC_API int jmc_step_is_followed(void);
  * so goes to places within the mode "probe" first. */
 JMC_API void jmc_probing(int on);
 
+/* What this thread launches from now on is the recorder's own (1), or the program's again (0). */
+JMC_API void jmc_own_work(int on);
+
 /* What tells kernels may be closed (1) while nobody listens, or must see everything from now on (0): CUDA graphs are
  * made. */
 JMC_API void jmc_kernels_may_rest(int on);

@@ -321,6 +321,7 @@ PyMethodDef kFunctions[] = {
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
+    {"own_work", tell_whether<jmc_own_work>, METH_O, nullptr},
     {"kernels_may_rest", tell_whether<jmc_kernels_may_rest>, METH_O, nullptr},
     {"someone_profiles", tell_whether<jmc_someone_profiles>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},

@@ -87,7 +87,11 @@ class LossLog:
         held = self._free.pop() if self._free else torch.empty((), dtype=torch.float32, pin_memory=True)
         bits = held.view(torch.int32)
         bits.fill_(NOT_COME)
-        held.copy_(value.reshape(()), non_blocking=True)
+        _capture.own_work(True)
+        try:
+            held.copy_(value.reshape(()), non_blocking=True)
+        finally:
+            _capture.own_work(False)
         self._pending.append((held, bits, now_ns))
         self._copied_ns = now_ns
 

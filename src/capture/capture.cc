@@ -50,6 +50,7 @@ struct Capture::ThreadState {
   std::vector<std::size_t> passes;  // depths at which this thread began a backward pass
   std::vector<OpenRegion> regions;
   std::int64_t cpu_read_ns = 0;  // when its CPU clock was last read at an edge
+  bool does_own_work = false;
 
   ~ThreadState() {
     if (!track) return;
@@ -103,6 +104,10 @@ EdgeClocks Capture::clocks(ThreadState& thread) {
   if (leader_.load(std::memory_order_relaxed) == thread.track.get()) edge.helpers_ns = helpers_->draw(own_cpu_ns());
   return edge;
 }
+
+std::uint32_t Capture::launch_place() { return this_thread().does_own_work ? kOwnPlace : here(); }
+
+void Capture::set_own_work(bool on) { this_thread().does_own_work = on; }
 
 std::uint32_t Capture::here() {
   const std::uint32_t place = this_thread().track->here();

@@ -45,6 +45,9 @@ class Capture {
     return places_.child(parent, kind, name);
   }
   std::uint32_t here();
+  // The same, for launches of this thread: kOwnPlace while it does work of ours.
+  std::uint32_t launch_place();
+  void set_own_work(bool on);
   std::size_t enter(std::uint32_t place);
   void leave();
   void leave_to(std::size_t depth);

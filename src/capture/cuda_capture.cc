@@ -37,7 +37,7 @@ class CuptiKernels final : public KernelSource {
 
 std::uint32_t place_of_this_thread() noexcept {
   Capture* const capture = Capture::existing();
-  return capture == nullptr ? 0 : capture->here();
+  return capture == nullptr ? 0 : capture->launch_place();
 }
 
 std::uint32_t present_step() noexcept {

@@ -139,6 +139,10 @@ void jmc_probing(int on) {
   when_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
 }
 
+void jmc_own_work(int on) {
+  when_recorded([&](Capture& capture) { capture.set_own_work(on != 0); });
+}
+
 void jmc_kernels_may_rest(int on) {
   when_recorded([&](Capture& capture) { capture.allow_rest(on != 0); });
 }

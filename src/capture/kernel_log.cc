@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/clock.h"
+#include "capture/kernel_source.h"
 
 namespace joulemap::capture {
 namespace {
@@ -119,6 +120,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
 
   const std::lock_guard lock(lock_);
   std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
+  if (place == kOwnPlace) return;
   // A node knows from where it was captured, which says more than from where its graph was launched.
   if (facts.graph_node != 0) {
     if (const auto known = graph_places_.find(facts.graph_node); known != graph_places_.end() && known->second != 0)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "capture/kernel_source.h"
+
 #include <climits>
 
 namespace joulemap::capture {
@@ -48,6 +50,19 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   ASSERT_EQ(activity.classes.size(), 1u);
   EXPECT_EQ(activity.queues.at(0).device, "GPU-1");
   EXPECT_EQ(activity.kernel_tallies.size(), 2u);
+}
+
+TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
+  KernelLog log;
+  log.begin_step(1, 0, 0, true);
+  log.on_launch(11, 5, 1);
+  log.on_launch(12, kOwnPlace, 1);
+  log.on_kernel(kernel(11, kMillisecond_ns));
+  log.on_kernel(kernel(12, kMillisecond_ns));
+  const Activity activity = collect_all(log);
+  EXPECT_EQ(activity.kernels.size(), 1u);
+  EXPECT_EQ(activity.steps.at(0).kernels, 1u);
+  EXPECT_EQ(log.counts().unplaced, 0u);
 }
 
 TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {

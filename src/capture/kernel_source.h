@@ -10,6 +10,9 @@
 
 namespace joulemap::capture {
 
+// The place of what we launch ourselves, to read a loss: nobody's kernels, and not told.
+inline constexpr std::uint32_t kOwnPlace = 0xFFFF'FFFF;
+
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
