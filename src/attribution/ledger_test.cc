@@ -271,5 +271,35 @@ TEST(Ledger, WithoutSamplesTheTimesStand) {
   EXPECT_FALSE(outcome.result.attributed_j);
 }
 
+// 1000 steps of 10 ms; two were followed, and their kernels are told with the 20 ms in which they ran.
+TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
+  Activity told = names();
+  told.begin_ns = 0;
+  told.end_ns = kSecond_ns / 50;
+  told.kernel_tallies = {{0, 0, 4, 20, 4'000'000}};  // 2 ms of each step
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    told.steps.push_back({.number = i,
+                          .begin_ns = i * kSecond_ns / 100,
+                          .end_ns = (i + 1) * kSecond_ns / 100,
+                          .kernels = i < 2 ? 10U : 0U,
+                          .listened = i < 2});
+  }
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, told);
+  sums.finish();
+  Ledger ledger(Level::layer, energy, sums);
+  ledger.add(kProcess, told);
+  const Outcome outcome{ledger.finish()};
+  const ReportRow* const row = outcome.row({"train", "forward", "net.conv"}, "gpu0");
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->count, 10'000u);
+  EXPECT_NEAR(row->time_s, 2, 1e-6);
+  EXPECT_NEAR(*row->energy_j, 200, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 800, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 0, 1e-6);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution
