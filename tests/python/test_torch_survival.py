@@ -177,7 +177,8 @@ assert True in seen and False in seen
         JOULEMAP_TRACE="light",
     ).part
     assert part.steps == 300
-    assert part.count("train", "forward", "Sequential", "0") == 14  # twelve to judge, and two of every 256
+    # Twelve to judge by; then two after eight seconds, which a busy machine may take for the rest.
+    assert part.count("train", "forward", "Sequential", "0") in (12, 14)
     assert part.count("train", "forward") > 270
     assert part.diagnostics == []
 
