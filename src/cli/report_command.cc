@@ -8,6 +8,7 @@
 
 #include "attribution/report_builder.h"
 #include "base/small_file.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "recording/library_file.h"
 #include "report/report_json.h"
@@ -20,7 +21,7 @@ struct ReportFlags {
   std::vector<std::string> files;
   std::string by = "domain";
   std::string mode = "regress";
-  std::vector<double> time_s;
+  std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
   bool json = false;
   std::string output;
@@ -48,6 +49,20 @@ Result<recording::LoadedLibrary> named_library(const std::string& name) {
   return recording::load_library(name);
 }
 
+// Not a list of CLI11's: that would take the name of a file that follows for TO.
+Status read_window(std::string_view text, attribution::SecondsWithin& within) {
+  if (text.empty()) return Done{};
+  const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
+                    "--time 30,60"};
+  const std::size_t comma = text.find(',');
+  const std::optional<double> from_s = parse_double(text.substr(0, comma));
+  if (!from_s || *from_s < 0) return wrong;
+  within.from_s = *from_s;
+  if (comma == std::string_view::npos) return Done{};
+  within.to_s = parse_double(text.substr(comma + 1));
+  return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
   std::optional<OutputFile> file;
@@ -59,8 +74,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
                                  attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
                                  {}};
-  if (!flags.time_s.empty()) query.within.from_s = flags.time_s.front();
-  if (flags.time_s.size() > 1) query.within.to_s = flags.time_s.back();
+  if (const Status told = read_window(flags.time, query.within); !told) return fail(told.error());
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
   if (!flags.library.empty()) query.library = std::move(library->powers);
@@ -88,11 +102,8 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
           "hold (by the power shown last)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
-  verb.add_option("--time", flags->time_s, "only what was between FROM and TO, in seconds since the command began")
-      ->type_name("FROM,TO")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--time", flags->time, "only what was between FROM and TO, in seconds since the command began")
+      ->type_name("FROM,TO");
   verb.add_option("--library", flags->library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");
