@@ -23,7 +23,7 @@ class GramSums {
   void add_row(std::span<const double> row, double value, double weight = 1);
   void add(const GramSums& other, double weight = 1);
 
-  double gram(std::size_t i, std::size_t j) const { return gram_[i * size() + j]; }
+  double gram(std::size_t i, std::size_t j) const { return i <= j ? gram_[i * size() + j] : gram_[j * size() + i]; }
   double moment(std::size_t i) const { return moments_[i]; }
   double rows() const { return rows_; }  // sum of weights
   // Weighted sum of squares of what x leaves over.
@@ -37,7 +37,7 @@ class GramSums {
 
  private:
   std::vector<double> moments_;
-  std::vector<double> gram_;  // symmetric, all of it
+  std::vector<double> gram_;  // symmetric: what lies below the diagonal is not looked at
   double squares_ = 0;
   double rows_ = 0;
 };
