@@ -23,7 +23,7 @@ struct KernelCode {
   std::string name;
   std::uint32_t size = 0;  // bits of the number of threads: sizes within a factor of two are one class
 
-  auto operator<=>(const KernelCode&) const = default;
+  auto operator<=>(const KernelCode&) const = default;  // NOLINT: clang-tidy 14 sees a null pointer
   bool operator==(const KernelCode&) const = default;
 };
 KernelCode code_of(const KernelClass& known);
