@@ -40,24 +40,23 @@ bool FollowedSteps::is_usual(const Run& run, const Step& step) {
   return step_s <= kAlike * usual_s && usual_s <= kAlike * step_s;
 }
 
-// As many steps as these stand for, themselves among them. Where none is like the others all have to do.
-double FollowedSteps::weight_of_usual(const Run& run) {
+// Of a run that stands for others. 0: none is like them, or there are too many to look at; then all have to do.
+std::uint64_t FollowedSteps::usual_steps(const Run& run) {
+  if (run.followed > kLookedAt) return 0;
   const auto usual = std::count_if(run.steps.begin(), run.steps.end(), [&](const Step& s) { return is_usual(run, s); });
-  const bool has_usual = run.followed <= kLookedAt && usual > 0;
-  const auto standing = static_cast<double>(has_usual ? static_cast<std::uint64_t>(usual) : run.followed);
-  return (standing + static_cast<double>(run.left_alone)) / standing;
+  return static_cast<std::uint64_t>(usual);
 }
 
 void FollowedSteps::weigh(const Run& run, TimeSpan told, Weights& weights) {
-  const double weight = weight_of_usual(run);
-  const bool all_alike = run.followed > kLookedAt || std::none_of(run.steps.begin(), run.steps.end(),
-                                                                  [&](const Step& s) { return is_usual(run, s); });
+  const std::uint64_t usual = usual_steps(run);
+  const auto standing = static_cast<double>(usual > 0 ? usual : run.followed);
+  const double weight = (standing + static_cast<double>(run.left_alone)) / standing;
   Weights of_steps;
   for (const Step& step : run.steps) {
     if (!overlap(step.span, told)) continue;
     const auto kernels = static_cast<double>(std::max<std::uint64_t>(step.kernels, 1));
     of_steps.kernels += kernels;
-    of_steps.sum += kernels * (all_alike || is_usual(run, step) ? weight : 1);
+    of_steps.sum += kernels * (usual == 0 || is_usual(run, step) ? weight : 1);
   }
   // Kernels that ran on when the last of its steps had ended, or of steps that were not looked at.
   if (of_steps.kernels <= 0) of_steps = {weight, 1};

@@ -52,7 +52,7 @@ class FollowedSteps {
   };
 
   static bool is_usual(const Run& run, const Step& step);
-  static double weight_of_usual(const Run& run);
+  static std::uint64_t usual_steps(const Run& run);
   static void weigh(const Run& run, TimeSpan told, Weights& weights);
 
   std::vector<Run> runs_;

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/small_file.h"
-#include "recording/part_folder.h"
+#include "recording/kept_file.h"
 #include "recording/recording_reader.h"
 #include "recording/recording_writer.h"
 
@@ -39,10 +38,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 }
 
 Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::filesystem::create_directories(folder, error);
-  if (error) return Error{ErrorCode::io, fmt::format("create {}: {}", folder.string(), error.message()), {}};
+  if (Status made = make_folder_of(path); !made) return made;
   // A file that cannot be read is not worth keeping: calibrating again takes seconds.
   Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
   std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};
@@ -51,17 +47,9 @@ Status keep_calibrations(const std::string& path, std::span<const ChannelCalibra
     all.push_back(finding);
   }
   const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
-  std::filesystem::remove(fresh, error);
-  Result<RecordingWriter> writer = RecordingWriter::create(fresh, describe_this_process("calibration", "calibration"));
-  if (!writer) return std::move(writer).error();
-  for (const ChannelCalibration& entry : all) writer->add(entry);
-  if (Status written = writer->finish({}); !written) {
-    std::filesystem::remove(fresh, error);
-    return written;
-  }
-  std::filesystem::rename(fresh, path, error);
-  if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", fresh, error.message()), {}};
-  return Done{};
+  return replace_kept_file(path, fresh, "calibration", [&](RecordingWriter& writer) {
+    for (const ChannelCalibration& entry : all) writer.add(entry);
+  });
 }
 
 std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known,

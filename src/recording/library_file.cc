@@ -12,7 +12,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/small_file.h"
-#include "recording/part_folder.h"
+#include "recording/kept_file.h"
 #include "recording/recording_reader.h"
 #include "recording/recording_writer.h"
 
@@ -48,22 +48,6 @@ Result<FileDescriptor> lock(const std::string& path) {
   return Error{ErrorCode::io, fmt::format("{} is held by another process", name), "record again when it has ended"};
 }
 
-Status replace(const std::string& path, const std::vector<KernelPower>& library) {
-  std::error_code error;
-  const std::string fresh = path + ".tmp";
-  std::filesystem::remove(fresh, error);
-  Result<RecordingWriter> writer = RecordingWriter::create(fresh, describe_this_process("library", "library"));
-  if (!writer) return std::move(writer).error();
-  for (const KernelPower& known : library) writer->add(known);
-  if (Status written = writer->finish({}); !written) {
-    std::filesystem::remove(fresh, error);
-    return written;
-  }
-  std::filesystem::rename(fresh, path, error);
-  if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", fresh, error.message()), {}};
-  return Done{};
-}
-
 }  // namespace
 
 Result<LoadedLibrary> load_library(const std::string& path) {
@@ -82,16 +66,14 @@ Result<LoadedLibrary> load_library(const std::string& path) {
 }
 
 Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPower> findings, std::size_t most) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return Error{ErrorCode::io, fmt::format("create {}: {}", folder.string(), error.message()), {}};
+  if (Status made = make_folder_of(path); !made) return std::move(made).error();
   const Result<FileDescriptor> held = lock(path);
   if (!held) return held.error();
   Result<LoadedLibrary> loaded = load_library(path);
   LoadedLibrary library = loaded ? std::move(*loaded) : LoadedLibrary{};
   if (!loaded) {
     const std::string aside = path + ".damaged";
+    std::error_code error;
     std::filesystem::rename(path, aside, error);
     if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", path, error.message()), {}};
     library.diagnostics.add({"library_damaged",
@@ -108,7 +90,10 @@ Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPo
                                          path, most),
                              {}});
   }
-  if (Status replaced = replace(path, library.powers); !replaced) return std::move(replaced).error();
+  Status replaced = replace_kept_file(path, path + ".tmp", "library", [&](RecordingWriter& writer) {
+    for (const KernelPower& known : library.powers) writer.add(known);
+  });
+  if (!replaced) return std::move(replaced).error();
   return std::move(library.diagnostics);
 }
 

@@ -37,7 +37,7 @@ void CuptiSession::listen(bool on) {
 void CuptiSession::allow_rest(bool allowed) {
   const std::lock_guard hold(switches_);
   rest_is_allowed_.store(allowed);
-  if (allowed || !alive_.load() || lent_) return;
+  if (allowed || !alive_.load() || lent_ || rest_.load() == Rest::awake) return;
   const Status woken = wake();
   if (!woken) note("cupti_lost", woken.error().message, woken.error().remedy);
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/kept_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "recording/part_folder.h"
+
+namespace joulemap::recording {
+
+Status make_folder_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return Error{ErrorCode::io, fmt::format("create {}: {}", folder.string(), error.message()), {}};
+  return Done{};
+}
+
+Status replace_kept_file(const std::string& path, const std::string& fresh, const std::string& kind,
+                         const std::function<void(RecordingWriter&)>& fill) {
+  std::error_code error;
+  std::filesystem::remove(fresh, error);
+  Result<RecordingWriter> writer = RecordingWriter::create(fresh, describe_this_process(kind, kind));
+  if (!writer) return std::move(writer).error();
+  fill(*writer);
+  if (Status written = writer->finish({}); !written) {
+    std::filesystem::remove(fresh, error);
+    return written;
+  }
+  std::filesystem::rename(fresh, path, error);
+  if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", fresh, error.message()), {}};
+  return Done{};
+}
+
+}  // namespace joulemap::recording
