@@ -42,6 +42,8 @@ void append(LedgerResult& all, LedgerResult one) {
   add(all.unattributed_j, one.unattributed_j);
   all.diagnostics.add_all(one.diagnostics);
   all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
+  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
+                    std::make_move_iterator(one.groups.end()));
 }
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
@@ -69,8 +71,8 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
        is_imported ? "profile PyTorch with record_shapes=True" : ""});
 }
 
-// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer, not its
-// calls) the count is not known. Other programs are no calls of anything.
+// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer,
+// not its calls) the count is not known. Other programs are no calls of anything.
 void mark_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
@@ -239,9 +241,9 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   host->ledger->add(source, activity);
 }
 
-LedgerResult HostLedgers::result_of(Host& host) {
+LedgerResult HostLedgers::result_of(Host& host, const Grouping& grouping) {
   if (level_ != Level::step && level_ != Level::epoch) {
-    LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
+    LedgerResult result = host.ledger ? host.ledger->finish(grouping) : LedgerResult();
     mark_unknown_counts(result);
     note_light_mode(host.sums, result.diagnostics);
     if (level_ == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
@@ -253,9 +255,9 @@ LedgerResult HostLedgers::result_of(Host& host) {
   return rows_of(name_of(level_), std::move(moments), host.total_j, host.span, host.probing);
 }
 
-LedgerResult HostLedgers::finish() {
+LedgerResult HostLedgers::finish(const Grouping& grouping) {
   LedgerResult all;
-  for (auto& [recorder, host] : hosts_) append(all, result_of(host));
+  for (auto& [recorder, host] : hosts_) append(all, result_of(host, grouping));
   return all;
 }
 

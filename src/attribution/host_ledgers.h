@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples tell the energy, and
-// any number of processes, which tell what ran; they belong together by the machine's boot. Used in the order of its
-// functions. Pure.
+// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples tell the
+// energy, and any number of processes, which tell what ran; they belong together by the machine's boot. Used in the
+// order of its functions. Pure.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class HostLedgers {
   // Third look.
   void add(std::uint32_t source, const Activity& activity);
 
-  LedgerResult finish();
+  LedgerResult finish(const Grouping& grouping = {});
   // After set_energy: what each machine's GPUs taught.
   std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
   bool has_activity() const;
@@ -80,7 +80,7 @@ class HostLedgers {
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
-  LedgerResult result_of(Host& host);
+  LedgerResult result_of(Host& host, const Grouping& grouping);
 
   Level level_;
   Mode mode_;

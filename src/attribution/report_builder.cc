@@ -114,12 +114,19 @@ void add_domain_rows(ReportResult& result) {
   result.idle_j = result.unattributed_j = 0;
 }
 
-Status add_ledger_rows(ReportResult& result, std::span<const recording::RecordingFile> files, HostLedgers& ledgers) {
+Status add_ledger_rows(ReportResult& result, std::span<const recording::RecordingFile> files, HostLedgers& ledgers,
+                       const Grouping& grouping) {
   LedgerPass pass(ledgers);
   const Result<recording::RecordingSummary> read = recording::read_recording(files, pass);
   if (!read) return read.error();
-  LedgerResult told = ledgers.finish();
+  LedgerResult told = ledgers.finish(grouping);
   result.rows = std::move(told.rows);
+  result.groups = std::move(told.groups);
+  // A step is a stretch of the machine's energy, whatever told that.
+  for (ReportRow& row : result.rows) {
+    if (row.basis == to_string(Provenance::measured) && !result.totals.measured_j)
+      row.basis = to_string(Provenance::estimated);
+  }
   result.attributed_j = told.attributed_j;
   result.idle_j = told.idle_j;
   result.unattributed_j = told.unattributed_j;
@@ -180,7 +187,8 @@ void note_missing_dither(ReportResult& result) {
 }  // namespace
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
-  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not count.
+  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not
+  // count.
   std::vector<std::string> ordered(paths.begin(), paths.end());
   std::sort(ordered.begin(), ordered.end());
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
@@ -216,7 +224,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   result.by = name_of(query.level);
   if (query.level == Level::domain) {
     add_domain_rows(result);
-  } else if (const Status added = add_ledger_rows(result, *files, ledgers); !added) {
+  } else if (const Status added = add_ledger_rows(result, *files, ledgers, query.grouping); !added) {
     return added.error();
   }
   note_what_is_missing(result, survey.sources());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when the
-// command began and ended, once for the samples between and the sums of what ran, once to give each of that its part.
+// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when
+// the command began and ended, once for the samples between and the sums of what ran, once to give each of that its
+// part.
 #pragma once
 
 #include <optional>
@@ -21,10 +22,11 @@ struct ReportQuery {
   Mode mode = Mode::regress;
   SecondsWithin within;                                  // nothing else is told of, or learnt from
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one; empty: none
+  Grouping grouping = {};
 };
 
-// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
-// they end before the time that is asked for begins.
+// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and
+// when they end before the time that is asked for begins.
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query);
 
 // What the same files teach about classes of kernels (kernel_learning.h), in the time of a report.
