@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when
-// the command began and ended, once for the samples between and the sums of what ran, once to give each of that its
-// part.
+// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when the
+// command began and ended, once for the samples between and the sums of what ran, once to give each of that its part.
 #pragma once
 
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "attribution/ledger.h"
+#include "attribution/recording_analysis.h"
 #include "attribution/recording_survey.h"
 #include "base/result.h"
 #include "model/report_result.h"
@@ -25,13 +25,8 @@ struct ReportQuery {
   Grouping grouping = {};
 };
 
-// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and
-// when they end before the time that is asked for begins.
+// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
+// they end before the time that is asked for begins.
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query);
-
-// What the same files teach about classes of kernels (kernel_learning.h), in the time of a report.
-// `unnamed_gpu`: the model of GPUs that do not tell theirs.
-Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within = {},
-                                              const std::string& unnamed_gpu = {});
 
 }  // namespace joulemap::attribution
