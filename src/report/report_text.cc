@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "model/run_rates.h"
 #include "report/diagnostics_text.h"
 #include "report/energy_rows.h"
-#include "report/run_rates.h"
 #include "report/sparkline.h"
 #include "report/summary_text.h"
 

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "model/run_rates.h"
 #include "report/energy_rows.h"
-#include "report/run_rates.h"
 
 namespace joulemap::report {
 namespace {

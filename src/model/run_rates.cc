@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/run_rates.h"
+#include "model/run_rates.h"
 
 #include <algorithm>
 
-namespace joulemap::report {
+namespace joulemap {
 namespace {
 
 // What probing cost is told as a whole. Of estimates it is not known, but they follow time closely.
@@ -38,4 +38,4 @@ RunRates run_rates(const ReportResult& result) {
   return rates;
 }
 
-}  // namespace joulemap::report
+}  // namespace joulemap

@@ -9,7 +9,7 @@
 
 #include "model/report_result.h"
 
-namespace joulemap::report {
+namespace joulemap {
 
 struct RunRates {
   std::optional<double> energy_j;      // all counted domains of one provenance: measured before estimated
@@ -38,4 +38,4 @@ struct RunRates {
 
 RunRates run_rates(const ReportResult& result);
 
-}  // namespace joulemap::report
+}  // namespace joulemap
