@@ -7,11 +7,14 @@
 #include <memory>
 
 #include "attribution/report_builder.h"
+#include "attribution/run_view_builder.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/picture_file.h"
 #include "cli/terminal.h"
 #include "recording/library_file.h"
+#include "report/plots.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
 
@@ -20,7 +23,7 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> files;
-  std::string by = "domain";
+  std::string by;  // domains, if nothing is said
   std::string mode = "regress";
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
@@ -29,6 +32,7 @@ struct ReportFlags {
   std::optional<report::SortBy> sort;
   std::string filter;
   bool json = false;
+  std::string plot;
   std::string output;
 };
 
@@ -62,25 +66,62 @@ std::string text_of(const ReportResult& result, const ReportFlags& flags) {
   return report::report_text(result, {{flags.sort, flags.filter}, flags.depth, flags.top}, style);
 }
 
+// What is asked of the recording, whatever is made of it.
+struct Question {
+  attribution::Mode mode = attribution::Mode::regress;
+  attribution::SecondsWithin within;
+  std::optional<std::vector<KernelPower>> library;
+  Diagnostics diagnostics;  // of the library
+};
+
+Result<Question> question_of(const ReportFlags& flags) {
+  Question question;
+  question.mode = attribution::mode_named(flags.mode).value_or(attribution::Mode::regress);
+  if (const Status told = read_window(flags.time, question.within); !told) return told.error();
+  Result<recording::LoadedLibrary> library = named_library(flags.library);
+  if (!library) return std::move(library).error();
+  if (!flags.library.empty()) question.library = std::move(library->powers);
+  question.diagnostics = std::move(library->diagnostics);
+  return question;
+}
+
+int run_plot(const ReportFlags& flags) {
+  const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
+                                flags.top};
+  if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
+  attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
+  const std::optional<attribution::Level> level = attribution::level_named(flags.by);
+  wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
+  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
+  if (!view) return fail(view.error());
+  view->run.diagnostics.add_all(question->diagnostics);
+  const Result<std::string> svg = report::plot_svg(*view, query);
+  if (!svg) return fail(svg.error());
+  const Status written = write_picture(flags.output, *svg);
+  return written ? kDone : fail(written.error());
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
+  if (!flags.plot.empty()) return run_plot(flags);
   std::optional<OutputFile> file;
   if (!flags.output.empty()) {
     Result<OutputFile> opened = OutputFile::open(flags.output);
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
-                                 attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
-                                 {}};
-  query.grouping = {!flags.json, flags.filter};
-  if (const Status told = read_window(flags.time, query.within); !told) return fail(told.error());
-  Result<recording::LoadedLibrary> library = named_library(flags.library);
-  if (!library) return fail(library.error());
-  if (!flags.library.empty()) query.library = std::move(library->powers);
+                                 question->mode,
+                                 question->within,
+                                 std::move(question->library),
+                                 {!flags.json, flags.filter}};
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
-  result->diagnostics.add_all(library->diagnostics);
+  result->diagnostics.add_all(question->diagnostics);
   const std::string text = flags.json ? report::report_json(*result) + "\n" : text_of(*result, flags);
   const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
   return written ? kDone : fail(written.error());
@@ -122,6 +163,12 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE|none");
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
+  verb.add_option(
+          "--plot", flags->plot,
+          "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
+      ->type_name("PLOT")
+      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}))
+      ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }
