@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/activity.h"
 #include "model/path_tree.h"
 #include "report/energy_rows.h"
 #include "report/energy_tree.h"
@@ -39,7 +40,8 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
   std::vector<const ReportRow*> rows;
   std::set<std::string> devices;
   for (const ReportRow& row : level.rows) {
-    if (!row.energy_j || !path_holds(row.path, row.device, query.filter)) continue;
+    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode)) continue;  // what it cost stands below
+    if (!path_holds(row.path, row.device, query.filter)) continue;
     rows.push_back(&row);
     devices.insert(row.device);
   }
@@ -55,7 +57,7 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
     bars.push_back(rest);
   }
   if (!query.filter.empty()) return bars;
-  for (const EnergyNode& node : nobodys(report_of(view, level))) {
+  for (const EnergyNode& node : nobodys_without_probing(report_of(view, level))) {
     if (node.sum.energy_j.value_or(0) > 0) bars.push_back({node.name, node.sum, kNobody});
   }
   return bars;

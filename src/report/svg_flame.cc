@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/activity.h"
 #include "report/energy_rows.h"
 #include "report/energy_tree.h"
 #include "report/kernel_names.h"
@@ -59,7 +60,9 @@ class Flame {
     const std::string wide = fmt::format("{}  {} J", name, number(energy_j, 3));
     const bool fits = text_width(wide, 11) <= width - 10;
     const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kInk;
-    if (width > 24) canvas_.text({at.x + 5, at.y + 16}, fits ? wide : fitted_text(name, 11, width - 9), {11, ink});
+    const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
+    const bool tells = columns_of(shorter) >= std::min<std::size_t>(columns_of(name), 6);
+    if (tells) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
       draw(child, {x, at.y + kRow}, phase, colour, std::max(opacity * 0.86, 0.3));
@@ -85,6 +88,21 @@ class Flame {
   bool are_kernels_;
 };
 
+// Replaying modules is no part of what the program did; what it cost stands below. Whether there was any.
+bool without_probing(EnergyNode& root) {
+  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
+  bool is_any = false;
+  for (EnergyNode& device : root.children) {
+    double probed_j = 0;
+    for (const EnergyNode& child : device.children) probed_j += is_probe(child) ? child.sum.energy_j.value_or(0) : 0;
+    if (std::erase_if(device.children, is_probe) == 0) continue;
+    is_any = true;
+    if (device.sum.energy_j) *device.sum.energy_j -= probed_j;
+    device.sum.low_j = device.sum.high_j = std::nullopt;  // they were of both
+  }
+  return is_any;
+}
+
 }  // namespace
 
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
@@ -92,24 +110,28 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   if (level == nullptr || !level->attributed_j)
     return nothing_to_plot("no energies of what ran", "report --by layer says why");
   const ReportResult result = report_of(view, *level);
-  const EnergyNode root = energy_tree(result, {{}, query.filter});
-  const double total_j = query.filter.empty() ? energy_in_ledger(result).value_or(0) : root.sum.energy_j.value_or(0);
+  EnergyNode root = energy_tree(result, {{}, query.filter});
+  const bool is_whole = query.filter.empty();
+  const bool is_probed = is_whole && without_probing(root);
+  if (is_whole) {
+    for (EnergyNode& node : nobodys_without_probing(result)) root.children.push_back(std::move(node));
+  }
+  double total_j = 0;
+  for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
   if (!(total_j > 0)) return nothing_to_plot("no energy in what is shown", "another --filter");
   const double width = kPlotWidth - 2 * kMargin;
   const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
-  Frame frame = framed(view, level, fmt::format("Where {} J went, by {}", number(total_j), level->by),
-                       kRow * static_cast<double>(levels) + 14);
+  Frame frame =
+      framed(view, level,
+             fmt::format("Where {} J went, by {}{}", number(total_j), level->by, is_probed ? ", without probing" : ""),
+             kRow * static_cast<double>(levels) + 14);
   Flame flame(frame.canvas, total_j, width, level->by == "kernel");
   const double top = frame.inside.y + 6;
   frame.canvas.box({frame.inside.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
   frame.canvas.text({frame.inside.x + 5, top + 16}, fmt::format("all  {} J", number(total_j)),
                     {11, "#ffffff", Anchor::start, true});
   double x = frame.inside.x;
-  std::vector<EnergyNode> children = root.children;
-  if (query.filter.empty()) {
-    for (EnergyNode& node : nobodys(result)) children.push_back(std::move(node));
-  }
-  for (const EnergyNode& child : children) {
+  for (const EnergyNode& child : root.children) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
     flame.draw(child, {x, top + kRow}, "", is_nobodys ? kNobody : std::string_view("#66758a"), 1);
     x += flame.width_of(child.sum.energy_j.value_or(0));

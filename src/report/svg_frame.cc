@@ -29,9 +29,10 @@ std::string energy_line(const RunView& view) {
     if (!domain.counted || domain.provenance != rates.provenance) continue;
     if (sensors.find(domain.sensor) == std::string::npos) sensors += (sensors.empty() ? "" : ", ") + domain.sensor;
   }
-  std::string out =
-      fmt::format("{} J ± {} J {} ({}) in {}", number(*rates.energy_j), number(rates.half_width_j.value_or(0), 2),
-                  to_string(*rates.provenance), sensors, duration_text(rates.time_s));
+  std::string out = fmt::format("{} J ± {} J {}{} in {}", number(*rates.energy_j),
+                                number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
+                                rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
+                                duration_text(rates.time_s));
   if (rates.steps)
     out += fmt::format("; {} J a step, {} steps", number(*rates.energy_of(rates.steps), 3), *rates.steps);
   return out;

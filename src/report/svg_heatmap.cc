@@ -152,7 +152,7 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
       const std::string title = fmt::format("{} {}: {} J", table.phases[k], table.layers[i], number(known->second));
       frame.canvas.box({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
       frame.canvas.text({x + cell_width / 2, y + 14}, number(known->second, 3),
-                        {11, share > 0.45 ? std::string_view("#ffffff") : kInk, Anchor::middle});
+                        {11, share > 0.58 ? std::string_view("#ffffff") : kInk, Anchor::middle});
     }
   }
   draw_scale(frame.canvas, {frame.inside.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);

@@ -60,15 +60,15 @@ class SpentEnergy {
   std::vector<double> sums_j_;
 };
 
-// A mean over the last twentieth of the run, so that the way is seen and not the noise.
+// A mean over a twentieth of the run around each point, so that the way is seen and not the noise.
 std::vector<Point> smoothed(const std::vector<Point>& points) {
-  const std::size_t window = std::max<std::size_t>(points.size() / 20, 1);
+  const std::size_t half = points.size() / 40;
   std::vector<Point> out;
-  double sum = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    sum += points[i].y;
-    if (i >= window) sum -= points[i - window].y;
-    out.push_back({points[i].x, sum / static_cast<double>(std::min(i + 1, window))});
+    const std::size_t reach = std::min({half, i, points.size() - 1 - i});
+    double sum = 0;
+    for (std::size_t k = i - reach; k <= i + reach; ++k) sum += points[k].y;
+    out.push_back({points[i].x, sum / static_cast<double>(2 * reach + 1)});
   }
   return out;
 }
@@ -121,10 +121,10 @@ Result<std::string> loss_svg(const RunView& view) {
   const bool has_epochs = view.epochs.size() < kMostEpochBars &&
                           std::any_of(view.epochs.begin(), view.epochs.end(),
                                       [](const StageView& epoch) { return epoch.joules_per_loss.has_value(); });
-  const double height = kLossHeight + 64 + (has_epochs ? kEpochHeight + 56 : 0);
+  const double height = kLossHeight + 64 + (has_epochs ? kEpochHeight + 68 : 0);
   Frame frame = framed(view, nullptr, "Loss against energy", height);
   const Box inside{frame.inside.x + kLeft, frame.inside.y + 12, frame.inside.width - kLeft, kLossHeight};
-  const Range y = nice_range(low >= 0 ? 0 : low, high, 5);
+  const Range y = nice_range(low > 0 && low < 0.25 * high ? 0 : low, high, 5);
   const Range x = {0, points.empty() ? 1 : points.back().x};
   const Axes axes{inside, {0, x.high, inside.x, inside.right()}, {y.low, y.high, inside.bottom(), inside.y}};
   draw_y_axis(frame.canvas, axes, loss->name);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "report/energy_rows.h"
@@ -14,13 +15,42 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kPower = 300;
-constexpr double kStrip = 16;
+constexpr double kStrip = 36;
+constexpr double kColumn = 2;  // of the strip of phases
 constexpr double kTrack = 74;
 constexpr double kLeft = 58;
 constexpr std::size_t kMostTracks = 4;
 constexpr std::size_t kMostEpochLabels = 24;
 
 using Values = std::vector<std::optional<double>>;
+
+// A counter that is renewed every 100 ms tells nothing of slices that are shorter: they would show when it was read.
+constexpr double kPeriods = 2.5;
+
+double longest_period_s(const RunView& view) {
+  double longest_s = 0;
+  for (const CounterSteps& steps : view.run.counter_steps) longest_s = std::max(longest_s, steps.period_s);
+  return longest_s;
+}
+
+std::size_t slices_in(double time_s, double slice_s) {
+  return slice_s > 0 ? std::max<std::size_t>(static_cast<std::size_t>(std::ceil(time_s / slice_s)), 1) : 1;
+}
+
+Values means_of(const Values& values, std::size_t together) {
+  Values means;
+  for (std::size_t from = 0; from < values.size(); from += together) {
+    double sum = 0;
+    double known = 0;
+    for (std::size_t i = from; i < std::min(from + together, values.size()); ++i) {
+      if (!values[i]) continue;
+      sum += *values[i];
+      ++known;
+    }
+    means.push_back(known > 0 ? std::optional(sum / known) : std::nullopt);
+  }
+  return means;
+}
 
 // One line for each stretch without gaps.
 void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s, const Stroke& stroke) {
@@ -63,41 +93,31 @@ bool is_estimated(const RunView& view, const std::string& name) {
   return false;
 }
 
-// In each pixel what ran the longest there; neighbours of one name are one box.
-void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<TimeBand>& bands) {
-  const auto columns = static_cast<std::size_t>(axes.inside.width);
+// Steps are shorter than a pixel: in each column the phases share the height as they share the time.
+void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<TimeBand>& bands,
+                 const std::vector<LegendEntry>& order) {
+  const auto columns = static_cast<std::size_t>(axes.inside.width / kColumn);
   std::vector<std::map<std::string_view, double>> time(columns);
   const double column_s = (axes.x.high - axes.x.low) / static_cast<double>(columns);
+  const auto column_of = [&](double time_s) {
+    return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
+  };
   for (const TimeBand& band : bands) {
-    const auto first =
-        static_cast<std::size_t>(std::clamp(band.begin_s / column_s, 0.0, static_cast<double>(columns - 1)));
-    const auto last =
-        static_cast<std::size_t>(std::clamp(band.end_s / column_s, 0.0, static_cast<double>(columns - 1)));
-    for (std::size_t i = first; i <= last; ++i) {
+    for (std::size_t i = column_of(band.begin_s); i <= column_of(band.end_s); ++i) {
       const double from = std::max(band.begin_s, static_cast<double>(i) * column_s);
       const double to = std::min(band.end_s, static_cast<double>(i + 1) * column_s);
       if (to > from) time[i][band.name] += to - from;
     }
   }
-  const auto longest = [&](std::size_t i) {
-    std::string_view name;
-    double most = 0;
-    for (const auto& [candidate, lasted] : time[i]) {
-      if (lasted <= most) continue;
-      name = candidate;
-      most = lasted;
+  for (std::size_t i = 0; i < columns; ++i) {
+    double bottom = y + kStrip;
+    for (const LegendEntry& phase : order) {
+      const auto known = time[i].find(phase.name);
+      if (known == time[i].end()) continue;
+      const double height = kStrip * std::min(known->second / column_s, 1.0);
+      bottom -= height;
+      canvas.box({axes.inside.x + kColumn * static_cast<double>(i), bottom, kColumn + 0.2, height}, {phase.colour});
     }
-    return name;
-  };
-  for (std::size_t i = 0; i < columns;) {
-    const std::string_view name = longest(i);
-    std::size_t end = i + 1;
-    while (end < columns && longest(end) == name) ++end;
-    if (!name.empty()) {
-      canvas.box({axes.inside.x + static_cast<double>(i), y, static_cast<double>(end - i), kStrip},
-                 {colour_of_phase(name.substr(name.rfind(' ') + 1)), 1, 0, name});
-    }
-    i = end;
   }
 }
 
@@ -140,10 +160,13 @@ std::vector<const ReportTrack*> tracks_of(const RunView& view) {
 double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
   std::vector<LegendEntry> legend;
   std::size_t index = 0;
+  const double least_s = kPeriods * longest_period_s(view);
   for (const PowerSeries& series : view.run.power) {
     const bool estimated = is_estimated(view, series.domain);
     const std::string_view colour = hue(index++);
-    draw_curve(canvas, axes, series.watts, view.run.slice_s, {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
+    const std::size_t together = slices_in(least_s, view.run.slice_s);
+    draw_curve(canvas, axes, means_of(series.watts, together), view.run.slice_s * static_cast<double>(together),
+               {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
     legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
   }
   return draw_legend(canvas, {axes.inside.x, axes.inside.y - 24}, axes.inside.width, legend);
@@ -153,7 +176,10 @@ double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
 
 Result<std::string> timeline_svg(const RunView& view) {
   double highest = 0;
-  for (const PowerSeries& series : view.run.power) highest = std::max(highest, highest_of(series.watts));
+  const std::size_t together = slices_in(kPeriods * longest_period_s(view), view.run.slice_s);
+  for (const PowerSeries& series : view.run.power) {
+    highest = std::max(highest, highest_of(means_of(series.watts, together)));
+  }
   if (!(highest > 0)) return nothing_to_plot("no power over time", "joulemap doctor tells what can be measured");
   const std::vector<const ReportTrack*> tracks = tracks_of(view);
   const bool has_phases = !view.phases.empty();
@@ -172,16 +198,19 @@ Result<std::string> timeline_svg(const RunView& view) {
   draw_power(frame.canvas, axes, view);
   double y = inside.bottom() + 8;
   if (has_phases) {
-    draw_phases(frame.canvas, axes, y, view.phases);
-    draw_legend(frame.canvas, {inside.x, y + kStrip + 6}, inside.width, phase_legend(view));
+    const std::vector<LegendEntry> phases = phase_legend(view);
+    draw_phases(frame.canvas, axes, y, view.phases, phases);
+    draw_legend(frame.canvas, {inside.x, y + kStrip + 6}, inside.width, phases);
     y += kStrip + 34;
   }
   for (const ReportTrack* track : tracks) {
+    const std::string_view unit = unit_of(track->quantity);
     const Box small{inside.x, y + 18, inside.width, kTrack - 26};
     const Range values = nice_range(0, std::max(highest_of(track->values), 1e-9), 2);
     const Axes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
     draw_y_axis(frame.canvas, own, "", 2);
-    frame.canvas.text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit_of(track->quantity)), {11, kMuted});
+    frame.canvas.text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
+                      {11, kMuted});
     draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kInk, 1.2});
     y += kTrack;
   }
