@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "attribution/report_builder.h"
+#include "attribution/run_view_builder.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "page/page_html.h"
 #include "recording/library_file.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
@@ -24,6 +26,7 @@ struct ReportFlags {
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
   bool json = false;
+  std::string html;
   std::string output;
 };
 
@@ -63,6 +66,17 @@ Status read_window(std::string_view text, attribution::SecondsWithin& within) {
   return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
 }
 
+// The page has all levels: what rows would be by is chosen there.
+int write_page(const ReportFlags& flags, attribution::ViewQuery query, const Diagnostics& diagnostics) {
+  Result<OutputFile> file = OutputFile::open(flags.html);
+  if (!file) return fail(file.error());
+  Result<RunView> view = attribution::build_run_view(flags.files, query);
+  if (!view) return fail(view.error());
+  view->run.diagnostics.add_all(diagnostics);
+  const Status written = file->replace_content(page::page_html(*view));
+  return written ? kDone : fail(written.error());
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
   std::optional<OutputFile> file;
@@ -78,6 +92,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
   if (!flags.library.empty()) query.library = std::move(library->powers);
+  if (!flags.html.empty()) return write_page(flags, {query.mode, query.within, query.library}, library->diagnostics);
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(library->diagnostics);
@@ -108,6 +123,9 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
+  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with all levels and plots")
+      ->type_name("FILE")
+      ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }
