@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph: energy by mode, phase, module, operation. Widths add up, level by level, to all that was drawn.
-import { phaseOf, shareOf } from "./data.js";
+import { isProbe, phaseOf, shareOf } from "./data.js";
 import { asTable, choice, h, section } from "./dom.js";
 import { joules, percent, secondsText, watts } from "./format.js";
 import { buildTree, matching, pathOf } from "./flame_tree.js";
@@ -20,13 +20,15 @@ export function flame(data) {
   const level = data.level("op") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
   if (!level) return null;
   const hasEnergy = level.attributed_j !== null;
-  const state = { measure: hasEnergy ? "joules" : "seconds", phase: "all", device: "all", query: "", root: null, tree: null, nodes: [] };
+  const hasProbe = level.rows.some(isProbe);
+  const state = { measure: hasEnergy ? "joules" : "seconds", phase: "all", device: "all", probing: false, query: "", root: null, tree: null, nodes: [], width: 1000 };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
   const crumbs = h("p", { class: "crumbs" });
   const found = h("output", { class: "found", for: "flame-search" });
   const rebuild = () => {
-    const rows = level.rows.filter((row) => (state.phase === "all" || phaseOf(row.path) === state.phase) && (state.device === "all" || row.device === state.device));
+    const rows = level.rows.filter((row) => (state.probing || !isProbe(row)) && (state.phase === "all" || phaseOf(row.path) === state.phase) && (state.device === "all" || row.device === state.device));
     state.tree = buildTree(rows, state.phase === "all" && state.device === "all" ? level : null);
+    if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
     state.root = state.tree;
     draw();
   };
@@ -52,6 +54,7 @@ export function flame(data) {
       choice("What boxes show", measures, (value) => { state.measure = value; draw(); }),
       phaseOptions.length > 2 ? choice("Phase", phaseOptions, (value) => { state.phase = value; rebuild(); }) : null,
       devices.length > 1 ? choice("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => { state.device = value; rebuild(); }) : null,
+      hasProbe ? h("label", { class: "tick" }, h("input", { type: "checkbox", onchange: (event) => { state.probing = event.target.checked; rebuild(); } }), "with probing") : null,
       h("div", { class: "search" }, search, found),
     ),
     crumbs,
@@ -60,6 +63,13 @@ export function flame(data) {
     ledgerLine(data, level),
   );
   rebuild();
+  shown.addEventListener("shown", () => {
+    new ResizeObserver(() => {
+      if (Math.abs(state.width - box.clientWidth) < 2) return;
+      state.width = box.clientWidth;
+      draw();
+    }).observe(box);
+  });
   return shown;
 }
 
@@ -105,18 +115,18 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const element = h(
     "div",
     {
-      class: `frame ${node === state.root ? "focus" : ""} ${hits && !hits.all.has(node) ? "dim" : ""} ${hits?.own.has(node) ? "hit" : ""} ${node.slot === "not attributed" ? "hatched" : ""}`,
+      class: `frame ${node === state.root ? "focus" : ""} ${hits && !hits.all.has(node) ? "dim" : ""} ${hits?.own.has(node) ? "hit" : ""} ${node.slot === "not attributed" ? "hatched" : ""} ${["root", "idle", "not attributed"].includes(node.slot) ? "neutral" : ""}`,
       role: "treeitem",
       tabindex: node === state.root ? "0" : "-1",
       "aria-level": String(depth + 1),
       "aria-label": text,
       "aria-expanded": node.children.length ? "true" : null,
       title: text,
-      style: { left: `${100 * left}%`, width: `calc(${100 * width}% - 1px)`, top: `${depth * ROW}px`, "--shade": `${node.shade}%`, "--hue": `var(${colour})` },
+      style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
       onclick: () => zoom(node),
     },
-    width > 0.02 ? h("span", { class: "frame-name" }, node.name) : null,
-    width > 0.06 ? h("span", { class: "frame-value" }, label) : null,
+    width * state.width > 24 ? h("span", { class: "frame-name" }, node.name) : null,
+    width * state.width > 110 ? h("span", { class: "frame-value" }, label) : null,
   );
   element.style.setProperty("--hue", `var(${colour})`);
   element.style.setProperty("--shade", `${node.shade}%`);

@@ -74,8 +74,11 @@ function neutralUpperLevels(at) {
   if (slots.size > 1) at.slot = "root";
 }
 
+// What is nobody's stands last.
+const LAST = ["background", "probe", "idle", "not attributed"];
+
 function sortTree(at) {
-  at.children.sort((a, b) => b.energy_j - a.energy_j || b.time_s - a.time_s);
+  at.children.sort((a, b) => LAST.indexOf(a.slot) - LAST.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s);
   for (const child of at.children) sortTree(child);
 }
 

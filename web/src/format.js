@@ -49,6 +49,13 @@ export function withUnit(value, unit, count = 3) {
   return name ? `${number}${THIN_SPACE}${name}` : number;
 }
 
+// For axes: no digits that say nothing.
+export function tick(value, unit) {
+  if (value === 0) return "0";
+  const [number, name] = scaled(value, unit);
+  return `${number.includes(".") ? number.replace(/\.?0+$/, "") : number}${THIN_SPACE}${name}`;
+}
+
 export const joules = (value, count) => withUnit(value, "J", count);
 export const watts = (value, count) => withUnit(value, "W", count);
 

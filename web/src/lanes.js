@@ -65,10 +65,14 @@ function bandRow(name, bands, colour) {
   };
 }
 
+// The last step lasts until the command's end, but modules are replayed after it.
+const probedFrom = (stage, probing) => probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
+
 function rowsOf(data) {
   const rows = [];
-  if (data.epochs.length) rows.push(stageRow("epoch", data.epochs));
-  if (data.steps.length) rows.push(stageRow("step", data.steps));
+  const stages = (list) => list.map((stage) => ({ ...stage, end_s: probedFrom(stage, data.probing) ?? stage.end_s }));
+  if (data.epochs.length) rows.push(stageRow("epoch", stages(data.epochs)));
+  if (data.steps.length) rows.push(stageRow("step", stages(data.steps)));
   const names = [...new Set(data.phases.map((band) => band.name))];
   const slot = (band) => colourName(phaseOf(band.name.split(" ")), names.indexOf(band.name));
   if (data.phases.length) rows.push(bandRow("phases", data.phases, slot));

@@ -11,8 +11,8 @@ export function ledgerParts(level) {
   const probe = level.rows.filter(isProbe);
   return {
     whole_j: wholeOf(level),
-    background_j: background.length ? sumOf(background) : null,
-    probe_j: probe.length ? sumOf(probe) : null,
+    background_j: background.some((row) => row.energy_j !== null) ? sumOf(background) : null,
+    probe_j: probe.some((row) => row.energy_j !== null) ? sumOf(probe) : null,
     idle_j: level.idle_j,
     unattributed_j: level.unattributed_j,
   };
@@ -47,7 +47,8 @@ export function phaseTotals(data) {
     add(phase === "other" && !hasPhases ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
   }
   let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
-  parts = folded(parts.sort((a, b) => b.energy_j - a.energy_j), 7);
+  const last = (part) => ["probe", "background"].indexOf(part.name);
+  parts = folded(parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j), 8);
   if (level.rest) parts.push({ name: "smaller rows", energy_j: level.rest.energy_j ?? 0 });
   parts.push({ name: "idle", energy_j: level.idle_j ?? 0 });
   parts.push({ name: "not attributed", energy_j: Math.max(level.unattributed_j ?? 0, 0) });
@@ -61,7 +62,7 @@ function folded(parts, most) {
   return [...parts.slice(0, most - 1), { name: `${rest.length} others`, energy_j: sumOf(rest) }];
 }
 
-const SLOTS = { root: "root", forward: 1, backward: 2, optimizer: 3, dataloader: 4, probe: 5, background: 6, idle: "idle", "not attributed": "none" };
+const SLOTS = { root: "root", forward: 1, backward: 2, optimizer: 3, dataloader: 4, other: 7, probe: 5, background: 6, idle: "idle", "not attributed": "none" };
 // A colour of the style sheet that stays the same for the same thing, in every view.
 export function colourName(name, index = 0) {
   const slot = SLOTS[name];

@@ -2,7 +2,7 @@
 // What learning cost: the loss (and other metrics) against the energy spent so far, and the energy of each epoch.
 import uPlot from "uplot";
 import { asTable, choice, cssColour, h, section } from "./dom.js";
-import { digits, joules, plural, secondsText, withUnit } from "./format.js";
+import { digits, joules, plural, secondsText, tick, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 
@@ -64,7 +64,7 @@ function drawMetric(state, box, spent) {
   const xs = inTime.map(([time_s]) => (state.by === "energy" ? spent(time_s) : time_s));
   const ys = inTime.map(([, , value]) => value);
   const axis = { stroke: cssColour("--quiet"), grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false }, font: `12px ${cssColour("--font")}` };
-  const xText = (value) => (state.by === "energy" ? joules(value) : secondsText(value));
+  const xText = (value) => tick(value, state.by === "energy" ? "J" : "s");
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", `${metric.name} against ${state.by}: from ${digits(ys[0], 4)} to ${digits(ys[ys.length - 1], 4)} over ${xText(xs[xs.length - 1])}`);
   return new uPlot(
@@ -77,7 +77,7 @@ function drawMetric(state, box, spent) {
       scales: { x: { time: false } },
       axes: [
         { ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map(xText) },
-        { ...axis, size: 64, gap: 8, values: (_, ticks) => ticks.map((tick) => digits(tick, 3)) },
+        { ...axis, size: 64, gap: 8, values: (_, ticks) => ticks.map((at) => tick(at, "").trim()) },
       ],
       series: [{}, { stroke: cssColour("--line-1"), width: 1, points: { show: ys.length < 80, size: 5 }, alpha: ys.length > 100 ? 0.35 : 1 }, { stroke: cssColour("--line-1"), width: 2, points: { show: false } }],
     },
@@ -92,8 +92,9 @@ function smoothed(values) {
   const sums = [0];
   for (const value of values) sums.push(sums[sums.length - 1] + value);
   return values.map((_, i) => {
-    const from = Math.max(0, i - half);
-    const to = Math.min(values.length, i + half + 1);
+    const reach = Math.min(half, i, values.length - 1 - i);
+    const from = i - reach;
+    const to = i + reach + 1;
     return (sums[to] - sums[from]) / (to - from);
   });
 }

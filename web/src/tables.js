@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of all levels: sorted by a click on a head, filtered by a text, with intervals drawn beside the numbers.
+import { isProbe } from "./data.js";
 import { choice, h, section } from "./dom.js";
 import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
 import { ledgerLine, sumOf } from "./ledger.js";
@@ -31,7 +32,7 @@ function columns(data) {
     { key: "count", text: "Calls", value: (row) => row.count, number: true },
     { key: "basis", text: "Basis", value: (row) => row.basis, first: 1 },
   ];
-  if (steps > 1) list.splice(4, 0, { key: "per_step", text: "Per step", value: (row) => (row.energy_j === null ? null : row.energy_j / steps), number: true, steps });
+  if (steps > 1) list.splice(4, 0, { key: "per_step", text: "Per step", value: (row) => (row.energy_j === null || isProbe(row) ? null : row.energy_j / steps), number: true });
   return list;
 }
 
@@ -93,7 +94,7 @@ function drawTable(data, state, status, draw) {
   const rows = filtered(state.level.rows, state.filter);
   const ordered = sorted(rows, column, state.down);
   const visible = ordered.slice(0, state.shown);
-  const most = Math.max(...rows.map((row) => row.high_j ?? row.energy_j ?? 0), 0);
+  const most = Math.max(...rows.filter((row) => !isProbe(row)).map((row) => row.energy_j ?? 0), 0);
   status.textContent = state.filter ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}` : `${whole(state.level.rows.length)} rows`;
   const sortBy = (one) => {
     state.down = state.sort === one.key ? !state.down : one.first !== 1;
@@ -158,8 +159,8 @@ function whisker(row, most) {
   return h(
     "span",
     { class: "whisker", "aria-hidden": "true" },
-    h("i", { style: { width: at(row.energy_j) } }),
-    row.low_j !== null ? h("em", { style: { left: at(row.low_j), width: `calc(${at(row.high_j - row.low_j)} + 1px)` } }) : null,
+    h("i", { class: row.energy_j > most ? "beyond" : null, style: { width: at(row.energy_j) } }),
+    row.low_j !== null && row.energy_j <= most ? h("em", { style: { left: at(row.low_j), right: `calc(100% - ${at(row.high_j)})` } }) : null,
   );
 }
 

@@ -2,7 +2,7 @@
 // Power over time of every domain, with what ran beneath it and the gauges as tracks; all of them zoom together.
 import uPlot from "uplot";
 import { asTable, cssColour, h, section } from "./dom.js";
-import { joules, secondsText, watts, withUnit } from "./format.js";
+import { joules, secondsText, tick, watts, withUnit } from "./format.js";
 import { lanes } from "./lanes.js";
 import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
@@ -12,7 +12,8 @@ const POWER_HEIGHT = 260;
 const TRACK_HEIGHT = 76;
 const LEAST_SLICES = 4; // shown at least, however far one zooms in
 const TRACKS = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
-const UNITS = { degC: "°C", MHz: "MHz", "%": "%", B: "B", W: "W" };
+const UNITS = { degC: "°C", MHz: "Hz", "%": "%", B: "B", W: "W" };
+const SCALES = { MHz: 1e6 };
 
 export function timeline(data) {
   if (!data.power.domains.length) return null;
@@ -120,22 +121,22 @@ function legend(data, state) {
   );
 }
 
-// The end of the last slice closes its step.
-const stepped = (values) => [...values, values[values.length - 1] ?? null];
+// The end of the last slice closes its step; what a gauge showed last holds until it shows something else.
+const stepped = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
 const times = (data) => Array.from({ length: (data.power.domains[0] ?? data.power.tracks[0]).values.length + 1 }, (_, i) => i * data.power.slice_s);
 
-function options(width, height, setRange, unit, series, decimals) {
+function options(width, height, setRange, unit, series) {
   const axis = { stroke: cssColour("--quiet"), grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false }, font: `12px ${cssColour("--font")}` };
   return {
     width,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 8, height > 100 ? 0 : 8, 0],
     cursor: { sync: { key: "joulemap" }, drag: { setScale: false, x: true, y: false }, points: { size: 6 } },
     legend: { show: false },
     scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), (max ?? 1) * 1.05 || 1] } },
     axes: [
-      { ...axis, size: height > 100 ? 28 : 0, show: height > 100, values: (_, ticks) => ticks.map((tick) => secondsText(tick)) },
-      { ...axis, size: GUTTER, gap: 8, space: height > 100 ? 40 : 26, values: (_, ticks) => ticks.map((tick) => (decimals ? withUnit(tick, unit) : `${tick} ${unit}`)) },
+      { ...axis, size: height > 100 ? 28 : 0, show: height > 100, values: (_, ticks) => ticks.map((at) => tick(at, "s")) },
+      { ...axis, size: GUTTER, gap: 8, space: height > 100 ? 40 : 26, values: (_, ticks) => ticks.map((at) => tick(at, unit)) },
     ],
     series: [{}, ...series],
     hooks: {
@@ -162,7 +163,7 @@ function powerChart(data, target, setRange, state) {
     dash: data.domains.find((row) => row.name === one.name)?.provenance === "estimated" ? [4, 3] : undefined,
     show: state.charts[0]?.series[index + 1]?.show ?? true,
   }));
-  const chart = new uPlot(options(target.clientWidth, POWER_HEIGHT, setRange, "W", series, true), [times(data), ...data.power.domains.map((one) => stepped(one.values))], target);
+  const chart = new uPlot(options(target.clientWidth, POWER_HEIGHT, setRange, "W", series), [times(data), ...data.power.domains.map((one) => stepped(one.values))], target);
   tooltip(chart, data);
   return chart;
 }
@@ -191,7 +192,8 @@ function trackCharts(data, target, setRange) {
   const groups = new Map();
   for (const track of data.power.tracks) {
     if (!TRACKS[track.unit] || track.values.every((value) => value === null)) continue;
-    groups.set(track.unit, [...(groups.get(track.unit) ?? []), track]);
+    const values = track.values.map((value) => (value === null ? null : value * (SCALES[track.unit] ?? 1)));
+    groups.set(track.unit, [...(groups.get(track.unit) ?? []), { ...track, values }]);
   }
   return [...groups].map(([unit, tracks]) => {
     const known = tracks.flatMap((track) => track.values.filter((value) => value !== null));
@@ -199,8 +201,8 @@ function trackCharts(data, target, setRange) {
     const names = tracks.map((track, index) => h("span", {}, h("span", { class: "swatch line", style: { background: `var(--line-${(index % 6) + 1})` } }), track.name));
     const box = h("div", { class: "chart track", role: "img", "aria-label": label });
     target.append(h("div", { class: "track-head" }, h("b", {}, TRACKS[unit]), names), box);
-    const series = tracks.map((track, index) => line(index, track.name, UNITS[unit]));
-    return new uPlot(options(box.clientWidth, TRACK_HEIGHT, setRange, UNITS[unit], series, unit === "B"), [times(data), ...tracks.map((track) => stepped(track.values))], box);
+    const series = tracks.map((track, index) => ({ ...line(index, track.name, UNITS[unit]), spanGaps: true }));
+    return new uPlot(options(box.clientWidth, TRACK_HEIGHT, setRange, UNITS[unit], series), [times(data), ...tracks.map((track) => stepped(track.values))], box);
   });
 }
 

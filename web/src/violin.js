@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the energy of each layer differs from step to step: a violin each, over the same axis.
 import { asTable, choice, h, section, svg } from "./dom.js";
-import { joules, scaled, whole } from "./format.js";
+import { joules, tick as tickText, whole } from "./format.js";
 import { colourName, ledgerLine } from "./ledger.js";
 import { phaseOf } from "./data.js";
 
@@ -67,7 +67,7 @@ function drawViolins(spreads) {
   const picture = svg("svg", { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", height, role: "img", "aria-label": describe(spreads) }, grid, shapes);
   const names = spreads.map((one) => h("li", { title: one.path.join(" › ") }, h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `), one.path[one.path.length - 1]));
   const medians = spreads.map((one) => h("li", {}, joules(one.quantiles_j[50])));
-  const axis = h("div", { class: "axis", "aria-hidden": "true" }, ticks.map((tick) => h("span", { style: { left: `${x(tick) / 10}%` } }, scaled(tick, "J").join(" "))));
+  const axis = h("div", { class: "axis", "aria-hidden": "true" }, ticks.map((tick) => h("span", { style: { left: `${x(tick) / 10}%` } }, tickText(tick, "J"))));
   return h("div", { class: "violin-grid" }, h("ul", { class: "violin-names", "aria-hidden": "true" }, names), h("div", { class: "violin-plot" }, picture, axis), h("ul", { class: "violin-medians", "aria-hidden": "true" }, medians));
 }
 
