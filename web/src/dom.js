@@ -10,17 +10,23 @@ function filled(element, attributes, children) {
     else if (key === "style") Object.assign(element.style, value);
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes, ...children) =>
-  filled(document.createElementNS(SVG, tag), attributes, children);
+export const svg = (tag, attributes, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
 // A number with a quiet unit.
 export function quantity([number, unit], options = {}) {
-  return h("span", { class: `quantity ${options.class ?? ""}` }, number, unit ? h("span", { class: "unit" }, ` ${unit}`) : null);
+  return h(
+    "span",
+    { class: `quantity ${options.class ?? ""}` },
+    number,
+    unit ? h("span", { class: "unit" }, ` ${unit}`) : null,
+  );
 }
 
 // A section of the page: a landmark with a heading, a sentence, and what it shows.
@@ -28,14 +34,20 @@ export function section(id, title, lead, ...content) {
   return h(
     "section",
     { id, "aria-labelledby": `${id}-title`, tabindex: "-1" },
-    h("header", { class: "section-head" }, h("h2", { id: `${id}-title` }, title), lead ? h("p", { class: "lead" }, lead) : null),
+    h(
+      "header",
+      { class: "section-head" },
+      h("h2", { id: `${id}-title` }, title),
+      lead ? h("p", { class: "lead" }, lead) : null,
+    ),
     ...content,
   );
 }
 
 // A table in place of a picture, for those who cannot see it or want the numbers.
 export function asTable(caption, heads, rows) {
-  const cell = (tag, content, index) => h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
+  const cell = (tag, content, index) =>
+    h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
   return h(
     "details",
     { class: "as-table" },
@@ -47,8 +59,26 @@ export function asTable(caption, heads, rows) {
         "table",
         {},
         h("caption", { class: "hidden" }, caption),
-        h("thead", {}, h("tr", {}, heads.map((head, index) => cell("th", head, index)))),
-        h("tbody", {}, rows.map((row) => h("tr", {}, row.map((content, index) => cell("td", content, index))))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            heads.map((head, index) => cell("th", head, index)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((row) =>
+            h(
+              "tr",
+              {},
+              row.map((content, index) => cell("td", content, index)),
+            ),
+          ),
+        ),
       ),
     ),
   );
@@ -62,7 +92,13 @@ export function choice(label, options, choose, chosen = options[0]?.[0]) {
     choose(value);
   };
   for (const [value, text] of options) {
-    group.append(h("button", { type: "button", value, "aria-pressed": String(value === chosen), onclick: () => select(value) }, text));
+    group.append(
+      h(
+        "button",
+        { type: "button", value, "aria-pressed": String(value === chosen), onclick: () => select(value) },
+        text,
+      ),
+    );
   }
   return group;
 }

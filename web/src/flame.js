@@ -11,9 +11,17 @@ const LEAST_WIDTH = 0.0008; // of the whole: thinner ones cannot be seen
 
 const MEASURES = {
   joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
-  share: { text: "Share", size: (node) => node.energy_j, label: (node, root) => percent(shareOf(node.energy_j, root.energy_j)) },
+  share: {
+    text: "Share",
+    size: (node) => node.energy_j,
+    label: (node, root) => percent(shareOf(node.energy_j, root.energy_j)),
+  },
   seconds: { text: "Seconds", size: (node) => node.time_s, label: (node) => secondsText(node.time_s) },
-  watts: { text: "Watts", size: (node) => node.energy_j, label: (node) => watts(node.time_s > 0 ? node.energy_j / node.time_s : null) },
+  watts: {
+    text: "Watts",
+    size: (node) => node.energy_j,
+    label: (node) => watts(node.time_s > 0 ? node.energy_j / node.time_s : null),
+  },
 };
 
 export function flame(data) {
@@ -21,12 +29,27 @@ export function flame(data) {
   if (!level) return null;
   const hasEnergy = level.attributed_j !== null;
   const hasProbe = level.rows.some(isProbe);
-  const state = { measure: hasEnergy ? "joules" : "seconds", phase: "all", device: "all", probing: false, query: "", root: null, tree: null, nodes: [], width: 1000 };
+  const state = {
+    measure: hasEnergy ? "joules" : "seconds",
+    phase: "all",
+    device: "all",
+    probing: false,
+    query: "",
+    root: null,
+    tree: null,
+    nodes: [],
+    width: 1000,
+  };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
   const crumbs = h("p", { class: "crumbs" });
   const found = h("output", { class: "found", for: "flame-search" });
   const rebuild = () => {
-    const rows = level.rows.filter((row) => (state.probing || !isProbe(row)) && (state.phase === "all" || phaseOf(row.path) === state.phase) && (state.device === "all" || row.device === state.device));
+    const rows = level.rows.filter(
+      (row) =>
+        (state.probing || !isProbe(row)) &&
+        (state.phase === "all" || phaseOf(row.path) === state.phase) &&
+        (state.device === "all" || row.device === state.device),
+    );
     state.tree = buildTree(rows, state.phase === "all" && state.device === "all" ? level : null);
     if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
     state.root = state.tree;
@@ -40,10 +63,26 @@ export function flame(data) {
   };
   box.addEventListener("keydown", (event) => keyboard(event, state, zoom));
   const phases = [...new Set(level.rows.map((row) => phaseOf(row.path)))];
-  const phaseOptions = [["all", "All"], ...["forward", "backward", "optimizer", "dataloader", "other"].filter((name) => phases.includes(name)).map((name) => [name, name[0].toUpperCase() + name.slice(1)])];
+  const phaseOptions = [
+    ["all", "All"],
+    ...["forward", "backward", "optimizer", "dataloader", "other"]
+      .filter((name) => phases.includes(name))
+      .map((name) => [name, name[0].toUpperCase() + name.slice(1)]),
+  ];
   const devices = [...new Set(level.rows.map((row) => row.device))];
-  const search = h("input", { id: "flame-search", type: "search", placeholder: "Search layers, operations", "aria-label": "Search in the flame graph", oninput: (event) => { state.query = event.target.value; draw(); } });
-  const measures = Object.entries(MEASURES).filter(([name]) => hasEnergy || name === "seconds").map(([name, measure]) => [name, measure.text]);
+  const search = h("input", {
+    id: "flame-search",
+    type: "search",
+    placeholder: "Search layers, operations",
+    "aria-label": "Search in the flame graph",
+    oninput: (event) => {
+      state.query = event.target.value;
+      draw();
+    },
+  });
+  const measures = Object.entries(MEASURES)
+    .filter(([name]) => hasEnergy || name === "seconds")
+    .map(([name, measure]) => [name, measure.text]);
   const shown = section(
     "flame",
     "Flame graph",
@@ -51,10 +90,36 @@ export function flame(data) {
     h(
       "div",
       { class: "toolbar" },
-      choice("What boxes show", measures, (value) => { state.measure = value; draw(); }),
-      phaseOptions.length > 2 ? choice("Phase", phaseOptions, (value) => { state.phase = value; rebuild(); }) : null,
-      devices.length > 1 ? choice("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => { state.device = value; rebuild(); }) : null,
-      hasProbe ? h("label", { class: "tick" }, h("input", { type: "checkbox", onchange: (event) => { state.probing = event.target.checked; rebuild(); } }), "with probing") : null,
+      choice("What boxes show", measures, (value) => {
+        state.measure = value;
+        draw();
+      }),
+      phaseOptions.length > 2
+        ? choice("Phase", phaseOptions, (value) => {
+            state.phase = value;
+            rebuild();
+          })
+        : null,
+      devices.length > 1
+        ? choice("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => {
+            state.device = value;
+            rebuild();
+          })
+        : null,
+      hasProbe
+        ? h(
+            "label",
+            { class: "tick" },
+            h("input", {
+              type: "checkbox",
+              onchange: (event) => {
+                state.probing = event.target.checked;
+                rebuild();
+              },
+            }),
+            "with probing",
+          )
+        : null,
       h("div", { class: "search" }, search, found),
     ),
     crumbs,
@@ -74,7 +139,9 @@ export function flame(data) {
 }
 
 function largest(level) {
-  return level.rows.slice(0, 30).map((row) => [row.path.join(" › "), joules(row.energy_j), percent(row.share), secondsText(row.time_s)]);
+  return level.rows
+    .slice(0, 30)
+    .map((row) => [row.path.join(" › "), joules(row.energy_j), percent(row.share), secondsText(row.time_s)]);
 }
 
 function drawFlame(state, { box, crumbs, found, zoom }) {
@@ -103,19 +170,36 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
   place(state.root, 0, 1, ancestors.length - 1);
   box.replaceChildren(...frames);
   box.style.height = `${(deepest + 1) * ROW}px`;
-  crumbs.replaceChildren(...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.name)));
+  crumbs.replaceChildren(
+    ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.name)),
+  );
   crumbs.hidden = ancestors.length < 2;
-  found.textContent = hits ? `${joules(hits.energy_j)}, ${percent(shareOf(hits.energy_j, state.tree.energy_j))}, ${hits.count} found` : "";
+  found.textContent = hits
+    ? `${joules(hits.energy_j)}, ${percent(shareOf(hits.energy_j, state.tree.energy_j))}, ${hits.count} found`
+    : "";
+}
+
+function describe(node, tree) {
+  const parts = [joules(node.energy_j), percent(shareOf(node.energy_j, tree.energy_j)), secondsText(node.time_s)];
+  if (node.time_s > 0) parts.push(watts(node.energy_j / node.time_s));
+  if (node.interval) parts.push(node.interval);
+  return `${node.full}: ${parts.join(", ")}`;
 }
 
 function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const label = measure.label(node, state.tree);
   const colour = colourName(node.slot, node.hue);
-  const text = `${node.full}: ${joules(node.energy_j)}, ${percent(shareOf(node.energy_j, state.tree.energy_j))}, ${secondsText(node.time_s)}${node.time_s > 0 ? `, ${watts(node.energy_j / node.time_s)}` : ""}${node.interval ? `, ${node.interval}` : ""}`;
+  const text = describe(node, state.tree);
+  const classes = ["frame"];
+  if (node === state.root) classes.push("focus");
+  if (hits && !hits.all.has(node)) classes.push("dim");
+  if (hits?.own.has(node)) classes.push("hit");
+  if (node.slot === "not attributed") classes.push("hatched");
+  if (["root", "idle", "not attributed"].includes(node.slot)) classes.push("neutral");
   const element = h(
     "div",
     {
-      class: `frame ${node === state.root ? "focus" : ""} ${hits && !hits.all.has(node) ? "dim" : ""} ${hits?.own.has(node) ? "hit" : ""} ${node.slot === "not attributed" ? "hatched" : ""} ${["root", "idle", "not attributed"].includes(node.slot) ? "neutral" : ""}`,
+      class: classes.join(" "),
       role: "treeitem",
       tabindex: node === state.root ? "0" : "-1",
       "aria-level": String(depth + 1),
@@ -144,7 +228,12 @@ function keyboard(event, state, zoom) {
   if (!node) return undefined;
   const siblings = (node.parent?.children ?? [node]).filter((one) => state.nodes.includes(one));
   const at = siblings.indexOf(node);
-  const next = { ArrowUp: node.parent, ArrowDown: node.children.find((one) => state.nodes.includes(one)), ArrowLeft: siblings[at - 1], ArrowRight: siblings[at + 1] }[event.key];
+  const next = {
+    ArrowUp: node.parent,
+    ArrowDown: node.children.find((one) => state.nodes.includes(one)),
+    ArrowLeft: siblings[at - 1],
+    ArrowRight: siblings[at + 1],
+  }[event.key];
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
     return zoom(node);

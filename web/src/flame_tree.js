@@ -5,7 +5,20 @@ import { intervalText } from "./format.js";
 
 function node(name, full, parent, slot, hue) {
   const depth = parent ? parent.depth + 1 : 0;
-  return { name, full, parent, slot, hue, depth, shade: 0, energy_j: 0, time_s: 0, children: [], byName: new Map(), interval: null };
+  return {
+    name,
+    full,
+    parent,
+    slot,
+    hue,
+    depth,
+    shade: 0,
+    energy_j: 0,
+    time_s: 0,
+    children: [],
+    byName: new Map(),
+    interval: null,
+  };
 }
 
 function childOf(parent, name, slot, hue) {
@@ -24,12 +37,14 @@ function childOf(parent, name, slot, hue) {
 function shadeOf(name, depth) {
   let hash = 7;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
-  return 4 + ((hash % 5) * 5) + Math.min(depth, 6) * 2;
+  return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
 }
 
 // Modules are the part that has dots; what stands after a module is an operation, whose dots mean nothing.
 function partsOf(path) {
-  const at = path.findIndex((part, index) => index > 0 && part.includes(".") && !part.includes("::") && !part.includes(" "));
+  const at = path.findIndex(
+    (part, index) => index > 0 && part.includes(".") && !part.includes("::") && !part.includes(" "),
+  );
   return path.flatMap((part, index) => (index === at ? part.split(".") : [part]));
 }
 
@@ -78,7 +93,9 @@ function neutralUpperLevels(at) {
 const LAST = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
-  at.children.sort((a, b) => LAST.indexOf(a.slot) - LAST.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s);
+  at.children.sort(
+    (a, b) => LAST.indexOf(a.slot) - LAST.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s,
+  );
   for (const child of at.children) sortTree(child);
 }
 

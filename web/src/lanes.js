@@ -33,7 +33,8 @@ export function lanes(data, gutter) {
   canvas.addEventListener("mousemove", (event) => {
     const box = canvas.getBoundingClientRect();
     const row = rows[Math.floor((event.clientY - box.top - 4) / LANE)];
-    const time_s = shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT)) * (shown[1] - shown[0]);
+    const time_s =
+      shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT)) * (shown[1] - shown[0]);
     const band = row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s);
     tip.hidden = !band;
     if (!band) return;
@@ -45,6 +46,7 @@ export function lanes(data, gutter) {
   return { element, paint };
 }
 
+const more = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
 const spanText = (band) => `${secondsText(band.begin_s, 4)} – ${secondsText(band.end_s, 4)}`;
 
 function stageRow(name, stages) {
@@ -53,7 +55,7 @@ function stageRow(name, stages) {
     end_s: stage.end_s,
     label: String(stage.number),
     colour: index % 2 ? "--lane-b" : "--lane-a",
-    text: () => `${name} ${stage.number}${stage.count > 1 ? ` and ${stage.count - 1} more` : ""}: ${joules(stage.energy_j)}, ${spanText(stage)}`,
+    text: () => `${name} ${stage.number}${more(stage)}: ${joules(stage.energy_j)}, ${spanText(stage)}`,
   }));
   return { name: `${name}s`, bands };
 }
@@ -61,12 +63,18 @@ function stageRow(name, stages) {
 function bandRow(name, bands, colour) {
   return {
     name,
-    bands: bands.map((band) => ({ ...band, label: band.name, colour: colour(band), text: () => `${band.name}${band.count > 1 ? ` (${plural(band.count, "time")})` : ""}: ${spanText(band)}` })),
+    bands: bands.map((band) => ({
+      ...band,
+      label: band.name,
+      colour: colour(band),
+      text: () => `${band.name}${band.count > 1 ? ` (${plural(band.count, "time")})` : ""}: ${spanText(band)}`,
+    })),
   };
 }
 
 // The last step lasts until the command's end, but modules are replayed after it.
-const probedFrom = (stage, probing) => probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
+const probedFrom = (stage, probing) =>
+  probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
 
 function rowsOf(data) {
   const rows = [];
@@ -77,7 +85,8 @@ function rowsOf(data) {
   const slot = (band) => colourName(phaseOf(band.name.split(" ")), names.indexOf(band.name));
   if (data.phases.length) rows.push(bandRow("phases", data.phases, slot));
   const regions = [...new Set(data.regions.map((band) => band.name))];
-  if (data.regions.length) rows.push(bandRow("regions", data.regions, (band) => colourName("", regions.indexOf(band.name))));
+  if (data.regions.length)
+    rows.push(bandRow("regions", data.regions, (band) => colourName("", regions.indexOf(band.name))));
   if (data.probing.length) rows.push(bandRow("probing", data.probing, () => "--part-5"));
   if (data.dithering.length) rows.push(bandRow("pauses", data.dithering, () => "--part-6"));
   return rows;

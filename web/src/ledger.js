@@ -22,7 +22,15 @@ export function ledgerParts(level) {
 export function ledgerLine(data, level) {
   const items = [];
   const item = (label, energy_j, whole_j) =>
-    items.push(h("li", {}, `${label} `, h("b", {}, joules(energy_j)), whole_j > 0 ? h("span", { class: "unit" }, ` ${percent(energy_j / whole_j)}`) : null));
+    items.push(
+      h(
+        "li",
+        {},
+        `${label} `,
+        h("b", {}, joules(energy_j)),
+        whole_j > 0 ? h("span", { class: "unit" }, ` ${percent(energy_j / whole_j)}`) : null,
+      ),
+    );
   if (level && level.attributed_j !== null) {
     const parts = ledgerParts(level);
     item("attributed", level.attributed_j, parts.whole_j);
@@ -31,7 +39,17 @@ export function ledgerLine(data, level) {
     item("idle", parts.idle_j ?? 0, parts.whole_j);
     item("not attributed", parts.unattributed_j ?? 0, parts.whole_j);
   }
-  items.push(h("li", {}, h("a", { href: "#notes" }, data.notes.length ? plural(data.notes.length, "note") + " on the data" : "nothing wrong with the data")));
+  items.push(
+    h(
+      "li",
+      {},
+      h(
+        "a",
+        { href: "#notes" },
+        data.notes.length ? plural(data.notes.length, "note") + " on the data" : "nothing wrong with the data",
+      ),
+    ),
+  );
   return h("ul", { class: "ledger-line", "aria-label": "What is nobody's" }, items);
 }
 
@@ -44,11 +62,16 @@ export function phaseTotals(data) {
   const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(phaseOf(row.path)));
   for (const row of level.rows) {
     const phase = phaseOf(row.path);
-    add(phase === "other" && !hasPhases ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
+    // A region of the program's own is a part of its own.
+    const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
+    add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
   }
   let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
   const last = (part) => ["probe", "background"].indexOf(part.name);
-  parts = folded(parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j), 8);
+  parts = folded(
+    parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j),
+    8,
+  );
   if (level.rest) parts.push({ name: "smaller rows", energy_j: level.rest.energy_j ?? 0 });
   parts.push({ name: "idle", energy_j: level.idle_j ?? 0 });
   parts.push({ name: "not attributed", energy_j: Math.max(level.unattributed_j ?? 0, 0) });
@@ -62,7 +85,18 @@ function folded(parts, most) {
   return [...parts.slice(0, most - 1), { name: `${rest.length} others`, energy_j: sumOf(rest) }];
 }
 
-const SLOTS = { root: "root", forward: 1, backward: 2, optimizer: 3, dataloader: 4, other: 7, probe: 5, background: 6, idle: "idle", "not attributed": "none" };
+const SLOTS = {
+  root: "root",
+  forward: 1,
+  backward: 2,
+  optimizer: 3,
+  dataloader: 4,
+  other: 7,
+  probe: 5,
+  background: 6,
+  idle: "idle",
+  "not attributed": "none",
+};
 // A colour of the style sheet that stays the same for the same thing, in every view.
 export function colourName(name, index = 0) {
   const slot = SLOTS[name];

@@ -9,10 +9,13 @@ import { onTheme } from "./theme.js";
 // Energy since the beginning, at a moment, of the domains that count.
 function spentAt(data) {
   const shown = data.run.measured_j !== null ? "measured" : "estimated";
-  const counted = data.power.domains.filter((one) => data.domains.some((domain) => domain.name === one.name && domain.counted && domain.provenance === shown));
+  const counted = data.power.domains.filter((one) =>
+    data.domains.some((domain) => domain.name === one.name && domain.counted && domain.provenance === shown),
+  );
   const slices = counted[0]?.values.length ?? 0;
   const sums = [0];
-  for (let i = 0; i < slices; ++i) sums.push(sums[i] + counted.reduce((sum, one) => sum + (one.values[i] ?? 0), 0) * data.power.slice_s);
+  for (let i = 0; i < slices; ++i)
+    sums.push(sums[i] + counted.reduce((sum, one) => sum + (one.values[i] ?? 0), 0) * data.power.slice_s);
   return (time_s) => {
     const at = Math.min(Math.max(time_s / data.power.slice_s, 0), slices);
     const below = Math.min(Math.floor(at), Math.max(slices - 1, 0));
@@ -20,11 +23,14 @@ function spentAt(data) {
   };
 }
 
+const fromTo = (values) => `from ${digits(values[0], 4)} to ${digits(values[values.length - 1], 4)}`;
+
 export function loss(data) {
   const metrics = data.metrics.filter((one) => one.points.length > 1);
   if (!metrics.length && data.epochs.length < 1) return null;
   const spent = spentAt(data);
-  const first = metrics.find((one) => one.name === "loss") ?? metrics.find((one) => one.name.includes("loss")) ?? metrics[0];
+  const first =
+    metrics.find((one) => one.name === "loss") ?? metrics.find((one) => one.name.includes("loss")) ?? metrics[0];
   const state = { metric: first, by: "energy", chart: null };
   const box = h("div", { class: "chart" });
   const draw = () => {
@@ -32,12 +38,37 @@ export function loss(data) {
     box.replaceChildren();
     if (state.metric) state.chart = drawMetric(state, box, spent);
   };
-  const pick = metrics.length > 1 ? choice("Metric", metrics.map((one) => [one.name, one.name]), (name) => { state.metric = metrics.find((one) => one.name === name); draw(); }, first?.name) : null;
-  const by = first ? choice("Against", [["energy", "Energy"], ["time", "Time"]], (value) => { state.by = value; draw(); }) : null;
+  const pick =
+    metrics.length > 1
+      ? choice(
+          "Metric",
+          metrics.map((one) => [one.name, one.name]),
+          (name) => {
+            state.metric = metrics.find((one) => one.name === name);
+            draw();
+          },
+          first?.name,
+        )
+      : null;
+  const by = first
+    ? choice(
+        "Against",
+        [
+          ["energy", "Energy"],
+          ["time", "Time"],
+        ],
+        (value) => {
+          state.by = value;
+          draw();
+        },
+      )
+    : null;
   const shown = section(
     "loss",
     first?.name.includes("loss") ? "Loss against energy" : "Metrics against energy",
-    first ? `${plural(first.count, "value")} of ${first.name}, from ${digits(first.points[0][2], 4)} to ${digits(first.points[first.points.length - 1][2], 4)}.` : null,
+    first
+      ? `${plural(first.count, "value")} of ${first.name}, ${fromTo(first.points.map((point) => point[2]))}.`
+      : null,
     first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, spent)] : null,
     epochs(data),
     ledgerLine(data, data.levels[0]),
@@ -54,7 +85,9 @@ export function loss(data) {
 
 function metricTable(metric, spent) {
   const every = Math.max(1, Math.ceil(metric.points.length / 24));
-  const rows = metric.points.filter((_, index) => index % every === 0).map(([time_s, step, value]) => [step ?? "", secondsText(time_s), joules(spent(time_s)), digits(value, 4)]);
+  const rows = metric.points
+    .filter((_, index) => index % every === 0)
+    .map(([time_s, step, value]) => [step ?? "", secondsText(time_s), joules(spent(time_s)), digits(value, 4)]);
   return asTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
 }
 
@@ -63,10 +96,15 @@ function drawMetric(state, box, spent) {
   const inTime = [...metric.points].sort((a, b) => a[0] - b[0]);
   const xs = inTime.map(([time_s]) => (state.by === "energy" ? spent(time_s) : time_s));
   const ys = inTime.map(([, , value]) => value);
-  const axis = { stroke: cssColour("--quiet"), grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false }, font: `12px ${cssColour("--font")}` };
+  const axis = {
+    stroke: cssColour("--quiet"),
+    grid: { stroke: cssColour("--line"), width: 1 },
+    ticks: { show: false },
+    font: `12px ${cssColour("--font")}`,
+  };
   const xText = (value) => tick(value, state.by === "energy" ? "J" : "s");
   box.setAttribute("role", "img");
-  box.setAttribute("aria-label", `${metric.name} against ${state.by}: from ${digits(ys[0], 4)} to ${digits(ys[ys.length - 1], 4)} over ${xText(xs[xs.length - 1])}`);
+  box.setAttribute("aria-label", `${metric.name} against ${state.by}: ${fromTo(ys)} over ${xText(xs[xs.length - 1])}`);
   return new uPlot(
     {
       width: box.clientWidth,
@@ -79,7 +117,16 @@ function drawMetric(state, box, spent) {
         { ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map(xText) },
         { ...axis, size: 64, gap: 8, values: (_, ticks) => ticks.map((at) => tick(at, "").trim()) },
       ],
-      series: [{}, { stroke: cssColour("--line-1"), width: 1, points: { show: ys.length < 80, size: 5 }, alpha: ys.length > 100 ? 0.35 : 1 }, { stroke: cssColour("--line-1"), width: 2, points: { show: false } }],
+      series: [
+        {},
+        {
+          stroke: cssColour("--line-1"),
+          width: 1,
+          points: { show: ys.length < 80, size: 5 },
+          alpha: ys.length > 100 ? 0.35 : 1,
+        },
+        { stroke: cssColour("--line-1"), width: 2, points: { show: false } },
+      ],
     },
     [xs, ys, ys.length > 100 ? smoothed(ys) : ys.map(() => null)],
     box,
@@ -104,17 +151,48 @@ function epochs(data) {
   const most = Math.max(...data.epochs.map((one) => one.energy_j ?? 0));
   const heads = ["Epoch", "Energy", "", "Time", "Mean power", "Loss", "Energy per unit of loss"];
   const cells = (one) => [
-    h("th", { scope: "row" }, String(one.number), one.count > 1 ? h("span", { class: "unit" }, ` and ${one.count - 1} more`) : null),
+    h(
+      "th",
+      { scope: "row" },
+      String(one.number),
+      one.count > 1 ? h("span", { class: "unit" }, ` and ${one.count - 1} more`) : null,
+    ),
     h("td", { class: "number" }, joules(one.energy_j)),
-    h("td", { class: "bar-cell", "aria-hidden": "true" }, h("span", { class: "measure", style: { width: most > 0 ? `${(100 * (one.energy_j ?? 0)) / most}%` : "0" } })),
+    h(
+      "td",
+      { class: "bar-cell", "aria-hidden": "true" },
+      h("span", { class: "measure", style: { width: most > 0 ? `${(100 * (one.energy_j ?? 0)) / most}%` : "0" } }),
+    ),
     h("td", { class: "number" }, secondsText(one.time_s)),
-    h("td", { class: "number" }, one.energy_j === null || !(one.time_s > 0) ? "–" : withUnit(one.energy_j / one.time_s, "W")),
+    h(
+      "td",
+      { class: "number" },
+      one.energy_j === null || !(one.time_s > 0) ? "–" : withUnit(one.energy_j / one.time_s, "W"),
+    ),
     h("td", { class: "number" }, one.loss === null ? "–" : digits(one.loss, 4)),
     h("td", { class: "number" }, joules(one.joules_per_loss)),
   ];
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": "Epochs" },
-    h("table", { class: "bars epochs" }, h("caption", { class: "hidden" }, "Energy, loss, and energy per unit of loss of each epoch"), h("thead", {}, h("tr", {}, heads.map((head, index) => h("th", { scope: "col", class: index === 0 ? null : "number" }, head)))), h("tbody", {}, data.epochs.map((one) => h("tr", {}, cells(one))))),
+    h(
+      "table",
+      { class: "bars epochs" },
+      h("caption", { class: "hidden" }, "Energy, loss, and energy per unit of loss of each epoch"),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head, index) => h("th", { scope: "col", class: index === 0 ? null : "number" }, head)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        data.epochs.map((one) => h("tr", {}, cells(one))),
+      ),
+    ),
   );
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: reads the data that stands in it and draws each part.
 import "uplot/dist/uPlot.min.css";
+import "./style/colours.css";
+import "./style/summary.css";
 import "./style/page.css";
+import "./style/pictures.css";
 import "./style/charts.css";
 import "./style/tables.css";
 import { cost, notes } from "./cost.js";
@@ -17,8 +20,26 @@ import { violins } from "./violin.js";
 
 const data = readData(document.getElementById("joulemap-data").textContent);
 document.title = `${title(data)} · Joulemap`;
-const sections = [summary(data), timeline(data), flame(data), tables(data), violins(data), loss(data), cost(data), notes(data)].filter(Boolean);
-const short = { summary: "Summary", timeline: "Power", flame: "Flame graph", tables: "Tables", violins: "Spread", loss: "Loss", cost: "Cost", notes: "Notes" };
+const sections = [
+  summary(data),
+  timeline(data),
+  flame(data),
+  tables(data),
+  violins(data),
+  loss(data),
+  cost(data),
+  notes(data),
+].filter(Boolean);
+const short = {
+  summary: "Summary",
+  timeline: "Power",
+  flame: "Flame graph",
+  tables: "Tables",
+  violins: "Spread",
+  loss: "Loss",
+  cost: "Cost",
+  notes: "Notes",
+};
 
 document.body.prepend(
   h("a", { class: "skip", href: "#page" }, "Skip to the report"),
@@ -26,7 +47,11 @@ document.body.prepend(
     "header",
     { class: "bar-top" },
     h("a", { class: "brand", href: "#summary" }, h("b", {}, "Joule"), "map"),
-    h("nav", { "aria-label": "Parts of the report" }, sections.map((one) => h("a", { href: `#${one.id}` }, short[one.id]))),
+    h(
+      "nav",
+      { "aria-label": "Parts of the report" },
+      sections.map((one) => h("a", { href: `#${one.id}` }, short[one.id])),
+    ),
     themeButton(),
   ),
 );

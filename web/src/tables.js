@@ -6,7 +6,15 @@ import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, w
 import { ledgerLine, sumOf } from "./ledger.js";
 
 const PAGE = 40;
-const TITLES = { phase: "Phases", layer: "Layers", op: "Operations", tensor: "Tensors", kernel: "Kernels", function: "Functions", region: "Regions" };
+const TITLES = {
+  phase: "Phases",
+  layer: "Layers",
+  op: "Operations",
+  tensor: "Tensors",
+  kernel: "Kernels",
+  function: "Functions",
+  region: "Regions",
+};
 const ORDER = ["layer", "op", "kernel", "function", "tensor", "region", "phase"];
 
 const BASES = {
@@ -25,14 +33,26 @@ function columns(data) {
     { key: "name", text: "Name", value: (row) => pathText(row).toLowerCase(), first: 1 },
     { key: "device", text: "Device", value: (row) => row.device, first: 1 },
     { key: "energy_j", text: "Energy", value: (row) => row.energy_j, number: true },
-    { key: "interval", text: "±", value: plusMinus, number: true, title: `${whole(100 * data.run.interval)} % interval` },
+    {
+      key: "interval",
+      text: "±",
+      value: plusMinus,
+      number: true,
+      title: `${whole(100 * data.run.interval)} % interval`,
+    },
     { key: "share", text: "Share", value: (row) => row.share, number: true },
     { key: "power_w", text: "Power", value: (row) => row.power_w, number: true },
     { key: "time_s", text: "Time", value: (row) => row.time_s, number: true },
     { key: "count", text: "Calls", value: (row) => row.count, number: true },
     { key: "basis", text: "Basis", value: (row) => row.basis, first: 1 },
   ];
-  if (steps > 1) list.splice(4, 0, { key: "per_step", text: "Per step", value: (row) => (row.energy_j === null || isProbe(row) ? null : row.energy_j / steps), number: true });
+  if (steps > 1)
+    list.splice(4, 0, {
+      key: "per_step",
+      text: "Per step",
+      value: (row) => (row.energy_j === null || isProbe(row) ? null : row.energy_j / steps),
+      number: true,
+    });
   return list;
 }
 
@@ -56,13 +76,23 @@ export function tables(data) {
       draw();
     },
   });
-  const pick = choice("Level", levels.map((level) => [level.by, TITLES[level.by]]), (by) => {
-    state.level = data.level(by);
-    state.shown = PAGE;
-    draw();
-  });
+  const pick = choice(
+    "Level",
+    levels.map((level) => [level.by, TITLES[level.by]]),
+    (by) => {
+      state.level = data.level(by);
+      state.shown = PAGE;
+      draw();
+    },
+  );
   draw();
-  return section("tables", "Layers, operations, kernels", null, h("div", { class: "toolbar" }, pick, h("div", { class: "search" }, filter, status)), view);
+  return section(
+    "tables",
+    "Layers, operations, kernels",
+    null,
+    h("div", { class: "toolbar" }, pick, h("div", { class: "search" }, filter, status)),
+    view,
+  );
 }
 
 // Every word must be somewhere in the row.
@@ -95,7 +125,9 @@ function drawTable(data, state, status, draw) {
   const ordered = sorted(rows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const most = Math.max(...rows.filter((row) => !isProbe(row)).map((row) => row.energy_j ?? 0), 0);
-  status.textContent = state.filter ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}` : `${whole(state.level.rows.length)} rows`;
+  status.textContent = state.filter
+    ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}`
+    : `${whole(state.level.rows.length)} rows`;
   const sortBy = (one) => {
     state.down = state.sort === one.key ? !state.down : one.first !== 1;
     state.sort = one.key;
@@ -105,21 +137,54 @@ function drawTable(data, state, status, draw) {
   const head = (one) =>
     h(
       "th",
-      { scope: "col", "data-key": one.key, class: one.number ? "number" : null, "aria-sort": one === column ? (state.down ? "descending" : "ascending") : "none" },
-      h("button", { type: "button", title: one.title, onclick: () => sortBy(one) }, one.text, h("span", { class: "arrow", "aria-hidden": "true" }, one === column ? (state.down ? "↓" : "↑") : "")),
+      {
+        scope: "col",
+        "data-key": one.key,
+        class: one.number ? "number" : null,
+        "aria-sort": one === column ? (state.down ? "descending" : "ascending") : "none",
+      },
+      h(
+        "button",
+        { type: "button", title: one.title, onclick: () => sortBy(one) },
+        one.text,
+        h("span", { class: "arrow", "aria-hidden": "true" }, one === column ? (state.down ? "↓" : "↑") : ""),
+      ),
     );
   const table = h(
     "table",
     { class: "rows" },
     h("caption", { class: "hidden" }, `${TITLES[state.level.by]}, sorted by ${column.text}`),
     h("thead", {}, h("tr", {}, list.map(head))),
-    h("tbody", {}, visible.map((row) => h("tr", {}, list.map((one) => cell(row, one, most))))),
+    h(
+      "tbody",
+      {},
+      visible.map((row) =>
+        h(
+          "tr",
+          {},
+          list.map((one) => cell(row, one, most)),
+        ),
+      ),
+    ),
     h("tfoot", {}, footer(state, ordered, visible, list.length)),
   );
-  const parts = [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": TITLES[state.level.by] }, table)];
+  const parts = [
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": TITLES[state.level.by] }, table),
+  ];
   if (visible.length < ordered.length) {
     parts.push(
-      h("button", { type: "button", class: "more", onclick: () => { state.shown += 5 * PAGE; draw(); } }, `Show ${whole(Math.min(5 * PAGE, ordered.length - visible.length))} more`),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "more",
+          onclick: () => {
+            state.shown += 5 * PAGE;
+            draw();
+          },
+        },
+        `Show ${whole(Math.min(5 * PAGE, ordered.length - visible.length))} more`,
+      ),
     );
   }
   parts.push(ledgerLine(data, state.level));
@@ -130,9 +195,24 @@ function cell(row, column, most) {
   const value = column.value(row);
   switch (column.key) {
     case "name":
-      return h("th", { scope: "row", class: "name", title: row.path.join(" › ") }, row.path.length > 1 ? h("span", { class: "path" }, `${row.path.slice(0, -1).join(" ")} `) : null, h("span", {}, row.path.length > 1 ? row.path[row.path.length - 1] : row.name));
+      return h(
+        "th",
+        { scope: "row", class: "name", title: row.path.join(" › ") },
+        h(
+          "span",
+          { class: "path" },
+          row.path.slice(0, -1).map((part) => `${part} `),
+          h("span", { class: "on-phone" }, row.device),
+        ),
+        h("span", {}, row.path.length > 1 ? row.path[row.path.length - 1] : row.name),
+      );
     case "energy_j":
-      return h("td", { class: "number energy", title: intervalText(row), "data-value": value }, whisker(row, most), h("span", {}, joules(value, 4)));
+      return h(
+        "td",
+        { class: "number energy", title: intervalText(row), "data-value": value },
+        whisker(row, most),
+        h("span", {}, joules(value, 4)),
+      );
     case "interval":
       return h("td", { class: "number unit" }, plusMinusText(row));
     case "per_step":
@@ -160,12 +240,22 @@ function whisker(row, most) {
     "span",
     { class: "whisker", "aria-hidden": "true" },
     h("i", { class: row.energy_j > most ? "beyond" : null, style: { width: at(row.energy_j) } }),
-    row.low_j !== null && row.energy_j <= most ? h("em", { style: { left: at(row.low_j), right: `calc(100% - ${at(row.high_j)})` } }) : null,
+    row.low_j !== null && row.energy_j <= most
+      ? h("em", { style: { left: at(row.low_j), right: `calc(100% - ${at(row.high_j)})` } })
+      : null,
   );
 }
 
 function footer(state, ordered, visible, width) {
-  const line = (name, energy_j) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}), h("td", { class: "number" }, joules(energy_j, 4)), h("td", { colspan: String(width - 3) }));
+  const line = (name, energy_j) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, name),
+      h("td", {}),
+      h("td", { class: "number" }, joules(energy_j, 4)),
+      h("td", { colspan: String(width - 3) }),
+    );
   const lines = [];
   const hidden = ordered.slice(visible.length);
   if (hidden.length) lines.push(line(`and ${whole(hidden.length)} more`, sumOf(hidden)));

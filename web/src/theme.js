@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light and dark: what the system says, until the reader says otherwise; paper is light. Charts that paint ask to be told.
+// Light and dark: what the system says, until the reader says otherwise; paper is light. Charts ask to be told.
 import { h } from "./dom.js";
 
 const listeners = new Set();

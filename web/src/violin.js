@@ -12,7 +12,8 @@ const FEW = 15;
 export function violins(data) {
   if (!data.spreads.length) return null;
   const box = h("div", { class: "violins" });
-  const draw = (most) => box.replaceChildren(...data.spreads.slice(0, most).length ? [drawViolins(data.spreads.slice(0, most))] : []);
+  const draw = (most) =>
+    box.replaceChildren(...(data.spreads.slice(0, most).length ? [drawViolins(data.spreads.slice(0, most))] : []));
   const options = [[String(FEW), `${Math.min(FEW, data.spreads.length)} largest`]];
   if (data.spreads.length > FEW) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
   draw(FEW);
@@ -24,9 +25,24 @@ export function violins(data) {
     "violins",
     "From step to step",
     lead,
-    options.length > 1 ? h("div", { class: "toolbar" }, choice("How many", options, (value) => draw(Number(value)))) : null,
+    options.length > 1
+      ? h(
+          "div",
+          { class: "toolbar" },
+          choice("How many", options, (value) => draw(Number(value))),
+        )
+      : null,
     box,
-    asTable("Energy of layers from step to step", ["Layer", "Per", "Samples", "5 %", "25 %", "Median", "75 %", "95 %"], data.spreads.map((one) => [one.path.join(" "), one.per, whole(one.samples), ...[5, 25, 50, 75, 95].map((at) => joules(one.quantiles_j[at]))])),
+    asTable(
+      "Energy of layers from step to step",
+      ["Layer", "Per", "Samples", "5 %", "25 %", "Median", "75 %", "95 %"],
+      data.spreads.map((one) => [
+        one.path.join(" "),
+        one.per,
+        whole(one.samples),
+        ...[5, 25, 50, 75, 95].map((at) => joules(one.quantiles_j[at])),
+      ]),
+    ),
     ledgerLine(data, data.level("layer")),
   );
 }
@@ -62,13 +78,43 @@ function drawViolins(spreads) {
   const height = spreads.length * ROW;
   const x = (value) => (1000 * Math.min(value, most)) / most;
   const ticks = ticksUpTo(most);
-  const grid = ticks.map((tick) => svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 0, y2: height, "vector-effect": "non-scaling-stroke" }));
+  const grid = ticks.map((tick) =>
+    svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 0, y2: height, "vector-effect": "non-scaling-stroke" }),
+  );
   const shapes = spreads.map((one, index) => violin(one, x, index * ROW + ROW / 2));
-  const picture = svg("svg", { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", height, role: "img", "aria-label": describe(spreads) }, grid, shapes);
-  const names = spreads.map((one) => h("li", { title: one.path.join(" › ") }, h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `), one.path[one.path.length - 1]));
+  const picture = svg(
+    "svg",
+    {
+      viewBox: `0 0 1000 ${height}`,
+      preserveAspectRatio: "none",
+      height,
+      role: "img",
+      "aria-label": describe(spreads),
+    },
+    grid,
+    shapes,
+  );
+  const names = spreads.map((one) =>
+    h(
+      "li",
+      { title: one.path.join(" › ") },
+      h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `),
+      one.path[one.path.length - 1],
+    ),
+  );
   const medians = spreads.map((one) => h("li", {}, joules(one.quantiles_j[50])));
-  const axis = h("div", { class: "axis", "aria-hidden": "true" }, ticks.map((tick) => h("span", { style: { left: `${x(tick) / 10}%` } }, tickText(tick, "J"))));
-  return h("div", { class: "violin-grid" }, h("ul", { class: "violin-names", "aria-hidden": "true" }, names), h("div", { class: "violin-plot" }, picture, axis), h("ul", { class: "violin-medians", "aria-hidden": "true" }, medians));
+  const axis = h(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    ticks.map((tick) => h("span", { style: { left: `${x(tick) / 10}%` } }, tickText(tick, "J"))),
+  );
+  return h(
+    "div",
+    { class: "violin-grid" },
+    h("ul", { class: "violin-names", "aria-hidden": "true" }, names),
+    h("div", { class: "violin-plot" }, picture, axis),
+    h("ul", { class: "violin-medians", "aria-hidden": "true" }, medians),
+  );
 }
 
 function violin(one, x, middle) {
@@ -82,14 +128,35 @@ function violin(one, x, middle) {
   return svg(
     "g",
     { style: { color: colour } },
-    svg("title", {}, `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, half within ${joules(quarter)} and ${joules(threeQuarters)}, ${whole(one.samples)} samples`),
+    svg(
+      "title",
+      {},
+      `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, half of ${whole(one.samples)} ` +
+        `between ${joules(quarter)} and ${joules(threeQuarters)}`,
+    ),
     svg("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
-    svg("line", { class: "middle-half", x1: x(quarter), x2: x(threeQuarters), y1: middle, y2: middle, "vector-effect": "non-scaling-stroke" }),
-    svg("line", { class: "median", x1: x(median), x2: x(median) + 0.01, y1: middle, y2: middle, "vector-effect": "non-scaling-stroke" }),
+    svg("line", {
+      class: "middle-half",
+      x1: x(quarter),
+      x2: x(threeQuarters),
+      y1: middle,
+      y2: middle,
+      "vector-effect": "non-scaling-stroke",
+    }),
+    svg("line", {
+      class: "median",
+      x1: x(median),
+      x2: x(median) + 0.01,
+      y1: middle,
+      y2: middle,
+      "vector-effect": "non-scaling-stroke",
+    }),
   );
 }
 
 function describe(spreads) {
   const [first] = spreads;
-  return `Energy of ${spreads.length} layers from step to step. The largest, ${first.path.join(" ")}: median ${joules(first.quantiles_j[50])}, nine in ten between ${joules(first.quantiles_j[5])} and ${joules(first.quantiles_j[95])}.`;
+  const [low, median, high] = [5, 50, 95].map((at) => joules(first.quantiles_j[at]));
+  const largest = `${first.path.join(" ")}: median ${median}, nine in ten between ${low} and ${high}`;
+  return `Energy of ${spreads.length} layers from step to step. The largest, ${largest}.`;
 }
