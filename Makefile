@@ -18,10 +18,14 @@ build: ## the program, build/bin/joulemap
 	@cmake --build --preset dev
 
 .PHONY: page-tools
-page-tools:
+page-tools:  # what the page is bundled by
 	@command -v npm >/dev/null || tools/install_packages.sh page || echo "joulemap: without npm the page is static" >&2
 
-test: page-tools build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
+.PHONY: browser
+browser:  # what it is tried in
+	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
+
+test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
