@@ -51,6 +51,8 @@ void append(LedgerResult& all, LedgerResult one) {
   add(all.unattributed_j, one.unattributed_j);
   all.diagnostics.add_all(one.diagnostics);
   all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
+  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
+                    std::make_move_iterator(one.groups.end()));
 }
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
@@ -251,23 +253,23 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   is_inside(activity, host->span) ? add_inside(activity) : add_inside(clipped(activity, host->span));
 }
 
-LedgerResult HostLedgers::result_of(Host& host, Level level) const {
+LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& grouping) const {
   if (!gives_parts(level)) {
     const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
     return rows_of(name_of(level), moments == nullptr ? std::vector<NumberedMoment>() : *moments, host.total_j,
                    host.span, host.probing);
   }
   const auto ledger = host.ledgers.find(level);
-  LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish();
+  LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
   mark_unknown_counts(result);
   note_light_mode(host.sums, result.diagnostics);
   if (level == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
   return result;
 }
 
-LedgerResult HostLedgers::finish(Level level) {
+LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
   LedgerResult all;
-  for (auto& [recorder, host] : hosts_) append(all, result_of(host, level));
+  for (auto& [recorder, host] : hosts_) append(all, result_of(host, level, grouping));
   return all;
 }
 

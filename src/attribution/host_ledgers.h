@@ -41,7 +41,7 @@ class HostLedgers {
   void add(std::uint32_t source, const Activity& activity);
 
   // Each wanted level once.
-  LedgerResult finish(Level level);
+  LedgerResult finish(Level level, const Grouping& grouping = {});
   // After the third look, of each machine.
   std::vector<MachineView> views() const;
   // After set_energy: what each machine's GPUs taught.
@@ -91,7 +91,7 @@ class HostLedgers {
                             const std::string& prefix) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
   static std::vector<NumberedEnergy> energies(const Host& host, Level level);
-  LedgerResult result_of(Host& host, Level level) const;
+  LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
 
   Wanted wanted_;
   Mode mode_;

@@ -193,7 +193,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   LedgerPass pass(ledgers);
   if (const auto read = recording::read_recording(*files, pass); !read) return read.error();
   for (const Level level : query.levels) {
-    if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level));
+    if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
   }
   if (query.views) found.machines = ledgers.views();
   return found;

@@ -29,6 +29,7 @@ struct AnalysisQuery {
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one
   std::size_t slices = kReportSlices;                    // of power over time
   bool views = false;                                    // what happened when, too
+  Grouping grouping = {};
 };
 
 struct Analysis {

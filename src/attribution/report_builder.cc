@@ -4,8 +4,11 @@
 namespace joulemap::attribution {
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
-  Result<Analysis> found =
-      analyse(paths, {.levels = {query.level}, .mode = query.mode, .within = query.within, .library = query.library});
+  Result<Analysis> found = analyse(paths, {.levels = {query.level},
+                                           .mode = query.mode,
+                                           .within = query.within,
+                                           .library = query.library,
+                                           .grouping = query.grouping});
   if (!found) return std::move(found).error();
   ReportResult result = std::move(found->summary);
   result.by = name_of(query.level);
@@ -14,6 +17,12 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   } else {
     LedgerResult& told = found->levels[query.level];
     result.rows = std::move(told.rows);
+    result.groups = std::move(told.groups);
+    // A step is a stretch of the machine's energy, whatever told that.
+    for (ReportRow& row : result.rows) {
+      if (row.basis == to_string(Provenance::measured) && !result.totals.measured_j)
+        row.basis = to_string(Provenance::estimated);
+    }
     result.attributed_j = told.attributed_j;
     result.idle_j = told.idle_j;
     result.unattributed_j = told.unattributed_j;

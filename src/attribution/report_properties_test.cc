@@ -140,6 +140,36 @@ TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
   }
 }
 
+// Never less sure than if all errors had one sign.
+TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsHangTogether) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const std::vector<std::string> files = record(folder, seed, 0);
+    ReportQuery query;
+    query.level = Level::layer;
+    query.grouping = {true, ""};
+    const Result<ReportResult> result = build_report(files, query);
+    ASSERT_TRUE(result);
+    ASSERT_FALSE(result->groups.empty());
+    for (const ReportRow& group : result->groups) {
+      double energy_j = 0;
+      double width_j = 0;
+      for (const ReportRow& row : result->rows) {
+        const bool is_within = row.device == group.device && row.path.size() >= group.path.size() &&
+                               std::equal(group.path.begin(), group.path.end(), row.path.begin());
+        if (!is_within) continue;
+        energy_j += row.energy_j.value_or(0);
+        width_j += row.high_j.value_or(0) - row.low_j.value_or(0);
+      }
+      SCOPED_TRACE(fmt::format("{} on {}", fmt::join(group.path, "/"), group.device));
+      EXPECT_NEAR(group.energy_j.value_or(0), energy_j, 1e-9 * *result->attributed_j);
+      const double own_width_j = group.high_j.value_or(0) - group.low_j.value_or(0);
+      EXPECT_LE(own_width_j, 1.05 * width_j + 1e-9);
+    }
+  }
+}
+
 TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {

@@ -221,15 +221,16 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
     const auto told = found.levels.find(level);
     if (told == found.levels.end() || told->second.rows.empty()) continue;
     LedgerResult& result = told->second;
-    view.levels.push_back({std::string(name_of(level)), std::move(result.rows), result.attributed_j, result.idle_j,
-                           result.unattributed_j, std::move(result.diagnostics)});
+    view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
+                           result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.diagnostics)});
   }
 }
 
 }  // namespace
 
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
-  Result<Analysis> found = analyse(paths, {query.levels, query.mode, query.within, query.library, kViewSlices, true});
+  Result<Analysis> found =
+      analyse(paths, {query.levels, query.mode, query.within, query.library, kViewSlices, true, {query.groups}});
   if (!found) return std::move(found).error();
   RunView view;
   view.run = std::move(found->summary);

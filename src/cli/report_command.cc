@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "attribution/report_builder.h"
@@ -11,6 +11,7 @@
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/terminal.h"
 #include "page/page_html.h"
 #include "recording/library_file.h"
 #include "report/report_json.h"
@@ -25,22 +26,14 @@ struct ReportFlags {
   std::string mode = "regress";
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
+  std::optional<std::size_t> depth;
+  std::optional<std::size_t> top;
+  std::optional<report::SortBy> sort;
+  std::string filter;
   bool json = false;
   std::string html;
   std::string output;
 };
-
-// As the C library decides which of the variables counts.
-report::Characters characters_of_the_terminal() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
-    if (value == nullptr || *value == '\0') continue;
-    const std::string_view locale(value);
-    const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
-    return utf8 ? report::Characters::unicode : report::Characters::ascii;
-  }
-  return report::Characters::ascii;
-}
 
 // Nothing of "none"; a name that no file has is a mistake.
 Result<recording::LoadedLibrary> named_library(const std::string& name) {
@@ -77,6 +70,12 @@ int write_page(const ReportFlags& flags, attribution::ViewQuery query, const Dia
   return written ? kDone : fail(written.error());
 }
 
+std::string text_of(const ReportResult& result, const ReportFlags& flags) {
+  report::TextStyle style = style_of_stdout();
+  if (!flags.output.empty()) style.colour = false;
+  return report::report_text(result, {{flags.sort, flags.filter}, flags.depth, flags.top}, style);
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
   std::optional<OutputFile> file;
@@ -88,6 +87,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
                                  attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
                                  {}};
+  query.grouping = {!flags.json, flags.filter};
   if (const Status told = read_window(flags.time, query.within); !told) return fail(told.error());
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
@@ -96,10 +96,23 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(library->diagnostics);
-  const std::string text =
-      flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
+  const std::string text = flags.json ? report::report_json(*result) + "\n" : text_of(*result, flags);
   const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
   return written ? kDone : fail(written.error());
+}
+
+void add_view_flags(CLI::App& verb, ReportFlags& flags) {
+  const std::map<std::string, report::SortBy> orders = {
+      {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
+      {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
+  verb.add_option("--depth", flags.depth, "levels of the tree that are unfolded, devices being the first")
+      ->type_name("N");
+  verb.add_option("--top", flags.top, "at most N lines, the largest branches unfolded first (30); 0 shows all")
+      ->type_name("N");
+  verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (as steps ran)")
+      ->type_name("KEY")
+      ->transform(CLI::CheckedTransformer(orders).description(""));
+  verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT")->type_name("TEXT");
 }
 
 }  // namespace
@@ -122,6 +135,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--library", flags->library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");
+  add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with all levels and plots")
       ->type_name("FILE")

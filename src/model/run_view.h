@@ -20,6 +20,7 @@ namespace joulemap {
 struct LevelView {
   std::string by;
   std::vector<ReportRow> rows;
+  std::vector<ReportRow> groups;  // as in ReportResult; only where they were asked for
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
