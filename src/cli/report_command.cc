@@ -92,7 +92,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
   if (!flags.library.empty()) query.library = std::move(library->powers);
-  if (!flags.html.empty()) return write_page(flags, {query.mode, query.within, query.library}, library->diagnostics);
+  if (!flags.html.empty()) return write_page(flags, {query.mode, query.within, query.library, true}, library->diagnostics);
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(library->diagnostics);

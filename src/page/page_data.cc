@@ -16,6 +16,7 @@ namespace {
 using formats::JsonWriter;
 
 constexpr int kDigits = 6;
+constexpr double kThinnest = 5e-4;  // share of a branch that can be seen
 
 // What can be seen and a little more; shortest to write.
 double brief(double value) {
@@ -185,6 +186,19 @@ void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_
       .end_object();
 }
 
+// Intervals of branches of the tree, which do not follow from those of their rows. Too thin ones are not drawn.
+void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
+  const double least_j = kThinnest * level.attributed_j.value_or(0);
+  json.key("branches").begin_array();
+  for (const ReportRow& branch : level.groups) {
+    if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < least_j) continue;
+    json.begin_array();
+    names.write_path(json, branch.path);
+    json.value(names.number_of(branch.device)).value(brief(branch.low_j)).value(brief(branch.high_j)).end_array();
+  }
+  json.end_array();
+}
+
 void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
   json.key("columns").begin_array();
   for (const char* name :
@@ -203,6 +217,7 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
     for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) write_row(json, level.rows[i], names);
     json.end_array().key("rest");
     write_rest(json, level.rows, limits.rows);
+    write_branches(json, level, names);
     report::write_diagnostics(json, level.diagnostics);
     json.end_object();
   }

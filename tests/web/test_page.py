@@ -118,6 +118,7 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     backward = page.locator(".frame", has_text="backward").first
     energy_j = sum(row["energy_j"] or 0 for row in told["rows"] if "backward" in row["path"])
     assert number_of(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
+    assert re.search("between .* and ", backward.get_attribute("aria-label"))
     backward.click()
     assert page.locator(".frame.focus").inner_text().startswith("backward")
     assert page.locator(".frame.focus").bounding_box()["width"] > 1000

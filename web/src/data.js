@@ -20,6 +20,14 @@ export function readData(text) {
     }));
     for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
   }
+  for (const level of data.levels) {
+    level.branches = new Map(
+      level.branches.map(([path, device, low_j, high_j]) => [
+        branchKey(path.map(name), name(device)),
+        { low_j, high_j },
+      ]),
+    );
+  }
   data.level = (by) => data.levels.find((level) => level.by === by);
   for (const key of ["steps", "epochs"]) data[key] = data[key].map(stage);
   for (const key of ["phases", "regions", "probing", "dithering"]) {
@@ -29,6 +37,8 @@ export function readData(text) {
   data.notes = allNotes(data);
   return data;
 }
+
+export const branchKey = (path, device) => [device, ...path].join("\u0000");
 
 function stage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
   return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };

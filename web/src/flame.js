@@ -3,7 +3,7 @@
 import { isProbe, phaseOf, shareOf } from "./data.js";
 import { asTable, choice, h, section } from "./dom.js";
 import { joules, percent, secondsText, watts } from "./format.js";
-import { buildTree, matching, pathOf } from "./flame_tree.js";
+import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
 import { colourName, ledgerLine } from "./ledger.js";
 
 const ROW = 22;
@@ -39,6 +39,9 @@ export function flame(data) {
     tree: null,
     nodes: [],
     width: 1000,
+    branches: level.branches,
+    // Intervals are known of branches with all their phases.
+    isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
   const crumbs = h("p", { class: "crumbs" });
@@ -50,7 +53,7 @@ export function flame(data) {
         (state.phase === "all" || phaseOf(row.path) === state.phase) &&
         (state.device === "all" || row.device === state.device),
     );
-    state.tree = buildTree(rows, state.phase === "all" && state.device === "all" ? level : null);
+    state.tree = buildTree(rows, level.by, state.phase === "all" && state.device === "all" ? level : null);
     if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
     state.root = state.tree;
     draw();
@@ -179,17 +182,18 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
     : "";
 }
 
-function describe(node, tree) {
-  const parts = [joules(node.energy_j), percent(shareOf(node.energy_j, tree.energy_j)), secondsText(node.time_s)];
+function describe(node, state) {
+  const parts = [joules(node.energy_j), percent(shareOf(node.energy_j, state.tree.energy_j)), secondsText(node.time_s)];
   if (node.time_s > 0) parts.push(watts(node.energy_j / node.time_s));
-  if (node.interval) parts.push(node.interval);
+  const interval = state.isWhole(node) ? intervalOf(node, state.branches) : null;
+  if (interval) parts.push(`between ${joules(interval.low_j)} and ${joules(interval.high_j)}`);
   return `${node.full}: ${parts.join(", ")}`;
 }
 
 function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const label = measure.label(node, state.tree);
   const colour = colourName(node.slot, node.hue);
-  const text = describe(node, state.tree);
+  const text = describe(node, state);
   const classes = ["frame"];
   if (node === state.root) classes.push("focus");
   if (hits && !hits.all.has(node)) classes.push("dim");
