@@ -17,7 +17,15 @@ build: ## the program, build/bin/joulemap
 	@cmake --preset dev $(CMAKE_QUIET)
 	@cmake --build --preset dev
 
-test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
+.PHONY: page-tools
+page-tools:  # what the page is bundled by
+	@command -v npm >/dev/null || tools/install_packages.sh page || echo "joulemap: without npm the page is static" >&2
+
+.PHONY: browser
+browser:  # what it is tried in
+	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
+
+test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
@@ -31,7 +39,7 @@ demo: build $(VENV)/.examples-installed ## where the joules of a real training g
 	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/joulemap record -o $(BUILD)/demo.joule -- $(PYTHON) examples/train_digits.py
 	@$(BUILD)/bin/joulemap report --by region $(BUILD)/demo.joule
 
-dist: ## a folder and a Python wheel that run on other distributions: build/dist/
+dist: page-tools ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
 	@cmake --build --preset dist

@@ -8,6 +8,7 @@
 
 #include "attribution/host_ledgers.h"
 #include "attribution/recorded_energy.h"
+#include "attribution/shaped_power.h"
 #include "base/clock.h"
 #include "recording/recording_parts.h"
 
@@ -72,6 +73,15 @@ class LedgerPass final : public recording::RecordingVisitor {
  private:
   HostLedgers& ledgers_;
 };
+
+// For people to look at; what is not counted stays as it was read.
+void shape_power(RecordedEnergy::Result& energy, std::size_t slices) {
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    for (PowerSeries& series : energy.power) {
+      if (series.domain == curve.domain) series.watts = shaped_power(curve, slices);
+    }
+  }
+}
 
 void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
   for (DomainEnergy& domain : energy.table.rows) {
@@ -173,6 +183,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
     for (const Channel& channel : survey.sources()[source].channels) {
       if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
+    if (query.views) shape_power(told, query.slices);
     add_to(result, std::move(told), prefix);
   });
   result.totals = total_energy(result.domains);

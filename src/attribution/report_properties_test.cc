@@ -8,6 +8,7 @@
 #include <random>
 
 #include "attribution/report_builder.h"
+#include "attribution/run_view_builder.h"
 #include "recording/recording_writer.h"
 #include "support/recordings.h"
 #include "support/simulated_gpu.h"
@@ -181,6 +182,29 @@ TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
         std::shuffle(files.begin(), files.end(), random);
         EXPECT_EQ(ledger_text(report(files, level)), first);
       }
+    }
+  }
+}
+
+TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    const std::vector<std::string> files = record(folder, seed, 0);
+    const Result<RunView> view = build_run_view(files);
+    ASSERT_TRUE(view) << view.error().message;
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
+      const LevelView* const shown = view->level(name_of(level));
+      ASSERT_NE(shown, nullptr);
+      const ReportResult told = report(files, level);
+      ReportResult same;
+      same.rows = shown->rows;
+      same.attributed_j = shown->attributed_j;
+      same.idle_j = shown->idle_j;
+      same.unattributed_j = shown->unattributed_j;
+      same.diagnostics = told.diagnostics;
+      EXPECT_EQ(ledger_text(same), ledger_text(told));
+      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(told.diagnostics.contains(note.code));
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/picture_file.h"
 #include "cli/terminal.h"
+#include "page/page_html.h"
 #include "recording/library_file.h"
 #include "report/plots.h"
 #include "report/report_json.h"
@@ -33,6 +34,7 @@ struct ReportFlags {
   std::string filter;
   bool json = false;
   std::string plot;
+  std::string html;
   std::string output;
 };
 
@@ -103,9 +105,32 @@ int run_plot(const ReportFlags& flags) {
   return written ? kDone : fail(written.error());
 }
 
+// The page has all levels: what rows would be by is chosen there.
+int write_page(const ReportFlags& flags) {
+  Result<OutputFile> file = OutputFile::open(flags.html);
+  if (!file) return fail(file.error());
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
+  Result<RunView> view = attribution::build_run_view(
+      flags.files, {question->mode, question->within, std::move(question->library), true});
+  if (!view) return fail(view.error());
+  view->run.diagnostics.add_all(question->diagnostics);
+  const Status written = file->replace_content(page::page_html(*view));
+  return written ? kDone : fail(written.error());
+}
+
+// They say different things: one at a time.
+Status is_one_output(const ReportFlags& flags) {
+  const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1);
+  if (wanted <= 1) return Done{};
+  return Error{ErrorCode::usage, "--json, --plot and --html each give something else", "give one of them"};
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
+  if (const Status is_clear = is_one_output(flags); !is_clear) return fail(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
+  if (!flags.html.empty()) return write_page(flags);
   std::optional<OutputFile> file;
   if (!flags.output.empty()) {
     Result<OutputFile> opened = OutputFile::open(flags.output);
@@ -167,8 +192,9 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
           "--plot", flags->plot,
           "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
       ->type_name("PLOT")
-      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}))
-      ->excludes("--json");
+      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}));
+  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with all levels and plots")
+      ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }
