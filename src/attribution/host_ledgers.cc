@@ -279,14 +279,14 @@ std::vector<NumberedEnergy> HostLedgers::energies(const Host& host, Level level)
   return energies_of(*moments, host.total_j, host.span, host.probing);
 }
 
-std::vector<MachineView> HostLedgers::views() const {
+std::vector<MachineView> HostLedgers::views(const ViewLimits& limits) const {
   std::vector<MachineView> all;
   for (const auto& [recorder, host] : hosts_) {
     MachineView one{.span = host.span, .steps = energies(host, Level::step), .epochs = energies(host, Level::epoch)};
     one.probing.assign(host.probing.spans().begin(), host.probing.spans().end());
     one.dithering.assign(host.dithering.spans().begin(), host.dithering.spans().end());
     if (host.view) one.phases = host.view->phases();
-    if (host.view) one.spreads = host.view->spreads();
+    if (host.view) one.spreads = host.view->spreads(limits);
     all.push_back(std::move(one));
   }
   return all;

@@ -43,7 +43,7 @@ class HostLedgers {
   // Each wanted level once.
   LedgerResult finish(Level level, const Grouping& grouping = {});
   // After the third look, of each machine.
-  std::vector<MachineView> views() const;
+  std::vector<MachineView> views(const ViewLimits& limits) const;
   // After set_energy: what each machine's GPUs taught.
   std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
   bool has_activity() const;

@@ -48,9 +48,12 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
   return steps;
 }
 
-LayerSpread spread_of(const std::vector<std::string>& path, const std::string& device, std::string per,
-                      std::vector<float> joules) {
-  LayerSpread spread{path, device, std::move(per), joules.size(), 0, {}};
+}  // namespace
+
+LayerSpread HostView::spread_of(const Layer& layer, bool are_steps, const Samples& samples, std::size_t most_points) {
+  std::vector<float> joules;
+  for (const Sample& sample : samples.closed) joules.push_back(sample.energy_j);
+  LayerSpread spread{layer.first, layer.second, are_steps ? "step" : "call", joules.size(), 0, {}, {}};
   spread.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
   for (std::size_t i = 0; i < kSpreadQuantiles; ++i) {
@@ -60,10 +63,19 @@ LayerSpread spread_of(const std::vector<std::string>& path, const std::string& d
     const double part = at - static_cast<double>(below);
     spread.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
   }
+  if (most_points == 0) return spread;
+  const std::size_t stride = (joules.size() + most_points - 1) / most_points;
+  for (std::size_t i = 0; i < joules.size(); i += stride) {
+    const Sample& sample = samples.closed[i];
+    spread.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
+    if (are_steps && sample.step >= 0) spread.points.back().step = sample.step;
+  }
   return spread;
 }
 
-}  // namespace
+std::uint32_t HostView::milliseconds_at(std::int64_t time_ns) const {
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
+}
 
 HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums)
     : span_(span), energy_(energy), sums_(sums), gpu_shares_(energy, sums), cpu_shares_(energy, sums) {}
@@ -91,7 +103,8 @@ HostView::KernelMeaning& HostView::meaning_of(std::uint32_t process, const Kerne
 }
 
 void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
-  const std::vector<std::uint64_t> steps = steps_of_kernels(activity, steps_seen_ + 1);
+  const std::uint64_t first = steps_seen_ + 1;
+  const std::vector<std::uint64_t> steps = steps_of_kernels(activity, first);
   steps_seen_ += activity.steps.size();
   for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
     const Kernel& kernel = activity.kernels[i];
@@ -100,8 +113,11 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
     if (meaning.phase != nullptr) meaning.phase->add(kernel.start_ns, kernel.end_ns, time_s);
     if (meaning.layer == nullptr || steps[i] == 0) continue;
     Samples& layer = *meaning.layer;
-    if (layer.step != steps[i] && layer.step != 0) layer.joules.push_back(static_cast<float>(layer.open_j));
-    if (layer.step != steps[i]) layer.open_j = 0;
+    if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_j);
+    if (layer.step != steps[i]) {
+      layer.open_j = 0;
+      layer.open = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
+    }
     layer.step = steps[i];
     layer.open_j += time_s * meaning.weight * gpu_shares_.rate(meaning.device, kernel.start_ns, kernel.end_ns);
   }
@@ -135,7 +151,8 @@ void HostView::add_places(std::uint32_t process, const Activity& activity) {
   }
   for (const auto& [layer, count] : calls) {
     if (count == 0) continue;
-    layer->joules.push_back(static_cast<float>(layer->open_j / static_cast<double>(count)));
+    layer->open.begin_ms = milliseconds_at(activity.begin_ns);
+    layer->close(layer->open_j / static_cast<double>(count));
     layer->sum_j += layer->open_j;
     layer->open_j = 0;
   }
@@ -164,26 +181,26 @@ std::vector<PhaseSpan> HostView::phases() const {
   return spans;
 }
 
-std::vector<LayerSpread> HostView::spreads() const {
+std::vector<LayerSpread> HostView::spreads(const ViewLimits& limits) const {
   struct Candidate {
     double sum_j;
     LayerSpread spread;
   };
   std::vector<Candidate> all;
   for (const auto& [layer, samples] : gpu_layers_) {
-    std::vector<float> joules = samples.joules;
-    if (samples.step != 0) joules.push_back(static_cast<float>(samples.open_j));
-    if (joules.size() < kLeastSamples) continue;
-    const double sum_j = std::accumulate(joules.begin(), joules.end(), 0.0);
-    all.push_back({sum_j, spread_of(layer.first, layer.second, "step", std::move(joules))});
+    Samples whole = samples;
+    if (samples.step != 0) whole.close(samples.open_j);
+    if (whole.closed.size() < kLeastSamples) continue;
+    LayerSpread spread = spread_of(layer, true, whole, limits.layer_points);
+    all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
-    if (samples.joules.size() < kLeastSamples) continue;
-    all.push_back({samples.sum_j, spread_of(layer.first, layer.second, "call", samples.joules)});
+    if (samples.closed.size() < kLeastSamples) continue;
+    all.push_back({samples.sum_j, spread_of(layer, false, samples, limits.layer_points)});
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerSpread> spreads;
-  for (Candidate& one : all | std::views::take(kMostSpreads)) spreads.push_back(std::move(one.spread));
+  for (Candidate& one : all | std::views::take(limits.spreads)) spreads.push_back(std::move(one.spread));
   return spreads;
 }
 

@@ -52,15 +52,26 @@ class HostView {
 
   // In order of time, none overlapping. Of kernels where any were told one by one, else of CPU time.
   std::vector<PhaseSpan> phases() const;
-  // The kMostSpreads that drew the most in all.
-  std::vector<LayerSpread> spreads() const;
+  // Those that drew the most in all.
+  std::vector<LayerSpread> spreads(const ViewLimits& limits) const;
 
  private:
+  struct Sample {  // of a step or stretch
+    float energy_j = 0;
+    std::uint32_t begin_ms = 0;  // since the command began
+    std::int64_t step = -1;      // its number, on a GPU; -1: none
+  };
   struct Samples {
-    std::vector<float> joules;  // one a step or stretch
-    double sum_j = 0;           // on CPUs: of all
-    double open_j = 0;          // of the step or stretch that is being added up
-    std::uint64_t step = 0;     // its serial number; 0: none yet
+    std::vector<Sample> closed;
+    double sum_j = 0;        // on CPUs: of all
+    double open_j = 0;       // of the step or stretch that is being added up
+    std::uint64_t step = 0;  // its serial number; 0: none yet
+    Sample open;
+
+    void close(double energy_j) {
+      closed.push_back(open);
+      closed.back().energy_j = static_cast<float>(energy_j);
+    }
   };
   using Layer = std::pair<std::vector<std::string>, std::string>;  // path, device
   using PhaseCurves = std::map<std::string, TimeCurve>;
@@ -89,6 +100,8 @@ class HostView {
   PlaceHere& place_of(std::uint32_t process, std::uint32_t place);
   void add_kernels(std::uint32_t process, const Activity& activity);
   void add_places(std::uint32_t process, const Activity& activity);
+  std::uint32_t milliseconds_at(std::int64_t time_ns) const;
+  static LayerSpread spread_of(const Layer& layer, bool are_steps, const Samples& samples, std::size_t most_points);
   TimeCurve* curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const;
 
   TimeSpan span_;

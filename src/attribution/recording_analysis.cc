@@ -162,7 +162,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
   const KernelPriors priors =
       query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
-  HostLedgers ledgers(survey.sources(), {query.levels, query.views}, query.mode, priors);
+  HostLedgers ledgers(survey.sources(), {query.levels, query.views.has_value()}, query.mode, priors);
   Analysis found{.summary = {}, .sources = survey.sources(), .levels = {}};
   EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
@@ -195,7 +195,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   for (const Level level : query.levels) {
     if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
   }
-  if (query.views) found.machines = ledgers.views();
+  if (query.views) found.machines = ledgers.views(*query.views);
   return found;
 }
 

@@ -28,7 +28,7 @@ struct AnalysisQuery {
   SecondsWithin within = {};
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one
   std::size_t slices = kReportSlices;                    // of power over time
-  bool views = false;                                    // what happened when, too
+  std::optional<ViewLimits> views = {};                  // what happened when, too
   Grouping grouping = {};
 };
 

@@ -23,9 +23,10 @@ constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = 
 
 double since(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
 
-std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const TimeSpan& command) {
+std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const TimeSpan& command,
+                                 const ViewLimits& limits) {
   std::vector<StageView> stages;
-  const std::size_t together = (told.size() + kMostStages - 1) / kMostStages;
+  const std::size_t together = (told.size() + limits.stages - 1) / limits.stages;
   for (std::size_t i = 0; i < told.size(); ++i) {
     const NumberedEnergy& one = told[i];
     if (i % together == 0) {
@@ -65,7 +66,8 @@ std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap
 }
 
 // Those that took the most time.
-std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command) {
+std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
+                                       const ViewLimits& limits) {
   std::map<std::string, double> time_s;
   for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
   std::vector<std::pair<double, std::string>> names;
@@ -81,7 +83,8 @@ std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, co
     }
   }
   const double length_s = seconds(command.end_ns - command.begin_ns);
-  if (bands.size() > kMostStages) bands = joined_bands(std::move(bands), length_s / kMostStages);
+  if (bands.size() > limits.stages)
+    bands = joined_bands(std::move(bands), length_s / static_cast<double>(limits.stages));
   std::ranges::stable_sort(bands, {}, &TimeBand::begin_s);
   return bands;
 }
@@ -106,9 +109,10 @@ void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, co
   }
 }
 
-MetricSeries series_of(const std::string& name, const ReportedValues& values, const TimeSpan& command) {
+MetricSeries series_of(const std::string& name, const ReportedValues& values, const TimeSpan& command,
+                       std::size_t most_points) {
   MetricSeries series{name, values.count, {}};
-  const std::size_t stride = (values.kept.size() + kMostMetricPoints - 1) / kMostMetricPoints;
+  const std::size_t stride = (values.kept.size() + most_points - 1) / most_points;
   for (std::size_t i = 0; i < values.kept.size(); i += stride) {
     const ReportedValue& value = values.kept[i];
     if (value.time_ns < command.begin_ns || value.time_ns > command.end_ns) continue;
@@ -130,7 +134,7 @@ const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint
   return known == by_boot.end() ? nullptr : &known->second;
 }
 
-void add_events(RunView& view, const Analysis& found) {
+void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) {
   std::map<std::string, TimeSpan> by_boot;
   std::map<std::string, std::uint32_t>
       teller;  // of several processes that report the same, the one that did most often
@@ -145,7 +149,7 @@ void add_events(RunView& view, const Analysis& found) {
     const TimeSpan* const command = command_of(found.sources, source, by_boot);
     if (command == nullptr) continue;
     const ReportedValues& values = found.events.metrics().at({source, name});
-    view.metrics.push_back(series_of(name, values, *command));
+    view.metrics.push_back(series_of(name, values, *command, limits.metric_points));
     if (has_loss || name.find("loss") == std::string::npos) continue;
     if (teller.contains("loss") && name != "loss") continue;
     has_loss = true;
@@ -154,17 +158,17 @@ void add_events(RunView& view, const Analysis& found) {
   }
   for (const auto& [source, regions] : found.events.regions()) {
     const TimeSpan* const command = command_of(found.sources, source, by_boot);
-    if (command != nullptr && view.regions.empty()) view.regions = bands_of_regions(regions, *command);
+    if (command != nullptr && view.regions.empty()) view.regions = bands_of_regions(regions, *command, limits);
   }
 }
 
 // Of the machine that told the most steps; the ranks of a run do the same at the same time.
-std::size_t add_times(RunView& view, const std::vector<MachineView>& machines) {
+std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, const ViewLimits& limits) {
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
       machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
-  view.steps = stages_of(most->steps, most->span);
-  view.epochs = stages_of(most->epochs, most->span);
+  view.steps = stages_of(most->steps, most->span, limits);
+  view.epochs = stages_of(most->epochs, most->span, limits);
   view.probing = bands_of(most->probing, most->span, "probe");
   view.dithering = bands_of(most->dithering, most->span, "dither");
   for (const PhaseSpan& phase : most->phases) {
@@ -175,7 +179,7 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines) {
   }
   const auto sum_j = [](const LayerSpread& spread) { return spread.mean_j * static_cast<double>(spread.samples); };
   std::ranges::stable_sort(view.layer_spreads, std::greater<>(), sum_j);
-  if (view.layer_spreads.size() > kMostSpreads) view.layer_spreads.resize(kMostSpreads);
+  if (view.layer_spreads.size() > limits.spreads) view.layer_spreads.resize(limits.spreads);
   return most->steps.size();
 }
 
@@ -229,15 +233,16 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
 }  // namespace
 
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
-  Result<Analysis> found =
-      analyse(paths, {query.levels, query.mode, query.within, query.library, kViewSlices, true, {query.groups}});
+  Result<Analysis> found = analyse(
+      paths,
+      {query.levels, query.mode, query.within, query.library, query.limits.slices, query.limits, {query.groups}});
   if (!found) return std::move(found).error();
   RunView view;
   view.run = std::move(found->summary);
   add_domain_rows(view.run);
   note_what_is_missing(view.run, found->sources);
-  const std::size_t steps = add_times(view, found->machines);
-  add_events(view, *found);
+  const std::size_t steps = add_times(view, found->machines, query.limits);
+  add_events(view, *found, query.limits);
   add_figures(view, steps);
   add_components(view, found->class_of);
   add_levels(view, *found, query.levels);

@@ -22,6 +22,7 @@ struct ViewQuery {
   // Only these; a plot needs one, and what is not asked for costs nothing.
   std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,    Level::tensor,
                                Level::function, Level::region, Level::kernel};
+  ViewLimits limits = {};
 };
 
 // Fails as build_report does.

@@ -63,13 +63,25 @@ double sum_of(const std::vector<StageView>& stages) {
 TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
-  EXPECT_LE(view.steps.size(), kMostStages);
+  EXPECT_LE(view.steps.size(), ViewLimits{}.stages);
   std::uint64_t steps = 0;
   for (const StageView& stage : view.steps) steps += stage.count;
   EXPECT_EQ(steps, kSteps);
   EXPECT_NEAR(sum_of(view.steps), 500, 1);
   EXPECT_EQ(view.epochs.size(), 5u);
   EXPECT_NEAR(sum_of(view.epochs), 500, 1);
+}
+
+TEST(RunView, WhoAsksForAllStepsGetsAll) {
+  const TemporaryDirectory folder;
+  const std::string file = record_steps(folder);
+  ViewQuery query;
+  query.limits.stages = 10'000;
+  const Result<RunView> view = build_run_view({&file, 1}, query);
+  ASSERT_TRUE(view);
+  ASSERT_EQ(view->steps.size(), kSteps);
+  EXPECT_EQ(view->steps.back().number, kSteps - 1);
+  EXPECT_EQ(view->steps.back().count, 1u);
 }
 
 TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
@@ -101,7 +113,7 @@ TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
   ASSERT_EQ(view.metrics.size(), 2u);
   EXPECT_EQ(view.metrics[0].name, "loss");
   EXPECT_EQ(view.metrics[0].count, kSteps);
-  EXPECT_LE(view.metrics[0].points.size(), kMostMetricPoints);
+  EXPECT_LE(view.metrics[0].points.size(), ViewLimits{}.metric_points);
   EXPECT_EQ(view.metrics[0].points.front().step, 0);
 }
 

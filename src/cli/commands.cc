@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
+#include "cli/export_command.h"
 #include "cli/import_command.h"
 #include "cli/output.h"
 #include "cli/record_command.h"
@@ -16,13 +17,15 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 8> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"calibrate",
      "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
      "they are",
      &add_calibrate_command},
     {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
+    {"export", "a recording for TensorBoard, Perfetto, pprof, speedscope, spreadsheets and databases",
+     &add_export_command},
     {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},
     {"record", "samples and events of a command, into a file", &add_record_command},
     {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",

@@ -8,13 +8,11 @@
 
 #include "attribution/report_builder.h"
 #include "attribution/run_view_builder.h"
-#include "base/small_file.h"
-#include "base/text.h"
 #include "cli/output.h"
 #include "cli/picture_file.h"
+#include "cli/question.h"
 #include "cli/terminal.h"
 #include "page/page_html.h"
-#include "recording/library_file.h"
 #include "report/plots.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
@@ -25,9 +23,7 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> files;
   std::string by;  // domains, if nothing is said
-  std::string mode = "regress";
-  std::string time;  // seconds: "30,60", or "30" for the rest from there on
-  std::string library;
+  QuestionFlags question;
   std::optional<std::size_t> depth;
   std::optional<std::size_t> top;
   std::optional<report::SortBy> sort;
@@ -38,60 +34,17 @@ struct ReportFlags {
   std::string output;
 };
 
-// Nothing of "none"; a name that no file has is a mistake.
-Result<recording::LoadedLibrary> named_library(const std::string& name) {
-  if (name.empty() || name == "none") return recording::LoadedLibrary{};
-  if (!file_exists(name)) {
-    return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
-                 "joulemap record keeps one in its data folder; --library none uses none"};
-  }
-  return recording::load_library(name);
-}
-
-// Not a list of CLI11's: that would take the name of a file that follows for TO.
-Status read_window(std::string_view text, attribution::SecondsWithin& within) {
-  if (text.empty()) return Done{};
-  const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
-                    "--time 30,60"};
-  const std::size_t comma = text.find(',');
-  const std::optional<double> from_s = parse_double(text.substr(0, comma));
-  if (!from_s || *from_s < 0) return wrong;
-  within.from_s = *from_s;
-  if (comma == std::string_view::npos) return Done{};
-  within.to_s = parse_double(text.substr(comma + 1));
-  return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
-}
-
 std::string text_of(const ReportResult& result, const ReportFlags& flags) {
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   return report::report_text(result, {{flags.sort, flags.filter}, flags.depth, flags.top}, style);
 }
 
-// What is asked of the recording, whatever is made of it.
-struct Question {
-  attribution::Mode mode = attribution::Mode::regress;
-  attribution::SecondsWithin within;
-  std::optional<std::vector<KernelPower>> library;
-  Diagnostics diagnostics;  // of the library
-};
-
-Result<Question> question_of(const ReportFlags& flags) {
-  Question question;
-  question.mode = attribution::mode_named(flags.mode).value_or(attribution::Mode::regress);
-  if (const Status told = read_window(flags.time, question.within); !told) return told.error();
-  Result<recording::LoadedLibrary> library = named_library(flags.library);
-  if (!library) return std::move(library).error();
-  if (!flags.library.empty()) question.library = std::move(library->powers);
-  question.diagnostics = std::move(library->diagnostics);
-  return question;
-}
-
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
                                 flags.top};
   if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
-  Result<Question> question = question_of(flags);
+  Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
@@ -109,10 +62,10 @@ int run_plot(const ReportFlags& flags) {
 int write_page(const ReportFlags& flags) {
   Result<OutputFile> file = OutputFile::open(flags.html);
   if (!file) return fail(file.error());
-  Result<Question> question = question_of(flags);
+  Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
-  Result<RunView> view = attribution::build_run_view(
-      flags.files, {question->mode, question->within, std::move(question->library), true});
+  Result<RunView> view =
+      attribution::build_run_view(flags.files, {question->mode, question->within, std::move(question->library), true});
   if (!view) return fail(view.error());
   view->run.diagnostics.add_all(question->diagnostics);
   const Status written = file->replace_content(page::page_html(*view));
@@ -137,7 +90,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  Result<Question> question = question_of(flags);
+  Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
                                  question->mode,
@@ -175,17 +128,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->type_name("LEVEL")
       ->check(
           CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"}));
-  verb.add_option(
-          "--mode", flags->mode,
-          "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "
-          "hold (by the power shown last)")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"regress", "integral", "hold"}));
-  verb.add_option("--time", flags->time, "only what was between FROM and TO, in seconds since the command began")
-      ->type_name("FROM,TO");
-  verb.add_option("--library", flags->library,
-                  "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
-      ->type_name("FILE|none");
+  add_question_flags(verb, flags->question);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   verb.add_option(

@@ -43,6 +43,21 @@ ProtobufWriter& ProtobufWriter::add(std::uint32_t field, double number) {
   return *this;
 }
 
+ProtobufWriter& ProtobufWriter::add(std::uint32_t field, float number) {
+  protozero::pbf_writer(bytes_).add_float(field, number);
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::add_packed(std::uint32_t field, std::span<const std::uint64_t> numbers) {
+  protozero::pbf_writer(bytes_).add_packed_uint64(field, numbers.begin(), numbers.end());
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::add_packed(std::uint32_t field, std::span<const double> numbers) {
+  protozero::pbf_writer(bytes_).add_packed_double(field, numbers.begin(), numbers.end());
+  return *this;
+}
+
 ProtobufWriter& ProtobufWriter::add(std::uint32_t field, std::string_view bytes) {
   protozero::pbf_writer(bytes_).add_bytes(field, bytes.data(), bytes.size());
   return *this;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -121,13 +122,20 @@ class ProtobufWriter {
     return add(field, static_cast<std::uint64_t>(number));
   }
   ProtobufWriter& add(std::uint32_t field, double number);
+  ProtobufWriter& add(std::uint32_t field, float number);
   ProtobufWriter& add(std::uint32_t field, std::string_view bytes);
   ProtobufWriter& add(std::uint32_t field, const ProtobufWriter& message) { return add(field, message.bytes_); }
   ProtobufWriter& add(std::uint32_t field, const std::string& bytes) { return add(field, std::string_view(bytes)); }
   ProtobufWriter& add(std::uint32_t field, const char* text) { return add(field, std::string_view(text)); }
   ProtobufWriter& add(std::uint32_t field, int number) { return add(field, static_cast<std::int64_t>(number)); }
 
+  // All numbers in one field.
+  ProtobufWriter& add_packed(std::uint32_t field, std::span<const std::uint64_t> numbers);
+  ProtobufWriter& add_packed(std::uint32_t field, std::span<const double> numbers);
+
   const std::string& bytes() const { return bytes_; }
+  // Empty again; memory is kept, for who writes many messages.
+  void clear() { bytes_.clear(); }
 
  private:
   std::string bytes_;

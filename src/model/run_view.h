@@ -60,6 +60,12 @@ struct MetricSeries {
   std::vector<MetricPoint> points;  // every n-th of them
 };
 
+struct LayerPoint {
+  double time_s = 0;  // when the step or stretch began
+  double energy_j = 0;
+  std::optional<std::int64_t> step;  // its number: a GPU runs it later than the program begins it
+};
+
 // How the energy of a layer differs from time to time.
 struct LayerSpread {
   std::vector<std::string> path;  // as in the rows by layer
@@ -68,6 +74,7 @@ struct LayerSpread {
   std::uint64_t samples = 0;  // steps, or stretches
   double mean_j = 0;
   std::vector<double> quantiles_j;  // kSpreadQuantiles of them, from the least to the most
+  std::vector<LayerPoint> points;   // every n-th sample as it came; only where they were asked for
 };
 inline constexpr std::size_t kSpreadQuantiles = 101;
 
@@ -93,15 +100,24 @@ struct RunFigures {
   std::optional<double> energy_delay_js;  // energy times time
 };
 
+// How much of a run is told one by one. What is more is put together, or every n-th is told.
+struct ViewLimits {
+  std::size_t slices = 1200;  // of power over time
+  std::size_t stages = 2000;  // steps, epochs
+  std::size_t metric_points = 2000;
+  std::size_t spreads = 40;
+  std::size_t layer_points = 0;  // of each spread
+};
+
 struct RunView {
   // As of `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means over
-  // `slice_s` each, up to kViewSlices of them, so they keep the energy.
+  // `slice_s` each, up to ViewLimits::slices of them, so they keep the energy.
   ReportResult run;
   RunFigures figures;
   std::vector<ComponentEnergy> components;
   std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; those that have rows
 
-  std::vector<StageView> steps;   // up to kMostStages; then several in one
+  std::vector<StageView> steps;   // up to ViewLimits::stages; then several in one
   std::vector<StageView> epochs;  // likewise
   std::vector<TimeBand> phases;   // what ran most at each moment: of the GPU where its kernels are known, else of CPUs
   std::vector<TimeBand> regions;  // that the program named itself
@@ -117,10 +133,5 @@ struct RunView {
     return nullptr;
   }
 };
-
-inline constexpr std::size_t kViewSlices = 1200;
-inline constexpr std::size_t kMostStages = 2000;
-inline constexpr std::size_t kMostMetricPoints = 2000;
-inline constexpr std::size_t kMostSpreads = 40;
 
 }  // namespace joulemap

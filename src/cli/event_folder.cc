@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/event_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "base/small_file.h"
+#include "base/write_fully.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr int kMostNames = 1000;
+
+// As in a host's name; a recording may tell any text.
+std::string harmless(std::string_view host) {
+  std::string out;
+  for (const char c : host.substr(0, 64)) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
+    out += is_plain ? c : '_';
+  }
+  return out.empty() ? "host" : out;
+}
+
+}  // namespace
+
+Result<EventFolder> EventFolder::open(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (failed) return system_error("create", path, failed.value());
+  const Result<std::vector<std::string>> names = list_directory(path);
+  if (!names) return names.error();
+  const auto is_events = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
+  return EventFolder(path, std::ranges::any_of(*names, is_events));
+}
+
+// The time is in the name, because TensorBoard reads the files of a folder in the order of their names.
+Result<std::string> EventFolder::add_file(std::string_view host, std::string_view content) const {
+  const std::int64_t now_s = unix_ns() / kNanosecondsPerSecond;
+  for (int i = 0; i < kMostNames; ++i) {
+    const std::string name =
+        fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
+    const FileDescriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.is_open() && errno == EEXIST) continue;
+    if (!file.is_open()) return system_error("create", name, errno);
+    if (const Status written = write_fully(file.get(), content, name); !written) {
+      ::unlink(name.c_str());  // half a file would be shown as a whole one
+      return written.error();
+    }
+    return name;
+  }
+  return Error{ErrorCode::io, fmt::format("{}: too many event files of this second", path_), "try again"};
+}
+
+}  // namespace joulemap::cli

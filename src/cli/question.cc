@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/question.h"
+
+#include <fmt/format.h>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "recording/library_file.h"
+
+namespace joulemap::cli {
+namespace {
+
+// Nothing of "none"; a name that no file has is a mistake.
+Result<recording::LoadedLibrary> named_library(const std::string& name) {
+  if (name.empty() || name == "none") return recording::LoadedLibrary{};
+  if (!file_exists(name)) {
+    return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
+                 "joulemap record keeps one in its data folder; --library none uses none"};
+  }
+  return recording::load_library(name);
+}
+
+// Not a list of CLI11's: that would take the name of a file that follows for TO.
+Status read_window(std::string_view text, attribution::SecondsWithin& within) {
+  if (text.empty()) return Done{};
+  const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
+                    "--time 30,60"};
+  const std::size_t comma = text.find(',');
+  const std::optional<double> from_s = parse_double(text.substr(0, comma));
+  if (!from_s || *from_s < 0) return wrong;
+  within.from_s = *from_s;
+  if (comma == std::string_view::npos) return Done{};
+  within.to_s = parse_double(text.substr(comma + 1));
+  return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
+}
+
+}  // namespace
+
+void add_question_flags(CLI::App& verb, QuestionFlags& flags) {
+  verb.add_option(
+          "--mode", flags.mode,
+          "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "
+          "hold (by the power shown last)")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"regress", "integral", "hold"}));
+  verb.add_option("--time", flags.time, "only what was between FROM and TO, in seconds since the command began")
+      ->type_name("FROM,TO");
+  verb.add_option("--library", flags.library,
+                  "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
+      ->type_name("FILE|none");
+}
+
+Result<Question> question_of(const QuestionFlags& flags) {
+  Question question;
+  question.mode = attribution::mode_named(flags.mode).value_or(attribution::Mode::regress);
+  if (const Status told = read_window(flags.time, question.within); !told) return told.error();
+  Result<recording::LoadedLibrary> library = named_library(flags.library);
+  if (!library) return std::move(library).error();
+  if (!flags.library.empty()) question.library = std::move(library->powers);
+  question.diagnostics = std::move(library->diagnostics);
+  return question;
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is asked of a recording, whatever is made of the answer: the flags that `report` and `export` share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribution/recording_analysis.h"
+#include "base/result.h"
+#include "model/diagnostics.h"
+#include "model/kernel_power.h"
+
+namespace joulemap::cli {
+
+struct QuestionFlags {
+  std::string mode = "regress";
+  std::string time;  // seconds: "30,60", or "30" for the rest from there on
+  std::string library;
+};
+
+// Declares --mode, --time and --library. `flags` outlives the parser.
+void add_question_flags(CLI::App& verb, QuestionFlags& flags);
+
+struct Question {
+  attribution::Mode mode = attribution::Mode::regress;
+  attribution::SecondsWithin within;
+  std::optional<std::vector<KernelPower>> library;
+  Diagnostics diagnostics;  // of the library
+};
+
+// Reads the library, if one is named.
+Result<Question> question_of(const QuestionFlags& flags);
+
+}  // namespace joulemap::cli

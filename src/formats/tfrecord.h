@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records of TensorFlow's event files: each with its length and masked CRC-32C of both, so that a reader notices where a
+// file was cut. Pure; the CRC is ISA-L's, which no other folder includes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace joulemap::formats {
+
+// CRC-32C (Castagnoli), as iSCSI and TensorFlow have it; not the one of crc32.h.
+std::uint32_t crc32c(std::string_view bytes);
+
+void append_tfrecord(std::string& file, std::string_view record);
+
+}  // namespace joulemap::formats

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorboardEvents: the bytes of an event file as TensorBoard reads it, without TensorFlow. Made in memory, appended to
+// by one thread. Times are seconds since 1970; a step is any number that grows. Texts may hold any bytes.
+//
+//   TensorboardEvents events(begin_s);
+//   events.add_scalars(12, begin_s + 3.5, {{{"energy/step_j", 4.2}}});
+//   write(path, events.bytes());
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "formats/protobuf.h"
+
+namespace joulemap::report {
+
+struct TaggedNumber {
+  std::string_view tag;
+  double value = 0;
+};
+
+struct HistogramBucket {
+  double low = 0;
+  double high = 0;
+  double count = 0;
+};
+
+// Equal buckets from the least to the most value; one where all are equal.
+std::vector<HistogramBucket> buckets_of(std::span<const double> values, std::size_t most_buckets = 30);
+
+struct HyperParameter {
+  std::string name;
+  std::variant<double, bool, std::string> value;
+};
+
+// A run in the table of TensorBoard's HParams.
+struct HparamsSession {
+  std::vector<HyperParameter> parameters;
+  double begin_s = 0;
+  double end_s = 0;
+  std::optional<bool> succeeded;
+};
+
+class TensorboardEvents {
+ public:
+  explicit TensorboardEvents(double begin_s);
+
+  // Together in one event. Values are kept as 32-bit floats, as all scalars of TensorBoard are.
+  void add_scalars(std::int64_t step, double time_s, std::span<const TaggedNumber> numbers);
+  void add_scalar(std::string_view tag, std::int64_t step, double time_s, double value);
+  void add_histogram(std::string_view tag, std::int64_t step, double time_s, std::span<const HistogramBucket> buckets);
+  void add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown);
+
+  // What columns the table has: an experiment says so for all runs below the folder that TensorBoard shows.
+  void add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,
+                           std::span<const std::string> metric_tags);
+  void add_hparams_session(const HparamsSession& session);
+
+  const std::string& bytes() const { return file_; }
+
+ private:
+  void add_event(std::int64_t step, double time_s, const formats::ProtobufWriter& summary);
+  void add_plugin_value(std::string_view tag, std::int64_t step, double time_s, std::string_view plugin,
+                        const formats::ProtobufWriter& content, const formats::ProtobufWriter& tensor);
+
+  std::string file_;
+  formats::ProtobufWriter event_;  // these three only save allocations
+  formats::ProtobufWriter summary_;
+  formats::ProtobufWriter value_;
+};
+
+}  // namespace joulemap::report

@@ -1,0 +1,146 @@
+"""export: what it writes is read by the readers of others."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STEPS = 120
+LAYERS = 8
+
+
+@pytest.fixture(scope="module")
+def made(binaries: Path, tmp_path_factory) -> Path:
+    """A training of 120 steps in four epochs, 8 layers, with a loss that falls; one layer is named like markup."""
+    file = tmp_path_factory.mktemp("export") / "made.joule"
+    subprocess.run([binaries / "joulemap-made-recording", file, str(STEPS), str(LAYERS), "3"], check=True, timeout=60)
+    return file
+
+
+@pytest.fixture
+def told(joulemap, made):
+    """What report --json says."""
+    return lambda by: joulemap("report", "--json", "--by", by, made).json
+
+
+@pytest.fixture
+def run_folder(joulemap, made, tmp_path) -> Path:
+    ended = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "runs" / "made")
+    assert ended.code == 0, ended.err
+    return tmp_path / "runs" / "made"
+
+
+def loaded(folder: Path):
+    """By TensorBoard's own loader, all of it."""
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
+    return events.Reload()
+
+
+def numbers(events, tag: str) -> dict[int, float]:
+    return {event.step: event.value for event in events.Scalars(tag)}
+
+
+def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, told):
+    events = loaded(run_folder)
+    for group, by, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
+        energies = numbers(events, f"joulemap_{group}/energy_j")
+        assert list(energies) == list(range(count))
+        for row in told(by)["rows"]:
+            assert energies[int(row["name"].split()[-1])] == pytest.approx(row["energy_j"], rel=1e-6)
+        assert set(numbers(events, f"joulemap_{group}/loss")) == set(energies)
+        assert len(numbers(events, f"joulemap_{group}/power_w")) == count
+    last = list(numbers(events, "joulemap_step/energy_so_far_j").values())[-1]
+    assert last == pytest.approx(sum(numbers(events, "joulemap_step/energy_j").values()), rel=1e-5)
+    energies, losses = numbers(events, "joulemap_epoch/energy_j"), numbers(events, "joulemap_epoch/loss")
+    per_loss = numbers(events, "joulemap_epoch/joules_per_loss")
+    assert per_loss == {i: pytest.approx(energies[i] / (losses[i - 1] - losses[i]), rel=1e-4) for i in (1, 2, 3)}
+
+
+def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
+    events = loaded(run_folder)
+    for phase in ("forward", "backward"):
+        for layer in ("</script><b>bold</b>", *(f"blocks.{i // 4}.conv{i % 4}" for i in range(1, LAYERS))):
+            tag = f"joulemap_gpu0_train_{phase}/{layer}"
+            assert list(numbers(events, tag)) == list(range(STEPS))
+            spreads = events.Tensors(tag + "/spread")
+            assert sum(bucket_count(event) for event in spreads) == STEPS
+    plugin = events.SummaryMetadata("joulemap_gpu0_train_forward/blocks.1.conv1/spread").plugin_data.plugin_name
+    assert plugin == "histograms"
+
+
+def bucket_count(event) -> float:
+    from tensorboard.util import tensor_util
+
+    buckets = tensor_util.make_ndarray(event.tensor_proto)
+    assert buckets.shape[1] == 3 and (buckets[:, 0] <= buckets[:, 1]).all()
+    return buckets[:, 2].sum()
+
+
+def test_power_over_time_keeps_the_energy(run_folder, told):
+    events = loaded(run_folder).Scalars("joulemap_power/gpu0_w")
+    times = [event.wall_time for event in events]
+    slices = [later - sooner for sooner, later in zip(times, times[1:])]
+    domain = next(domain for domain in told("domain")["domains"] if domain["name"] == "gpu0")
+    assert sum(event.value for event in events) * sum(slices) / len(slices) == pytest.approx(domain["measured_j"], rel=0.01)
+
+
+def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, told):
+    events = loaded(run_folder)
+    text = events.Tensors("joulemap_summary/run")[0].tensor_proto.string_val[0].decode()
+    assert "&lt;/script>" in text.replace("\\", "") and "</script>" not in text
+    assert "gpu0" in text and "it was made up" in text
+    from tensorboard.plugins.hparams import metadata
+
+    def content(tag: str) -> bytes:
+        return events.SummaryMetadata(tag).plugin_data.content
+
+    start = metadata.parse_session_start_info_plugin_data(content("_hparams_/session_start_info"))
+    assert start.hparams["name"].string_value == '<made & "up">'
+    assert start.hparams["joulemap host"].string_value == "made-up"
+    assert metadata.parse_session_end_info_plugin_data(content("_hparams_/session_end_info")).status == 1
+    experiment = metadata.parse_experiment_plugin_data(content("_hparams_/experiment"))
+    metrics = {info.name.tag for info in experiment.metric_infos}
+    assert "joulemap_run/joules_per_step" in metrics and metrics <= set(events.Tags()["scalars"])
+    per_step = numbers(events, "joulemap_run/joules_per_step")[0]
+    assert per_step == pytest.approx(told("domain")["measured_j"] / STEPS, rel=1e-6)
+
+
+def test_the_users_own_run_folder_keeps_what_it_has(joulemap, made, tmp_path):
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("loss/train", 3.0 - step, step)
+    theirs = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for _ in range(2):
+        assert joulemap("export", made, "--to", "tensorboard", "-o", tmp_path).code == 0
+    assert len(list(tmp_path.iterdir())) == 3
+    assert all(file.read_bytes() == content for file, content in theirs.items())
+    events = loaded(tmp_path)
+    assert numbers(events, "loss/train") == {0: 3.0, 1: 2.0, 2: 1.0}
+    assert len(numbers(events, "joulemap_step/energy_j")) == STEPS
+    assert "_hparams_/experiment" not in events.Tags()["tensors"]
+
+
+def test_tensorboard_needs_a_folder(joulemap, made, tmp_path):
+    ended = joulemap("export", made, "--to", "tensorboard")
+    assert ended.code == 2 and "-o runs/" in ended.err
+    (tmp_path / "file").write_text("mine")
+    ended = joulemap("export", made, "--to", "tensorboard", "-o", tmp_path / "file")
+    assert ended.code == 1 and str(tmp_path / "file") in ended.err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_parquet_is_sent_to_the_python_package(joulemap, made):
+    ended = joulemap("export", made, "--to", "parquet")
+    assert ended.code == 77 and "to_parquet" in ended.err
+
+
+def test_what_cannot_be_read_is_an_error_and_leaves_no_event_file(joulemap, tmp_path):
+    ended = joulemap("export", tmp_path / "none.joule", "--to", "tensorboard", "-o", tmp_path / "run")
+    assert ended.code == 1 and "none.joule" in ended.err
+    assert list((tmp_path / "run").iterdir()) == []
