@@ -78,7 +78,13 @@ class LedgerPass final : public recording::RecordingVisitor {
 void shape_power(RecordedEnergy::Result& energy, std::size_t slices) {
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     for (PowerSeries& series : energy.power) {
-      if (series.domain == curve.domain) series.watts = shaped_power(curve, slices);
+      if (series.domain != curve.domain) continue;
+      std::vector<std::optional<double>> shaped = shaped_power(curve, slices);
+      // Where nobody read anything, no energy is not 0 W.
+      for (std::size_t i = 0; i < std::min(shaped.size(), series.watts.size()); ++i) {
+        if (!series.watts[i] && shaped[i] == 0.0) shaped[i].reset();
+      }
+      series.watts = std::move(shaped);
     }
   }
 }

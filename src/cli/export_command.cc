@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/question.h"
 #include "cli/terminal.h"
+#include "report/exports.h"
 #include "report/tensorboard_export.h"
 
 namespace joulemap::cli {
@@ -49,27 +50,63 @@ int export_to_tensorboard(const ExportFlags& flags) {
   return file ? kDone : fail(file.error());
 }
 
+// What an export needs of the levels, by what it shows.
+std::vector<attribution::Level> levels_of(const report::ExportFormat& format, const std::string& by) {
+  using attribution::Level;
+  const std::vector<Level> least = {Level::phase};  // what happened when is only told along with a level
+  if (format.levels == report::ExportLevels::none) return least;
+  if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
+  const std::optional<Level> level = attribution::level_named(by);
+  if (level && *level != Level::domain && *level != Level::step && *level != Level::epoch) return {*level};
+  if (!by.empty()) return least;
+  return {Level::layer, Level::function, Level::region, Level::kernel};
+}
+
+Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
+  if (!flags.output.empty() || format.is_text || !stdout_is_terminal()) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} is no text for a terminal", format.name),
+               "-o FILE writes it to a file"};
+}
+
+int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
+  if (const Status possible = can_write(format, flags); !possible) return fail(possible.error());
+  const Result<RunView> view = view_of(flags, levels_of(format, flags.by));
+  if (!view) return fail(view.error());
+  const Result<std::string> bytes = format.bytes_of(*view, {flags.by});
+  if (!bytes) return fail(bytes.error());
+  const Status written = write_to_file_or_stdout(flags.output, *bytes);
+  return written ? kDone : fail(written.error());
+}
+
 int run_export(const ExportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "export runs no command", "leave out what stands after --"});
-  if (flags.to == "parquet") {
-    return fail({ErrorCode::unsupported, "Parquet is written by the Python package",
-                 fmt::format("python3 -c 'import joulemap as jm; jm.load({:?}).to_parquet(\"run.parquet\")'",
-                             flags.files.front())});
-  }
-  return export_to_tensorboard(flags);
+  if (flags.to == "tensorboard") return export_to_tensorboard(flags);
+  if (const report::ExportFormat* const format = report::export_format(flags.to)) return export_to_file(*format, flags);
+  return fail({ErrorCode::unsupported, "Parquet is written by the Python package",
+               fmt::format("python3 -c 'import joulemap as jm; jm.load(\"{}\").to_parquet(\"run.parquet\")'",
+                           flags.files.front())});
 }
 
 }  // namespace
 
 void add_export_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ExportFlags>();
+  std::vector<std::string> names = {"tensorboard", "parquet"};
+  std::string help = "tensorboard (-o is a folder, which may be the run's own)";
+  for (const report::ExportFormat& format : report::export_formats()) {
+    names.emplace_back(format.name);
+    help += fmt::format(", {} ({})", format.name, format.summary);
+  }
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
-  verb.add_option("--to", flags->to, "tensorboard (-o is a folder, which may be the run's own)")
-      ->type_name("FORMAT")
-      ->required()
-      ->check(CLI::IsMember({"tensorboard", "parquet"}));
+  verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
+  verb.add_option("--by", flags->by,
+                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel; "
+                  "of csv also domain, step, epoch, power")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember(
+          {"layer", "phase", "op", "tensor", "function", "region", "kernel", "domain", "step", "epoch", "power"}));
   add_question_flags(verb, flags->question);
-  verb.add_option("-o,--output", flags->output, "write to FILE, or into FOLDER")->type_name("FILE");
+  verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });
 }
 

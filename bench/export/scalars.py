@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Scalars for TensorBoard, 100,000 of them: ours against torch's SummaryWriter, in turns.
+
+    ninja -C build joulemap joulemap-made-recording joulemap-write-scalars
+    PYTHON bench/export/scalars.py [--build build] [--rounds 5]
+
+"writer" writes the same 100,000 scalars as torch does, an event each. "command" is `joulemap export` from its start to its
+end, with all that it finds out about a recording of 20,000 steps before, for a hundred thousand scalars and more; what it
+writes is counted by TensorBoard's own loader. Medians over rounds; the ratio is of times for one scalar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCALARS = 100_000
+STEPS = 20_000
+
+
+def torch_s(folder: Path) -> float:
+    begin = time.perf_counter()
+    with SummaryWriter(folder) as writer:
+        for i in range(SCALARS):
+            writer.add_scalar("bench/energy_j", i * 0.5, i)
+    return time.perf_counter() - begin
+
+
+def writer_s(program: Path, folder: Path) -> float:
+    folder.mkdir()
+    file = folder / "events.out.tfevents.1790000000.bench"
+    return float(subprocess.run([program, file, str(SCALARS)], check=True, capture_output=True, text=True).stdout)
+
+
+def command_s(program: Path, recording: Path, folder: Path) -> float:
+    begin = time.perf_counter()
+    subprocess.run([program, "export", recording, "--to", "tensorboard", "-o", folder], check=True)
+    return time.perf_counter() - begin
+
+
+def scalars_in(folder: Path) -> int:
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    return sum(len(events.Scalars(tag)) for tag in events.Tags()["scalars"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    binaries = options.build / "bin"
+    times: dict[str, list[float]] = {"torch": [], "writer": [], "command": []}
+    counts: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as made:
+        top = Path(made)
+        recording = top / "made.joule"
+        subprocess.run([binaries / "joulemap-made-recording", recording, str(STEPS), "2", "1"], check=True)
+        for turn in range(options.rounds):
+            folders = {name: top / f"{name}-{turn}" for name in times}
+            times["torch"].append(torch_s(folders["torch"]))
+            times["writer"].append(writer_s(binaries / "joulemap-write-scalars", folders["writer"]))
+            times["command"].append(command_s(binaries / "joulemap", recording, folders["command"]))
+        counts = {name: scalars_in(folder) for name, folder in folders.items()}
+    each = {name: statistics.median(values) / counts[name] for name, values in times.items()}
+    for name in times:
+        print(f"{name:8} {counts[name]:8} scalars  {statistics.median(times[name]):8.3f} s  "
+              f"{each[name] * 1e6:7.2f} us each  {each['torch'] / each[name]:6.1f} times as fast as torch")
+
+
+if __name__ == "__main__":
+    main()

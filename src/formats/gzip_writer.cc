@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gzip_writer.h"
+
+#include <isa-l/igzip_lib.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace joulemap::formats {
+
+// In pieces, because ISA-L counts bytes in 32 bits.
+std::string gzip_bytes(std::string_view text) {
+  constexpr std::size_t kPiece = std::numeric_limits<std::int32_t>::max();
+  isal_zstream stream;
+  isal_deflate_init(&stream);
+  stream.gzip_flag = IGZIP_GZIP;
+  stream.flush = NO_FLUSH;
+  std::string out;
+  std::string buffer(1 << 16, '\0');
+  do {
+    const std::string_view piece = text.substr(0, kPiece);
+    text.remove_prefix(piece.size());
+    stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(piece.data()));  // it only reads
+    stream.avail_in = static_cast<std::uint32_t>(piece.size());
+    stream.end_of_stream = text.empty() ? 1 : 0;
+    do {
+      stream.next_out = reinterpret_cast<std::uint8_t*>(buffer.data());
+      stream.avail_out = static_cast<std::uint32_t>(buffer.size());
+      JOULEMAP_CHECK(isal_deflate(&stream) == COMP_OK, "deflate refused plain bytes");
+      out.append(buffer, 0, buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  } while (!text.empty());
+  return out;
+}
+
+}  // namespace joulemap::formats

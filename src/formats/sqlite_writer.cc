@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/sqlite_writer.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <cmath>
+
+#include "base/text.h"
+
+namespace joulemap::formats {
+
+void SqliteWriter::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
+void SqliteWriter::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+SqliteWriter::SqliteWriter() {
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  database_.reset(opened);
+  if (code != SQLITE_OK) note_failure();
+  run("BEGIN");
+}
+
+void SqliteWriter::note_failure() {
+  if (failure_.empty()) failure_ = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
+}
+
+void SqliteWriter::run(const std::string& sql) {
+  if (!failure_.empty()) return;
+  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) note_failure();
+}
+
+void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std::string_view> columns) {
+  std::string list;
+  std::string places;
+  for (const std::string_view column : columns) {
+    list += (list.empty() ? "" : ", ") + std::string(column);
+    places += places.empty() ? "?" : ", ?";
+  }
+  insert_.reset();
+  run(fmt::format("CREATE TABLE {} ({})", name, list));
+  if (!failure_.empty()) return;
+  const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, places);
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) note_failure();
+  insert_.reset(statement);
+}
+
+void SqliteWriter::add_row(std::initializer_list<SqliteValue> values) {
+  if (!failure_.empty() || !insert_) return;
+  int place = 0;
+  for (const SqliteValue& one : values) {
+    ++place;
+    int code = SQLITE_OK;
+    if (const auto* const number = std::get_if<std::int64_t>(&one.value_)) {
+      code = sqlite3_bind_int64(insert_.get(), place, *number);
+    } else if (const auto* const real = std::get_if<double>(&one.value_); real != nullptr && std::isfinite(*real)) {
+      code = sqlite3_bind_double(insert_.get(), place, *real);
+    } else if (const auto* const text = std::get_if<std::string_view>(&one.value_)) {
+      const std::string valid = to_valid_utf8(*text);
+      code = sqlite3_bind_text64(insert_.get(), place, valid.data(), valid.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    } else {
+      code = sqlite3_bind_null(insert_.get(), place);
+    }
+    if (code != SQLITE_OK) note_failure();
+  }
+  if (sqlite3_step(insert_.get()) != SQLITE_DONE) note_failure();
+  sqlite3_reset(insert_.get());
+}
+
+Result<std::string> SqliteWriter::bytes() && {
+  insert_.reset();
+  run("COMMIT");
+  sqlite3_int64 size = 0;
+  unsigned char* const file = failure_.empty() ? sqlite3_serialize(database_.get(), "main", &size, 0) : nullptr;
+  if (file == nullptr) {
+    note_failure();
+    return Error{ErrorCode::io, fmt::format("the database could not be made: {}", failure_), {}};
+  }
+  std::string copy(reinterpret_cast<const char*>(file), static_cast<std::size_t>(size));
+  sqlite3_free(file);
+  return copy;
+}
+
+}  // namespace joulemap::formats

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes an SQLite database in memory, table by table: the writing half of sqlite.h's face. Owned and used by one thread.
+//
+//   SqliteWriter database;
+//   database.begin_table("steps", {"number INTEGER", "energy_j REAL"});
+//   database.add_row({12, 4.2});
+//   Result<std::string> file = std::move(database).bytes();
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace joulemap::formats {
+
+// One of a row. Nothing and numbers that are not finite are NULL.
+class SqliteValue {
+ public:
+  SqliteValue(std::int64_t number) : value_(number) {}                              // NOLINT
+  SqliteValue(std::uint64_t number) : value_(static_cast<std::int64_t>(number)) {}  // NOLINT
+  SqliteValue(int number) : value_(static_cast<std::int64_t>(number)) {}            // NOLINT
+  SqliteValue(bool truth) : value_(static_cast<std::int64_t>(truth ? 1 : 0)) {}     // NOLINT
+  SqliteValue(double number) : value_(number) {}                                    // NOLINT
+  SqliteValue(std::string_view text) : value_(text) {}                              // NOLINT
+  SqliteValue(const std::string& text) : value_(std::string_view(text)) {}          // NOLINT
+  SqliteValue(const char* text) : value_(std::string_view(text)) {}                 // NOLINT
+  template <class T>
+  SqliteValue(const std::optional<T>& maybe) {  // NOLINT
+    if (maybe) *this = SqliteValue(*maybe);
+  }
+
+ private:
+  friend class SqliteWriter;
+  std::variant<std::monostate, std::int64_t, double, std::string_view> value_;
+};
+
+class SqliteWriter {
+ public:
+  SqliteWriter();
+
+  // Columns with their types, as CREATE TABLE has them. Names are ours, never a recording's.
+  void begin_table(std::string_view name, std::initializer_list<std::string_view> columns);
+  // Of the table that was begun last; as many as it has columns. Bytes that are no UTF-8 become U+FFFD.
+  void add_row(std::initializer_list<SqliteValue> values);
+
+  // The file. The first statement that failed, if one did.
+  Result<std::string> bytes() &&;
+
+ private:
+  struct Closer {
+    void operator()(sqlite3* database) const;
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  void run(const std::string& sql);
+  void note_failure();
+
+  std::unique_ptr<sqlite3, Closer> database_;
+  std::unique_ptr<sqlite3_stmt, Closer> insert_;
+  std::string failure_;
+};
+
+}  // namespace joulemap::formats

@@ -1,0 +1,186 @@
+"""export to files: pprof, Perfetto, speedscope, folded stacks, CSV, SQLite, read by others than us."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sqlite3
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+STEPS = 120
+LAYERS = 8
+
+
+@pytest.fixture(scope="module")
+def made(binaries: Path, tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("export") / "made.joule"
+    subprocess.run([binaries / "joulemap-made-recording", file, str(STEPS), str(LAYERS), "3"], check=True, timeout=60)
+    return file
+
+
+@pytest.fixture
+def told(joulemap, made):
+    """What report --json says."""
+    return lambda by: joulemap("report", "--json", "--by", by, made).json
+
+
+@pytest.fixture
+def exported(joulemap, made, tmp_path):
+    """The file that an export wrote."""
+
+    def write(to: str, *options: str) -> Path:
+        ended = joulemap("export", made, "--to", to, *options, "-o", tmp_path / to)
+        assert ended.code == 0, ended.err
+        return tmp_path / to
+
+    return write
+
+
+def energies(report: dict) -> float:
+    """All that is in the ledger: of rows, idle and nobody's."""
+    return sum(row["energy_j"] for row in report["rows"]) + report["idle_j"] + report["unattributed_j"]
+
+
+def message_types(package: str, fields: dict[str, list[tuple]]) -> dict:
+    """Protobuf's own decoder for a schema given as {message: [(name, number, type, repeated, message)]}."""
+    pytest.importorskip("google.protobuf")
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    for message, members in fields.items():
+        made = file.message_type.add(name=message)
+        for name, number, kind, repeated, of in members:
+            field = made.field.add(name=name, number=number, label=3 if repeated else 1)
+            field.type = {"int64": 3, "uint64": 4, "string": 9, "message": 11}[kind]
+            if of:
+                field.type_name = f".{package}.{of}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in fields}
+
+
+# The part of pprof's profile.proto that we write.
+PPROF = {
+    "ValueType": [("type", 1, "int64", False, ""), ("unit", 2, "int64", False, "")],
+    "Sample": [("location_id", 1, "uint64", True, ""), ("value", 2, "int64", True, "")],
+    "Line": [("function_id", 1, "uint64", False, "")],
+    "Location": [("id", 1, "uint64", False, ""), ("line", 4, "message", True, "Line")],
+    "Function": [("id", 1, "uint64", False, ""), ("name", 2, "int64", False, "")],
+    "Profile": [("sample_type", 1, "message", True, "ValueType"), ("sample", 2, "message", True, "Sample"),
+                ("location", 4, "message", True, "Location"), ("function", 5, "message", True, "Function"),
+                ("string_table", 6, "string", True, ""), ("time_nanos", 9, "int64", False, ""),
+                ("duration_nanos", 10, "int64", False, ""), ("default_sample_type", 14, "int64", False, "")],
+}
+
+
+def test_pprof_has_energy_time_and_calls_of_every_layer(exported, told):
+    profile = message_types("pprof", PPROF)["Profile"]()
+    profile.ParseFromString(gzip.decompress(exported("pprof").read_bytes()))
+    texts = profile.string_table
+    assert texts[0] == ""
+    assert [texts[kind.type] for kind in profile.sample_type] == ["energy", "time", "calls"]
+    assert texts[profile.default_sample_type] == "energy"
+    names = {function.id: texts[function.name] for function in profile.function}
+    places = {location.id: names[location.line[0].function_id] for location in profile.location}
+    report = told("layer")
+    assert sum(sample.value[0] for sample in profile.sample) == pytest.approx(energies(report) * 1e6, rel=1e-6)
+    stacks = {tuple(places[id] for id in sample.location_id): sample.value for sample in profile.sample}
+    row = next(row for row in report["rows"] if row["path"] == ["train", "forward", "blocks.1.conv1"])
+    value = stacks["blocks.1.conv1", "blocks.1", "blocks", "forward", "train", "gpu0"]
+    assert list(value) == [pytest.approx(row["energy_j"] * 1e6, abs=1), pytest.approx(row["time_s"] * 1e9, abs=1),
+                           row["count"]]
+
+
+def test_folded_stacks_add_up_to_the_ledger(exported, told):
+    lines = exported("folded").read_text().splitlines()
+    values = {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
+    assert len(values) == len(lines)
+    assert sum(values.values()) == pytest.approx(energies(told("layer")) * 1e6, rel=1e-6)
+    assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values and "idle" in values
+
+
+def test_stacks_of_kernels_can_be_had_too(joulemap, made):
+    ended = joulemap("export", made, "--to", "folded", "--by", "kernel")
+    assert ended.code == 0 and "gpu0;gemm_32x64 " in ended.out
+
+
+def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, told):
+    file = json.loads(exported("speedscope").read_text())
+    assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    joules, seconds = file["profiles"]
+    assert (joules["unit"], seconds["unit"]) == ("none", "seconds")
+    for profile in (joules, seconds):
+        assert profile["type"] == "sampled" and len(profile["samples"]) == len(profile["weights"])
+        assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
+        assert all(0 <= frame < len(file["shared"]["frames"]) for stack in profile["samples"] for frame in stack)
+    assert joules["endValue"] == pytest.approx(energies(told("layer")))
+
+
+def test_csv_has_the_numbers_of_json(exported, told):
+    table = list(csv.DictReader(io.StringIO(exported("csv", "--by", "layer").read_text(), newline="")))
+    report = told("layer")
+    assert [line["path"] for line in table[:-2]] == [" ".join(row["path"]) for row in report["rows"]]
+    for line, row in zip(table, report["rows"]):
+        for key in ("energy_j", "low_j", "high_j", "time_s", "power_w"):
+            assert line[key] == "" if row[key] is None else float(line[key]) == pytest.approx(row[key], rel=1e-9)
+    assert [line["name"] for line in table[-2:]] == ["idle", "not attributed"]
+
+
+@pytest.mark.parametrize(("by", "count"), [("step", STEPS), ("epoch", 4)])
+def test_csv_has_every_step_and_epoch(exported, told, by, count):
+    table = list(csv.DictReader(io.StringIO(exported("csv", "--by", by).read_text(), newline="")))
+    assert [int(line["number"]) for line in table] == list(range(count))
+    assert sum(float(line["energy_j"]) for line in table) == pytest.approx(
+        sum(row["energy_j"] for row in told(by)["rows"]), rel=1e-6)
+
+
+def test_sqlite_holds_all_tables(exported, told):
+    database = sqlite3.connect(exported("sqlite"))
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert database.execute("SELECT count(*) FROM steps").fetchone() == (STEPS,)
+    assert database.execute("SELECT count(*) FROM metrics WHERE name = 'loss'").fetchone() == (STEPS,)
+    for level in ("layer", "kernel", "phase", "op"):
+        (found,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
+        assert found == pytest.approx(sum(row["energy_j"] for row in told(level)["rows"]), rel=1e-9)
+    drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
+    (energy,) = database.execute("SELECT energy_j FROM domains WHERE name = 'gpu0'").fetchone()
+    assert database.execute(drawn).fetchone()[0] == pytest.approx(energy, rel=0.01)
+    messages = {message for (message,) in database.execute("SELECT message FROM diagnostics")}
+    assert any("made up" in message for message in messages)
+
+
+def test_perfetto_has_power_beside_steps_and_phases(exported, told):
+    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = schema.Trace()
+    trace.ParseFromString(exported("perfetto").read_bytes())
+    tracks = {packet.track_descriptor.uuid: packet.track_descriptor for packet in trace.packet
+              if packet.HasField("track_descriptor")}
+    events = [packet for packet in trace.packet if packet.HasField("track_event")]
+    counted: Counter = Counter()
+    open_since: dict[int, int] = {}
+    for packet in events:
+        event = packet.track_event
+        counted[tracks[event.track_uuid].name, event.type] += 1
+        if event.type == schema.TrackEvent.TYPE_SLICE_BEGIN:
+            assert event.track_uuid not in open_since
+            open_since[event.track_uuid] = packet.timestamp
+        if event.type == schema.TrackEvent.TYPE_SLICE_END:
+            assert packet.timestamp >= open_since.pop(event.track_uuid)
+    assert not open_since
+    assert counted["steps", schema.TrackEvent.TYPE_SLICE_BEGIN] == STEPS
+    assert counted["epochs", schema.TrackEvent.TYPE_SLICE_BEGIN] == 4
+    assert counted["phases", schema.TrackEvent.TYPE_SLICE_BEGIN] > 0
+    power = [packet for packet in events if tracks[packet.track_event.track_uuid].name == "power gpu0"]
+    assert tracks[power[0].track_event.track_uuid].counter.unit_name == "W"
+    report = told("domain")
+    domain = next(domain for domain in report["domains"] if domain["name"] == "gpu0")
+    mean = sum(packet.track_event.double_counter_value for packet in power) / len(power)
+    assert mean * report["elapsed_s"] == pytest.approx(domain["measured_j"], rel=0.01)
+    steps = [packet.track_event for packet in events if packet.track_event.name.startswith("step ")]
+    assert {note.name for note in steps[5].debug_annotations} >= {"energy_j", "power_w", "loss"}
