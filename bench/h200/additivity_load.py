@@ -26,7 +26,8 @@ REST_S = 0.4
 PLAN = [
     ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
     ("convnet", 1), ("vgg11", 32), ("resnet50", 128), ("resnet101", 1), ("mlp-small", 128), ("convnet", 128),
-    ("resnet34", 8), ("resnet18", 128), ("resnet101", 32), ("resnet50", 8), ("mlp-large", 1), ("vgg11", 128), ("resnet34", 1), ("vgg11", 8),
+    ("resnet34", 8), ("resnet18", 128), ("resnet101", 32), ("resnet50", 8), ("mlp-large", 1),
+    ("vgg11", 128), ("resnet34", 1), ("vgg11", 8),
 ]  # fmt: skip
 TINY_PLAN = [("mlp-small", 1), ("convnet", 8)]
 

@@ -5,7 +5,7 @@
 As in GATorch's example: 784-512-512-10 with ReLU behind every layer, batches of 64 in the order of the data, SGD with
 a rate of 0.001, the loss looked at every 100 batches. Other than there: images lie in memory as numbers and a batch
 is one slice of them (the example decodes 60,000 pictures again in every epoch, which takes longer than the training).
-Then the same again from fresh weights, for fewer epochs: what comes back with the weights was the training's, what
+Then the same again from fresh weights, as far as time allows: what comes back with the weights was the training's, what
 does not was the machine's. Rests before, between and after tell what the device draws when nothing is asked of it.
 """
 
@@ -97,7 +97,7 @@ def main() -> int:
         "--data", type=Path, help="folder of the four idx files, e.g. /usr/share/datasets/fashion-mnist"
     )
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--again", type=int, default=25, help="epochs from fresh weights")
+    parser.add_argument("--again", type=int, default=100, help="epochs from fresh weights")
     parser.add_argument("--images", type=int, help="of the data, the first so many; else all")
     options = parser.parse_args()
     data = dataset(options.data, options.images)

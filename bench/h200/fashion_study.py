@@ -282,7 +282,7 @@ def main() -> int:
     parser = study_parser(__doc__, 170)
     parser.add_argument("--data", type=Path, help="folder of the idx files; else random images")
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--again", type=int, default=25)
+    parser.add_argument("--again", type=int, default=100)
     parser.add_argument("--images", type=int, help="the first so many; else all")
     options = parser.parse_args()
     findings = Findings()
