@@ -7,9 +7,9 @@
     python3 bench/h200/held_out.py --joulemap J --folder DIR --predict build/bin/held_out --markdown docs/studies/held-out.md
 
 held_out_load.py trains for the recording. build/bin/held_out (bench/attribution/held_out.cc) fits on every other
-block of `--block-s` seconds and predicts the counter in each second of the others, which it has not seen; then the
-other way round. Beside it: the mean power of kernel time and of the rest (as if all kernels drew alike), and the
-power that the counter showed last before the block (`hold`).
+block of `--block-s` seconds and predicts the counter in intervals of `--interval-s` of the others, which it has not
+seen; then the other way round. Beside it: two powers, of kernel time and of the rest (as if all kernels drew alike),
+and the power that the counter showed last before the block (`hold`).
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def analyse(options, findings: Findings) -> None:
 def main() -> int:
     parser = study_parser(__doc__, 45)
     parser.add_argument("--predict", type=Path, default=HERE.parent.parent / "build" / "bin" / "held_out")
-    parser.add_argument("--block-s", type=float, default=2.0)
-    parser.add_argument("--interval-s", type=float, default=1.0)
+    parser.add_argument("--block-s", type=float, default=2.2)
+    parser.add_argument("--interval-s", type=float, default=0.5)
     options = parser.parse_args()
     findings = Findings()
     if options.collect or options.collect_only:

@@ -27,7 +27,7 @@ RECORDER_ENDS_S = 6
 
 class Drawn(NamedTuple):
     joules: float
-    half_width_j: float  # of the 95 % interval, as the recording knows it
+    half_width_j: float  # of the 90 % interval, as the recording knows it
     seconds: float
 
     @property
