@@ -12,6 +12,7 @@ without its backward pass and update, so that what these cost is known by the co
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 from typing import Callable, NamedTuple
@@ -24,6 +25,7 @@ BATCH, LENGTH = 32, 128
 HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
 TASKS = ["pre-training", "fine-tuning", "prediction"]
 WARM_S, FORWARD_SHARE, SET_UP_S = 0.6, 0.3, 1.2
+PROBED_STEPS = 20
 
 
 class Sizes(NamedTuple):
@@ -66,7 +68,8 @@ class Work:
         is_bert = isinstance(config, transformers.BertConfig)
         name = "Bert" if is_bert else "Albert"
         kind = "ForPreTraining" if task == "pre-training" else "ForSequenceClassification"
-        self.model = getattr(transformers, name + kind)(config).to(device)
+        with torch.device(device):  # drawing weights on a GPU is quick
+            self.model = getattr(transformers, name + kind)(config)
         self.trains, self._half, self._device = task != "prediction", half, device
         self.model.train(self.trains)
         tokens = torch.randint(0, sizes.vocabulary, (sizes.batch, sizes.length), device=device)
@@ -119,13 +122,30 @@ class Study:
         gc.collect()
         self.device.forget()
 
+    def _probe(self, make: Callable[[], Work], seconds: float) -> None:
+        """Replays the modules of one training, so that what its kernels draw becomes known: the others have the same."""
+        try:
+            import joulemap as jm  # ours, as record has put it there
+
+            os.environ["JOULEMAP_PROBE"] = str(seconds)
+            work = make()
+            with jm.attach(work.model, probe=True):
+                for _ in range(PROBED_STEPS):
+                    work.step()
+                self.device.wait()
+            progress("probed")
+        except Exception:  # noqa: BLE001 - what is known without it still is
+            self.diary.fail("probing")
+        self.device.forget()
+
     def cases(self) -> None:
         bert = bert_config(self.sizes, self.sizes.hidden, self.sizes.layers)
         models = {"BERT": bert, "ALBERT": albert_config(self.sizes)}
         plan = [(task, name, False) for task in TASKS for name in models] + [("pre-training", "BERT", True)]
         for at, (task, name, half) in enumerate(plan):
             forward = FORWARD_SHARE if task != "prediction" else 0.0
-            share_s = left_s(self.options) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
+            probe_s = self.options.probe_s + SET_UP_S if at == 0 and self.options.probe_s > 0 else 0.0
+            share_s = (left_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
             seconds = share_s / (1 + forward)
             if seconds < LEAST_SPAN_S:
                 progress("out of time")
@@ -133,6 +153,8 @@ class Study:
             what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
             make = lambda: Work(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
             self._play(what, make, seconds, forward * seconds)
+            if at == 0 and self.options.probe_s > 0:
+                self._probe(make, self.options.probe_s)
         self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
 
     def sweep(self) -> None:
@@ -156,6 +178,7 @@ def main() -> int:
     parser = load_parser(__doc__)
     parser.add_argument("part", choices=["cases", "sweep"])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--probe-s", type=float, default=12, help="of probing at most, in cases; 0: none")
     options = parser.parse_args()
     study = Study(options)
     study.cases() if options.part == "cases" else study.sweep()

@@ -291,15 +291,16 @@ def analyse(options, findings: Findings) -> None:
 
 def main() -> int:
     parser = study_parser(__doc__, 150)
+    parser.add_argument("--probe-s", type=float, default=12, help="of replaying modules, once; 0: none")
     parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
     options = parser.parse_args()
     findings = Findings()
     if options.collect or options.collect_only:
-        tiny = ["--tiny"] if options.device == "cpu" else []
+        more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
         load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_SHARE
         plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
         for name, seconds, trace in plan:
-            if not collect(options, name, [load, name, *tiny], seconds, *trace, "--period", "100"):
+            if not collect(options, name, [load, name, *more], seconds, *trace, "--period", "100"):
                 findings.missed.append(f"collecting {name}")
         if options.collect_only:
             return len(findings.missed)
