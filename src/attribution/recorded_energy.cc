@@ -228,8 +228,8 @@ void RecordedEnergy::place_points(Meter& meter, std::int64_t until_ns) {
   }
 }
 
-// A part of a run begins and ends where nobody read: half of a step at each edge, by which readings there are stale, would be
-// a tenth of a window of half a second. Where the steps' moments are known, the edges are cut between steps.
+// A part of a run begins and ends where nobody read. Readings there are stale by half of a step or so, which would be a
+// tenth of a window of half a second. Where the moments of steps are known, the edges are cut between them.
 void RecordedEnergy::cut_between_steps(Meter& meter, ChannelEnergy& energy) const {
   if (!energy.joules || !meter.steps.is_locked() || energy.channel.refresh_s < kSlowRefresh_s) return;
   place_points(meter, INT64_MAX);
