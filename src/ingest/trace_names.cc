@@ -38,7 +38,7 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
 std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
 
 // "torch/autograd/__init__.py(255): backward", which makes the gradient that the pass begins with, too; where its file is
-// not told "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._EngineBase ...>"
+// not told "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._Engine ...>"
 bool asks_for_backward(std::string_view text) {
   if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
     return true;
