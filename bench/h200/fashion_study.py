@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from findings import Findings
-from recordings import HERE, Drawn, Recording, collect, rested, study_parser, told_by
+from recordings import HERE, Drawn, Recording, collect, rested, run_study, study_parser, told_by
 from study_statistics import (
     CONFIRMED,
     NOT_SHOWN,
@@ -293,18 +293,15 @@ def main() -> int:
     parser.add_argument("--again", type=int, default=100)
     parser.add_argument("--images", type=int, help="the first so many; else all")
     options = parser.parse_args()
-    findings = Findings()
-    if options.collect or options.collect_only:
-        load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
-        load += ["--data", str(options.data)] if options.data else []
-        load += ["--images", str(options.images)] if options.images else []
-        load += ["--tiny"] if options.device == "cpu" else []
-        if not collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100"):
-            findings.missed.append("collecting")
-        if options.collect_only:
-            return len(findings.missed)
-    analyse(options, findings)
-    return findings.conclude(options.markdown)
+    load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
+    load += ["--data", str(options.data)] if options.data else []
+    load += ["--images", str(options.images)] if options.images else []
+    load += ["--tiny"] if options.device == "cpu" else []
+
+    def collect_all() -> list[str]:
+        return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
+
+    return run_study(options, collect_all, analyse)
 
 
 if __name__ == "__main__":
