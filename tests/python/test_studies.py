@@ -175,6 +175,23 @@ def test_a_study_is_collected_and_analysed_without_a_gpu(name, tmp_path, binarie
     assert json.loads((tmp_path / f"{name}.json").read_text())["failed"] == []
 
 
+def test_trainings_whose_halves_tell_one_another_are_collected_without_a_gpu(tmp_path, binaries):
+    pytest.importorskip("torch")
+    command = [
+        sys.executable,
+        str(BENCH / "held_out.py"),
+        "--joulemap",
+        str(binaries / "joulemap"),
+        "--folder",
+        str(tmp_path),
+    ]
+    command += ["--device", "cpu", "--collect-only", "--seconds", "16"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    entries = json.loads((tmp_path / "held-out.json").read_text())["entries"]
+    assert entries[0]["load"] == "steady" and entries[0]["passes"] > 0
+
+
 def test_a_load_that_has_no_time_left_leaves_what_it_has(tmp_path, binaries):
     pytest.importorskip("torch")
     command = [
