@@ -18,8 +18,8 @@ import sys
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, Recording, collect, rested, study_parser, told_by
-from study_statistics import CONFIRMED, Interval, least_squares, mean_interval, verdict, within_verdict
+from recordings import HERE, Recording, collect, rested, run_study, study_parser, told_by
+from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict, within_verdict
 
 NAME = "additivity"
 # What a window holds, as additivity_load.py plays it.
@@ -121,6 +121,7 @@ def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
         f"- **Layers add up to the network within 10 %**: {said} of {len(networks)}; factors from {low:.2f} to "
         f"{high:.2f}."
     )
+    tell_far(findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED])
     above = [one.factor(LAYERS, True) for one in networks]
     findings.say(
         f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
@@ -148,6 +149,20 @@ def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
     tell_size(findings, factors)
 
 
+def tell_far(findings: Findings, factors: list) -> None:
+    """Where a factor comes from: energy is time times power."""
+    for one, found in factors:
+        time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
+        waits = one.mean_s(LAYERS) / one.calls * 1e6
+        findings.say(
+            f"  - {one.name}, batch {one.batch}: {found.value:.2f} = {time:.2f} by time x {found.value / time:.2f} "
+            f"by power "
+            f"({one.watts(WHOLE):.0f} W whole, {one.watts(LAYERS):.0f} W alone, {one.idle_w:.0f} W at rest; a "
+            f"layer's call takes "
+            f"{waits:.0f} us alone)."
+        )
+
+
 def tell_size(findings: Findings, factors: list) -> None:
     """DAML: the factor comes nearer to 1 with size."""
     rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
@@ -158,17 +173,11 @@ def tell_size(findings: Findings, factors: list) -> None:
         findings.say("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
         return
     falls = verdict(slope.times(-1), 0.0)
-    how = (
-        "on average"
-        if falls == CONFIRMED
-        else "which is no more than chance"
-        if math.isfinite(slope.low)
-        else "of too few"
-    )
+    how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(falls, "which is no more than chance")
     findings.say(
         f"- **Nearer to 1 with larger networks: {falls}.** Ten times the multiplications change how far the factor "
-        f"is from 1 by "
-        f"{slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
+        f"is from "
+        f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
     )
 
 
@@ -190,16 +199,13 @@ def main() -> int:
     parser.add_argument("--window-s", type=float, default=0.45)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    findings = Findings()
-    if options.collect or options.collect_only:
-        load = [str(HERE / "additivity_load.py"), "--window-s", str(options.window_s), "--rounds", str(options.rounds)]
-        load += ["--tiny"] if options.device == "cpu" else []
-        if not collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100"):
-            findings.missed.append("collecting")
-        if options.collect_only:
-            return len(findings.missed)
-    analyse(options, findings)
-    return findings.conclude(options.markdown)
+    load = [str(HERE / "additivity_load.py"), "--window-s", str(options.window_s), "--rounds", str(options.rounds)]
+    load += ["--tiny"] if options.device == "cpu" else []
+
+    def collect_all() -> list[str]:
+        return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
+
+    return run_study(options, collect_all, analyse)
 
 
 if __name__ == "__main__":

@@ -51,15 +51,16 @@ def convnet() -> tuple[nn.Module, tuple]:
 
 def make(name: str, batch: int, device: str) -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
-    if name.startswith("mlp"):
-        model, shape = mlp(512, 4) if name == "mlp-small" else mlp(4096, 8)
-    elif name == "convnet":
-        model, shape = convnet()
-    else:
-        import torchvision
+    with torch.device(device):  # drawing weights on a GPU is quick
+        if name.startswith("mlp"):
+            model, shape = mlp(512, 4) if name == "mlp-small" else mlp(4096, 8)
+        elif name == "convnet":
+            model, shape = convnet()
+        else:
+            import torchvision
 
-        model, shape = getattr(torchvision.models, name)(), (3, 224, 224)
-    return model.to(device).eval(), torch.randn(batch, *shape, device=device)
+            model, shape = getattr(torchvision.models, name)(), (3, 224, 224)
+    return model.eval(), torch.randn(batch, *shape, device=device)
 
 
 class Part(NamedTuple):

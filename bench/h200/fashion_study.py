@@ -19,11 +19,22 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from findings import Findings
-from recordings import HERE, Drawn, Recording, collect, rested, study_parser, told_by
-from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, Trend, least_squares, mean_interval, trend_of
+from recordings import HERE, Drawn, Recording, collect, rested, run_study, study_parser, told_by
+from study_statistics import (
+    CONFIRMED,
+    NOT_SHOWN,
+    REFUTED,
+    Interval,
+    Trend,
+    least_squares,
+    mean_interval,
+    trend_of,
+    verdict,
+)
 
 NAME = "fashion"
 WARM_UP_EPOCHS, LEAST_EPOCHS = 5, 13
+COMPARED_EPOCHS, LEAST_COMPARED = 30, 4
 SHOWN_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
 GAUGE_AROUND_S = 1.0
 
@@ -135,11 +146,11 @@ def known(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[floa
     return [] if any(value is None for value in values) else values
 
 
-def tell_trends(findings: Findings, steady: list[Epoch]) -> Trend:
+def tell_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
     findings.say(
         f"\nTrends over the {len(steady)} epochs after the first {WARM_UP_EPOCHS}: Theil-Sen's slope over all of "
-        f"them (90 %, blocks drawn anew) "
-        "and Mann-Kendall's test, whose variance is widened for values that remember one another.\n"
+        "them (90 %, blocks drawn anew) and Mann-Kendall's test, whose variance is widened for values that remember one "
+        "another.\n"
     )
     rows, trends = [], {}
     for name, of in QUANTITIES.items():
@@ -154,30 +165,25 @@ def tell_trends(findings: Findings, steady: list[Epoch]) -> Trend:
             [name, change.told("+.2%"), f"{trend.p:.3g}", f"{trend.inflation:.1f}", "yes" if trend.is_shown() else "no"]
         )
     findings.table(["", "change over these epochs", "p", "variance times", "a trend"], rows)
-    return trends["energy of a step"]
+    return trends
 
 
-def tell_split(findings: Findings, steady: list[Epoch]) -> None:
+def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
     """The change of a step's energy by what changed: times at mean power, power at mean time."""
     count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
     watts = mean_interval([one.watts for one in steady]).value
     step_s = mean_interval([one.seconds / one.steps for one in steady]).value
 
-    def change(of: Callable[[Epoch], float | None]) -> Interval | None:
-        values = known(steady, of)
-        return trend_of(values).slope.times(count) if values else None
-
-    def share(part: Interval, factor: float) -> str:
-        return part.times(factor / mean_j).told("+.2%")
+    def share(name: str, factor: float) -> str:
+        return trends[name].slope.times(count * factor / mean_j).told("+.2%")
 
     rows = [
-        ["work of a step takes longer or shorter", share(change(QUANTITIES["time of a step's work"]), watts)],
-        ["loading takes longer or shorter", share(change(QUANTITIES["time of its loading"]), watts)],
-        ["power", share(change(QUANTITIES["power"]), step_s)],
+        ["work of a step takes longer or shorter", share("time of a step's work", watts)],
+        ["loading takes longer or shorter", share("time of its loading", watts)],
+        ["power", share("power", step_s)],
     ]
     for name, slope_w in power_by_gauges(steady).items():
-        moved = change(QUANTITIES[name])
-        rows.append([f"of that, {name} ({slope_w.told('+.2f')} W a unit)", share(moved, slope_w.value * step_s)])
+        rows.append([f"of that, {name} ({slope_w.told('+.2f')} W a unit)", share(name, slope_w.value * step_s)])
     findings.say("\nThe same change of a step's energy, by what changed:\n")
     findings.table(["", "of a step's energy"], rows)
 
@@ -220,27 +226,29 @@ def tell_background(findings: Findings, recording: Recording, told: dict) -> Non
 
 
 def tell_again(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
-    """Fresh weights on a machine that has been running: what comes back was the training's."""
-    if len(again) <= WARM_UP_EPOCHS + 3:
+    """Fresh weights on a machine that has been running: as much of a fall as comes back was the training's."""
+    count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
+    if count < LEAST_COMPARED:
         findings.say("- Fresh weights: too few epochs were run again to tell.")
         return
-    numbers = range(WARM_UP_EPOCHS, len(again))
-    fresh = mean_interval([again[i].step_j / epochs[i].step_j - 1 for i in numbers])
-    last = epochs[-len(numbers) :]
-    late = mean_interval([again[i].step_j / one.step_j - 1 for i, one in zip(numbers, last)])
+    first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
+    last = epochs[-count:]
+    against_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
+    against_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
     findings.say(
-        f"- The same epochs again from fresh weights: a step drew {fresh.told('+.2%')} against the same epochs of "
-        f"the first training, and "
-        f"{late.told('+.2%')} against its last {len(numbers)}."
+        f"- Again from fresh weights, {count} epochs after warm-up: a step drew {against_first.told('+.2%')} against the "
+        f"same epochs of the first training, and {against_last.told('+.2%')} against its last {count}."
     )
-    if fell == CONFIRMED:
-        back = fresh.low > late.low and late.low > 0
-        cause = (
-            "came back with fresh weights: it is the training's own"
-            if back
-            else "did not come back: it is the machine's"
-        )
-        findings.say(f"- **The fall {cause}.**")
+    fall_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
+    if fell != CONFIRMED or fall_j <= 0:
+        return
+    back = mean_interval([(one.step_j - other.step_j) / fall_j for one, other in zip(fresh, last)])
+    cause = {
+        CONFIRMED: "came back with fresh weights: it is the training's own",
+        REFUTED: "did not come back with fresh weights: it is the machine's",
+        NOT_SHOWN: "came back in part: whose it is cannot be told",
+    }[verdict(back, 0.5)]
+    findings.say(f"- **The fall {cause}** ({back.told('.0%')} of it came back).")
 
 
 def tell_verdict(findings: Findings, trend: Trend) -> str:
@@ -270,9 +278,9 @@ def analyse(options, findings: Findings) -> None:
         return
     tell_epochs(findings, epochs)
     steady = epochs[WARM_UP_EPOCHS:]
-    trend = tell_trends(findings, steady)
-    tell_split(findings, steady)
-    fell = tell_verdict(findings, trend)
+    trends = tell_trends(findings, steady)
+    tell_split(findings, steady, trends)
+    fell = tell_verdict(findings, trends["energy of a step"])
     tell_warm_up(findings, epochs, steady)
     tell_background(findings, recording, told)
     tell_again(findings, epochs, again, fell)
@@ -285,18 +293,15 @@ def main() -> int:
     parser.add_argument("--again", type=int, default=100)
     parser.add_argument("--images", type=int, help="the first so many; else all")
     options = parser.parse_args()
-    findings = Findings()
-    if options.collect or options.collect_only:
-        load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
-        load += ["--data", str(options.data)] if options.data else []
-        load += ["--images", str(options.images)] if options.images else []
-        load += ["--tiny"] if options.device == "cpu" else []
-        if not collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100"):
-            findings.missed.append("collecting")
-        if options.collect_only:
-            return len(findings.missed)
-    analyse(options, findings)
-    return findings.conclude(options.markdown)
+    load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
+    load += ["--data", str(options.data)] if options.data else []
+    load += ["--images", str(options.images)] if options.images else []
+    load += ["--tiny"] if options.device == "cpu" else []
+
+    def collect_all() -> list[str]:
+        return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
+
+    return run_study(options, collect_all, analyse)
 
 
 if __name__ == "__main__":

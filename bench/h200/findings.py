@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 # Around what a page says of the last run; the rest of the page is written by hand.
@@ -36,7 +37,7 @@ class Findings:
 
     def keep(self, markdown: Path) -> None:
         """In the results' place of a page that has one, else as the whole of the file."""
-        text = "\n".join(self.lines).strip() + "\n"
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines).strip()) + "\n"
         page = markdown.read_text() if markdown.exists() else ""
         if RESULTS_BEGIN in page and RESULTS_END in page:
             before, after = page.split(RESULTS_BEGIN, 1)[0], page.split(RESULTS_END, 1)[1]

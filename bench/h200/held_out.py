@@ -21,7 +21,7 @@ from pathlib import Path
 
 from findings import Findings
 from mixtures import binomial_interval
-from recordings import HERE, Recording, collect, doubled, study_parser, told_by
+from recordings import HERE, UNREADABLE, Recording, collect, doubled, run_study, study_parser, told_by, why
 from study_statistics import Interval, bootstrap, verdict
 
 NAME = "held-out"
@@ -91,8 +91,8 @@ def analyse(options, findings: Findings) -> None:
             if not entries:
                 raise ValueError("nothing was collected")
             tell_load(findings, load, predicted(options, file, recording, span_of(entries)))
-        except (ValueError, OSError, subprocess.SubprocessError) as error:
-            findings.say(f"\n### {load}\n\nNot analysed: {error}")
+        except UNREADABLE as error:
+            findings.say(f"\n### {load}\n\n**Not analysed**: {why(error)}")
             findings.missed.append(load)
 
 
@@ -102,15 +102,9 @@ def main() -> int:
     parser.add_argument("--block-s", type=float, default=2.2)
     parser.add_argument("--interval-s", type=float, default=0.5)
     options = parser.parse_args()
-    findings = Findings()
-    if options.collect or options.collect_only:
-        load = [str(HERE / "held_out_load.py"), *(["--tiny"] if options.device == "cpu" else [])]
-        if not collect(options, NAME, load, options.seconds, "--trace", "full", "--period", "100", "--no-learn"):
-            findings.missed.append("collecting")
-        if options.collect_only:
-            return len(findings.missed)
-    analyse(options, findings)
-    return findings.conclude(options.markdown)
+    load = [str(HERE / "held_out_load.py"), *(["--tiny"] if options.device == "cpu" else [])]
+    record = ["--trace", "full", "--period", "100", "--no-learn"]
+    return run_study(options, lambda: [] if collect(options, NAME, load, options.seconds, *record) else [NAME], analyse)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
+
+from findings import Findings
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
@@ -23,6 +25,10 @@ import _validate_statistics as doubled  # noqa: E402  numbers only
 
 # What the recorder needs after its command has ended: parts are joined, kernels learnt.
 RECORDER_ENDS_S = 6
+# So long ago was drawn what a GPU's counter shows at its step: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
+COUNTER_LAG_NS = 6_000_000
+# What a folder that is not as it should be makes of an analysis.
+UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
 
 
 class Drawn(NamedTuple):
@@ -49,7 +55,8 @@ class Recording:
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
 
     def drawn(self, span: dict, device: str) -> Drawn:
-        report = self.report([], span)
+        late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
+        report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
         widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_of(one, device)]
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
         return Drawn(doubled.device_total_j(report, device), sum(widths), seconds)
@@ -104,6 +111,30 @@ def rested(span: dict) -> dict:
 
 def told_by(folder: Path, name: str) -> dict:
     return json.loads((folder / f"{name}.json").read_text())
+
+
+def run_study(
+    options: argparse.Namespace,
+    collect_all: Callable[[], list[str]],
+    analyse: Callable[[argparse.Namespace, Findings], None],
+) -> int:
+    """Collects where that is asked for (`collect_all` names what failed), analyses unless it is not; the exit code."""
+    findings = Findings()
+    if options.collect or options.collect_only:
+        findings.missed += [f"collecting {name}" for name in collect_all()]
+        if options.collect_only:
+            return 1 if findings.missed else 0
+    try:
+        analyse(options, findings)
+    except UNREADABLE as error:
+        findings.say(f"**Not analysed**: {why(error)}")
+        findings.missed.append("analysis")
+    return findings.conclude(options.markdown)
+
+
+def why(error: BaseException) -> str:
+    told = (getattr(error, "stderr", None) or str(error)).strip()
+    return told.splitlines()[-1] if told else repr(error)
 
 
 def study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:

@@ -10,6 +10,7 @@ import math
 import random
 import statistics
 import sys
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Callable, NamedTuple, Sequence
 
@@ -176,19 +177,24 @@ def sign(value: float) -> int:
 
 
 def memory_inflation(values: Sequence[float]) -> float:
-    """What the variance of Mann-Kendall's score is multiplied by: from the ranks' autocorrelations that are significant."""
+    """What the variance of Mann-Kendall's score is multiplied by: by the ranks' autocorrelations that are significant
+    (Hamed and Rao), or by the first of them alone, whichever is more. Short series hide part of their memory."""
     count = len(values)
-    order = sorted(range(count), key=lambda i: values[i])
-    ranks = [0.0] * count
-    for rank, i in enumerate(order):
-        ranks[i] = float(rank)
-    total = 0.0
+    ranks, total = ranks_of(values), 0.0
     for lag in range(1, min(count - 3, count // 2)):
         r = autocorrelation(ranks, lag)
         if abs(r) > 1.96 / math.sqrt(count):
             total += (count - lag) * (count - lag - 1) * (count - lag - 2) * r
+    first = autocorrelation(ranks, 1)
+    first = min(0.95, first + (1 + 4 * first) / count)
     # Where neighbours differ more than chance lets them, the plain test is kept: it is the safer one.
-    return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total)
+    return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total, (1 + first) / (1 - first))
+
+
+def ranks_of(values: Sequence[float]) -> list[float]:
+    """Equal values share the middle of their ranks."""
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
 
 
 def autocorrelation(values: Sequence[float], lag: int) -> float:

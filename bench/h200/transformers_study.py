@@ -13,13 +13,12 @@ counter alone. Rows of reports are what the spans' own data tell and what the wh
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, Drawn, Recording, collect, study_parser, told_by
+from recordings import HERE, UNREADABLE, Drawn, Recording, collect, run_study, study_parser, told_by, why
 from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict
 from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_of
 
@@ -279,13 +278,13 @@ def analyse(options, findings: Findings) -> None:
         tell_parts(findings, cases)
         for tell in (tell_backward, tell_attention, tell_albert, tell_tensors):
             tell(findings, cases)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        findings.say(f"Cases were not analysed: {getattr(error, 'stderr', None) or error}")
+    except UNREADABLE as error:
+        findings.say(f"\n**Cases not analysed**: {why(error)}")
         findings.missed.append(CASES)
     try:
         tell_sweep(findings, options)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        findings.say(f"The sweep was not analysed: {getattr(error, 'stderr', None) or error}")
+    except UNREADABLE as error:
+        findings.say(f"\n**The sweep not analysed**: {why(error)}")
         findings.missed.append(SWEEP)
 
 
@@ -294,18 +293,15 @@ def main() -> int:
     parser.add_argument("--probe-s", type=float, default=12, help="of replaying modules, once; 0: none")
     parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
     options = parser.parse_args()
-    findings = Findings()
-    if options.collect or options.collect_only:
-        more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
-        load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_SHARE
-        plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
-        for name, seconds, trace in plan:
-            if not collect(options, name, [load, name, *more], seconds, *trace, "--period", "100"):
-                findings.missed.append(f"collecting {name}")
-        if options.collect_only:
-            return len(findings.missed)
-    analyse(options, findings)
-    return findings.conclude(options.markdown)
+    more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
+    load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_SHARE
+    plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
+
+    def collect_all() -> list[str]:
+        good = [collect(options, name, [load, name, *more], s, *trace, "--period", "100") for name, s, trace in plan]
+        return [name for (name, _, _), is_good in zip(plan, good) if not is_good]
+
+    return run_study(options, collect_all, analyse)
 
 
 if __name__ == "__main__":
