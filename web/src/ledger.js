@@ -102,6 +102,6 @@ const SLOTS = {
 };
 // A colour of the style sheet that stays the same for the same thing, in every view.
 export function colourName(name, index = 0) {
-  const slot = SLOTS[name];
+  const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
   return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;
 }
