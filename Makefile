@@ -67,9 +67,10 @@ tidy: build ## clang-tidy over everything; what it finds is fatal
 	@tools/install_packages.sh lint
 	@tools/run_tidy.sh
 
-update-goldens: build ## rewrite the expected texts of tests/golden; read the difference before committing it
+update-goldens: build $(VENV)/.tests-installed ## rewrite the expected texts of tests/golden and docs/; read the difference before committing it
 	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
-	@git --no-pager diff --stat tests/golden
+	@JOULEMAP_UPDATE_GOLDENS=1 $(PYTHON) -m pytest -q tests/test_doc_snippets.py
+	@git --no-pager diff --stat tests/golden docs README.md
 
 test-asan: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=asan

@@ -1,4 +1,4 @@
-"""report for people and documents: the tree, plots, tables, a sentence to cite, a model card. On a real recording of an H200."""
+"""report for people and documents: the tree, plots, tables, citation, model card. On a real recording of an H200."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report(joulemap):
     def run(*arguments: object, **environment: str):
         settings = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
         settings.pop("COLUMNS", None) if "COLUMNS" not in environment else None
-        return joulemap("report", RECORDING, *arguments, env=settings)
+        return joulemap("report", RECORDING, "--mode", "integral", *arguments, env=settings)  # in a tenth of the time
 
     return run
 
@@ -35,7 +35,8 @@ def number(text: str) -> float:
 def test_the_tree_holds_the_numbers_of_the_json(report):
     told = report("--by", "layer", "--json").json
     lines = report("--by", "layer").out.splitlines()
-    phase = sum(row["energy_j"] for row in told["rows"] if row["path"][:2] == ["train", "backward"] and row["device"] == "gpu0")
+    on_gpu = [row for row in told["rows"] if row["device"] == "gpu0"]
+    phase = sum(row["energy_j"] for row in on_gpu if row["path"][:2] == ["train", "backward"])
     line = next(line for line in lines if "backward" in line)
     assert float(line.split("backward")[1].split()[0]) == pytest.approx(phase, rel=1e-3)
     idle = next(line for line in lines if line.startswith(" idle"))
@@ -45,7 +46,7 @@ def test_the_tree_holds_the_numbers_of_the_json(report):
 
 
 @pytest.mark.parametrize("columns", [60, 80, 132])
-@pytest.mark.parametrize("by", ["layer", "kernel", "op", "step"])
+@pytest.mark.parametrize("by", ["layer", "kernel", "step"])
 def test_text_fits_the_columns_it_is_given(report, by, columns):
     text = report("--by", by, COLUMNS=str(columns)).out
     tree = text[text.index(" By ") : text.index(" Power over")]
@@ -123,7 +124,7 @@ def test_a_plot_is_a_picture_that_says_what_is_in_it(report, tmp_path, plot):
 
 def test_a_plot_of_nothing_says_so(joulemap, tmp_path):
     recording = RECORDING.parents[1] / "tests" / "data" / "recordings" / "v1.0.joule"
-    outcome = joulemap("report", recording, "--plot", "loss", "-o", tmp_path / "x.svg")
+    outcome = joulemap("report", recording, "--plot", "violin", "-o", tmp_path / "x.svg")
     assert outcome.code == 1 and "->" in outcome.err
     assert not (tmp_path / "x.svg").exists()
 
