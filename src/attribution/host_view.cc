@@ -185,7 +185,7 @@ std::vector<LayerSpread> HostView::spreads() const {
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerSpread> spreads;
-  for (Candidate& one : all | std::views::take(kMostSpreads)) spreads.push_back(std::move(one.spread));
+  for (std::size_t i = 0; i < all.size() && i < kMostSpreads; ++i) spreads.push_back(std::move(all[i].spread));
   return spreads;
 }
 

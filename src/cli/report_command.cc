@@ -60,7 +60,7 @@ Status read_window(std::string_view text, attribution::SecondsWithin& within) {
 }
 
 // The page has all levels: what rows would be by is chosen there.
-int write_page(const ReportFlags& flags, attribution::ViewQuery query, const Diagnostics& diagnostics) {
+int write_page(const ReportFlags& flags, const attribution::ViewQuery& query, const Diagnostics& diagnostics) {
   Result<OutputFile> file = OutputFile::open(flags.html);
   if (!file) return fail(file.error());
   Result<RunView> view = attribution::build_run_view(flags.files, query);
@@ -92,7 +92,8 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
   if (!flags.library.empty()) query.library = std::move(library->powers);
-  if (!flags.html.empty()) return write_page(flags, {query.mode, query.within, query.library, true}, library->diagnostics);
+  if (!flags.html.empty())
+    return write_page(flags, {query.mode, query.within, query.library, true}, library->diagnostics);
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(library->diagnostics);
