@@ -49,7 +49,7 @@ std::string escaped_html(std::string_view text) {
 }
 
 // In JSON '<' stands in strings only.
-std::string embeddable(std::string json) {
+std::string embeddable(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());
   for (const char character : json) {

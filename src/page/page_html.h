@@ -18,6 +18,6 @@ std::string page_html(const RunView& view, const PageBundle& bundle = page_bundl
 // As text between tags and in attributes.
 std::string escaped_html(std::string_view text);
 // JSON that may stand in a script element: no "</script>" in it, whatever its strings say.
-std::string embeddable(std::string json);
+std::string embeddable(std::string_view json);
 
 }  // namespace joulemap::page

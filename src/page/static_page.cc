@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "page/page_html.h"
 #include "page/power_svg.h"
@@ -11,7 +12,8 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kRows = 40;  // of each level
+constexpr std::size_t kRows = 40;   // of each level
+constexpr double kLeftOver = 1e-9;  // share of all: what adding up leaves over
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
@@ -83,7 +85,9 @@ std::string level_of(const LevelView& level) {
     rows += cells({fmt::format("and {} more", level.rows.size() - shown), "", number(rest_j, "J"), "", "", "", ""});
   }
   rows += cells({"idle", "", number(level.idle_j, "J"), "", "", "", ""});
-  rows += cells({"not attributed", "", number(level.unattributed_j, "J"), "", "", "", ""});
+  const double least_j = kLeftOver * level.attributed_j.value_or(0);
+  const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
+  rows += cells({"not attributed", "", is_left_over ? "0 J" : number(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
          table_of("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"}, rows) +
          "</section>\n";

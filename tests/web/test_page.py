@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
 SCALES = {"k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "": 1}
 
 
@@ -236,6 +238,13 @@ def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, repor
     assert f"{report('domain')['measured_j']:.4g} J" in text and "not attributed" in text
     assert page.locator("svg").count() == 1
     context.close()
+
+
+@pytest.mark.parametrize("name", ["v1.0", "v1.1", "v1.2"])
+def test_a_damaged_or_meagre_recording_has_a_page_that_says_so(opened, page_of, name):
+    page = opened(file=page_of(RECORDINGS / f"{name}.joule"))
+    assert "the recording is not complete" in page.inner_text("#summary")
+    assert page.locator("#notes li").count() > 0
 
 
 def test_a_wrong_place_for_the_page_is_told_at_once(joulemap, made, tmp_path):
