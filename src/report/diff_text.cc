@@ -149,7 +149,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
   std::string out =
-      "\n " + style.strong(fmt::format("What changed, by {}, per {}", difference.by, difference.per)) + "\n";
+      "\n " + style.strong(fmt::format("What changed, by {}: joules per {}", difference.by, difference.per)) + "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
   out += "\n" + wrapped(" ", total_sentence(difference) + gate_sentence(difference), style.columns);

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/activity.h"
 #include "model/path_tree.h"
 
 namespace joulemap::report {
@@ -134,6 +135,18 @@ std::vector<EnergyNode> nobodys(const ReportResult& result) {
     // Less is what adding up left over.
     out.back().sum.energy_j = std::abs(*energy_j) > 1e-9 * result.attributed_j.value_or(0) ? *energy_j : 0;
   }
+  return out;
+}
+
+std::vector<EnergyNode> nobodys_without_probing(const ReportResult& result) {
+  std::vector<EnergyNode> out = nobodys(result);
+  if (!result.probe || !result.probe->energy_j || out.empty()) return out;
+  double probed_j = 0;
+  for (const ReportRow& row : result.rows) {
+    if (!row.path.empty() && row.path.front() == kProbeMode) probed_j += row.energy_j.value_or(0);
+  }
+  double& idle_j = *out.front().sum.energy_j;
+  idle_j = std::max(idle_j - std::max(*result.probe->energy_j - probed_j, 0.0), 0.0);
   return out;
 }
 

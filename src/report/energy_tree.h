@@ -38,6 +38,8 @@ bool is_sequence(const ReportResult& result);
 
 // What is drawn while nothing runs, and what is nobody's; in this order. Nothing where energies are not known.
 std::vector<EnergyNode> nobodys(const ReportResult& result);
+// The same of the run without probing: what was idle meanwhile is no part of it.
+std::vector<EnergyNode> nobodys_without_probing(const ReportResult& result);
 // Both together: what shares are shares of.
 std::optional<double> energy_in_ledger(const ReportResult& result);
 

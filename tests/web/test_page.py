@@ -236,7 +236,7 @@ def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, repor
     page.goto(html.as_uri())
     text = page.inner_text("main")
     assert f"{report('domain')['measured_j']:.4g} J" in text and "not attributed" in text
-    assert page.locator("svg").count() == 1
+    assert page.locator("svg").count() >= 3
     context.close()
 
 
