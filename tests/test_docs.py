@@ -24,6 +24,16 @@ def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(jo
     assert documented == offered - {"-h"}
 
 
+@pytest.mark.parametrize("verb", ["report", "diff"])
+def test_every_option_that_a_page_explains_is_in_the_help(joulemap, verb):
+    documented = set(re.findall(r"`(--[a-z0-9-]+)", (ROOT / "docs" / f"{verb}.md").read_text()))
+    help_text = joulemap(verb, "--help").out
+    offered = set(re.findall(r"(--[a-z0-9-]+)", help_text))
+    assert documented <= offered
+    missing = offered - documented - {"--help", "--sysroot", "--output", "--version"}
+    assert not missing, "the page explains all of them"
+
+
 def test_every_diagnostic_of_the_sensors_page_is_one_the_program_makes():
     table = (ROOT / "docs" / "sensors.md").read_text().split("## Faults")[1].split("##")[0]
     codes = set(re.findall(r"`([a-z]+_[a-z_]+)`", table))
