@@ -2,8 +2,8 @@
 
 A block is commands after "$ ", each followed by what it prints: that must be what it prints, to the letter; "..." on a line
 stands for any lines, and where nothing is shown nothing is compared. A command that is meant to fail says so in a comment:
-"$ joulemap diff A B  # exits with 1". In the folder lie examples/, its recording as run.joule and other.joule; `joulemap` and
-`python3` are those of the tests. `make update-goldens` rewrites what is printed.
+"$ joulemap diff A B  # exits with 1". In the folder lie examples/, its recording as run.joule and other.joule; `joulemap`
+and `python3` are those of the tests. `make update-goldens` rewrites what is printed.
 """
 
 from __future__ import annotations

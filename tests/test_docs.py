@@ -26,11 +26,10 @@ def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(jo
 
 @pytest.mark.parametrize("verb", ["report", "diff"])
 def test_every_option_that_a_page_explains_is_in_the_help(joulemap, verb):
-    documented = set(re.findall(r"`(--[a-z0-9-]+)", (ROOT / "docs" / f"{verb}.md").read_text()))
-    help_text = joulemap(verb, "--help").out
-    offered = set(re.findall(r"(--[a-z0-9-]+)", help_text))
-    assert documented <= offered
-    missing = offered - documented - {"--help", "--sysroot", "--output", "--version"}
+    page = (ROOT / "docs" / f"{verb}.md").read_text()
+    offered = set(re.findall(r"(--[a-z0-9-]+)", joulemap(verb, "--help").out))
+    assert set(re.findall(r"`(--[a-z0-9-]+)", page)) <= offered
+    missing = offered - set(re.findall(r"(--[a-z0-9-]+)", page)) - {"--help", "--sysroot", "--output"}
     assert not missing, "the page explains all of them"
 
 
