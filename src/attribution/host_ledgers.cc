@@ -74,7 +74,7 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
 void mark_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
-    const bool is_background = row.path == std::vector<std::string>{"background"};
+    const bool is_background = row.path == std::vector<std::string>{std::string(kBackground)};
     if (row.count != 0u || row.time_s <= 0 || is_background) continue;
     row.count.reset();
     ++unknown;
@@ -176,9 +176,25 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   return known;
 }
 
+// Of a GPU whose processes could not tell which it is, the name is its number.
+void HostLedgers::add_others(Host& host, const RecordedEnergy::Result& energy) const {
+  std::uint32_t ordinal = 0;
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    if (curve.domain_class != DomainClass::gpu) continue;
+    const std::string by_number = fmt::format("ordinal {}", ordinal++);
+    if (curve.others.empty()) continue;
+    const auto& used = host.sums.gpu_busy_s();
+    const bool is_numbered = !used.contains(curve.device) && used.contains(by_number);
+    const std::string& device = is_numbered ? by_number : curve.device;
+    host.others_s.insert_or_assign(device, curve_of(curve.others, host.span));
+    if (finds_powers()) host.work.add_others(device, curve.others);
+  }
+}
+
 MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                       DeviceWork* work, const std::string& prefix) const {
-  MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited};
+                                       DeviceWork* work, const GpuName& name) const {
+  MachineEnergy::Gpu gpu{name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited};
+  if (const auto others = host.others_s.find(name.device); others != host.others_s.end()) gpu.others_s = others->second;
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
   if (work != nullptr) {
     const std::vector<ClassPrior> priors = priors_.of_columns(curve.device_model, work->kernels);
@@ -201,6 +217,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   host.sums.finish();
   host.probing.finish();
   host.dithering.finish();
+  add_others(host, energy);
   std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
   const auto work_of = [&](const std::string& device) {
     const auto work = works.find(device);
@@ -213,11 +230,11 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
       add_curve(host.energy.cpu_j, curve.energy_j);
       continue;
     }
-    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), prefix));
+    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), {prefix, curve.device}));
     // Where a process could not tell which GPU its number means, they are taken in NVML's order.
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
     if (host.sums.gpu_busy_s().contains(by_number)) {
-      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), prefix));
+      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), {prefix, by_number}));
     }
   }
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {

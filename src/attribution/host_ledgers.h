@@ -60,6 +60,7 @@ class HostLedgers {
     std::optional<TimeCurve> total_j;
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
     std::vector<std::pair<std::uint32_t, Mark>> losses;            // of kernels, with the process
+    std::map<std::string, TimeCurve> others_s;                     // by device: how long others kept it busy
     std::optional<Ledger> ledger;
 
     Host(std::string boot, TimeSpan command)
@@ -77,8 +78,13 @@ class HostLedgers {
   bool shares_out() const;
   bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
   void add_losses(Host& host);
+  void add_others(Host& host, const RecordedEnergy::Result& energy) const;
+  struct GpuName {
+    const std::string& prefix;  // of its domain
+    const std::string& device;
+  };
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
-                            const std::string& prefix) const;
+                            const GpuName& name) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
   LedgerResult result_of(Host& host);
 

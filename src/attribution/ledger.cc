@@ -147,10 +147,15 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
 }
 
 void Ledger::add_background() {
+  for (const GpuShares::Background& others : gpu_shares_.backgrounds()) {
+    gpu_shares_.note(others.domain, others.by_class);
+    credit({std::string(kBackground)}, others.domain, {0, 0, others.time_s, others.energy_j, others.by_class}, {},
+           kByTimeShare, true);
+  }
   if (level_ == Level::kernel || cpu_shares_.background_s() <= 0) return;
   const ClassJoules& joules = cpu_shares_.background();
-  credit({"background"}, std::string(kCpu), {0, 0, cpu_shares_.background_s(), joules.sum(), joules}, {}, kByCpuTime,
-         energy_.cpu_j.has_value());
+  credit({std::string(kBackground)}, std::string(kCpu), {0, 0, cpu_shares_.background_s(), joules.sum(), joules}, {},
+         kByCpuTime, energy_.cpu_j.has_value());
 }
 
 ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {

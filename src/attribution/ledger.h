@@ -8,7 +8,8 @@
 // "regressed",
 //   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
-//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart.
+//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
+//   other processes ran there is one class more, and "background", by time.
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
 //   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
 // - What ran only to probe is one row of its own, "probe", on each device.
@@ -44,7 +45,8 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
-inline constexpr std::string_view kCpu = "cpu";  // the device of rows of CPUs and memory
+inline constexpr std::string_view kCpu = "cpu";                // the device of rows of CPUs and memory
+inline constexpr std::string_view kBackground = "background";  // the row of processes that are not the command's
 
 class Ledger {
  public:
