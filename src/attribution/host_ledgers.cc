@@ -33,7 +33,15 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
-void append(LedgerResult& all, LedgerResult one) {
+// A number that two machines give two devices of theirs.
+void name_machine(LedgerResult& result, const std::string& prefix) {
+  for (ReportRow& row : result.rows) {
+    if (!row.device.empty() && !row.device.starts_with(prefix)) row.device = prefix + row.device;
+  }
+}
+
+// Amounts and diagnostics.
+void append(LedgerResult& all, const LedgerResult& one) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
   };
@@ -41,7 +49,6 @@ void append(LedgerResult& all, LedgerResult one) {
   add(all.idle_j, one.idle_j);
   add(all.unattributed_j, one.unattributed_j);
   all.diagnostics.add_all(one.diagnostics);
-  all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
 }
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
@@ -92,21 +99,30 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level
     : level_(level), mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_of_.push_back(sources[i].source.boot_id);
+    started_ns_.push_back(sources[i].source.started_ns);
     const std::optional<TimeSpan> span = sources[i].span();
-    if (sources[i].source.role != "recorder" || !span) continue;
+    if (sources[i].source.role != "recorder" || !span || sources[i].is_repeated) continue;
     Host& host = hosts_.try_emplace(i, sources[i].source.boot_id, *span).first->second;
     host.channels = sources[i].channels;
     host.calibration = sources[i].calibration;
     host.energy.samples_calls = !is_imported(sources[i].source);
     host.cpus = count_cpus(sources[i].cpus_online).value_or(host.cpus);
   }
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    Host* const host = sources[i].rank.empty() ? nullptr : host_of(i);
+    if (host != nullptr) host->sums.names(i).rank = sources[i].rank;
+  }
 }
 
 HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
+  Host* found = nullptr;
   for (auto& [recorder, host] : hosts_) {
-    if (host.boot_id == boot_of_[source]) return &host;
+    if (host.boot_id != boot_of_[source]) continue;
+    // A machine that was recorded several times, one after another: a process is of the last that began before it.
+    const bool is_later = found != nullptr && host.span.begin_ns > found->span.begin_ns;
+    if (found == nullptr || (is_later && host.span.begin_ns <= started_ns_[source])) found = &host;
   }
-  return nullptr;
+  return found;
 }
 
 void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
@@ -143,9 +159,7 @@ void HostLedgers::add_losses(Host& host) {
 }
 
 // By domain, step and epoch nobody is given a part.
-bool HostLedgers::shares_out() const {
-  return level_ != Level::domain && level_ != Level::step && level_ != Level::epoch;
-}
+bool HostLedgers::shares_out() const { return level_ != Level::domain && !is_by_time(); }
 
 // After the sums are finished.
 CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const {
@@ -213,6 +227,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
+  host.prefix = prefix;
   add_losses(host);
   host.sums.finish();
   host.probing.finish();
@@ -257,7 +272,7 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
 }
 
 LedgerResult HostLedgers::result_of(Host& host) {
-  if (level_ != Level::step && level_ != Level::epoch) {
+  if (!is_by_time()) {
     LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
     mark_unknown_counts(result);
     note_light_mode(host.sums, result.diagnostics);
@@ -272,7 +287,18 @@ LedgerResult HostLedgers::result_of(Host& host) {
 
 LedgerResult HostLedgers::finish() {
   LedgerResult all;
-  for (auto& [recorder, host] : hosts_) append(all, result_of(host));
+  if (hosts_.size() == 1) return result_of(hosts_.begin()->second);
+  std::vector<std::vector<ReportRow>> of_hosts;
+  for (auto& [recorder, host] : hosts_) {
+    LedgerResult one = result_of(host);
+    name_machine(one, host.prefix);
+    of_hosts.push_back(std::exchange(one.rows, {}));
+    append(all, one);
+  }
+  all.rows = is_by_time() ? same_moments_of(of_hosts) : rows_of_all(std::move(of_hosts));
+  for (ReportRow& row : all.rows) {
+    if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
+  }
   return all;
 }
 

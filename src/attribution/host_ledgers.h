@@ -61,6 +61,7 @@ class HostLedgers {
     std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
     std::vector<std::pair<std::uint32_t, Mark>> losses;            // of kernels, with the process
     std::map<std::string, TimeCurve> others_s;                     // by device: how long others kept it busy
+    std::string prefix;                                            // of the names of its devices
     std::optional<Ledger> ledger;
 
     Host(std::string boot, TimeSpan command)
@@ -76,6 +77,7 @@ class HostLedgers {
   Host* host_of(std::uint32_t source);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool shares_out() const;
+  bool is_by_time() const { return level_ == Level::step || level_ == Level::epoch; }
   bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
   void add_losses(Host& host);
   void add_others(Host& host, const RecordedEnergy::Result& energy) const;
@@ -91,8 +93,9 @@ class HostLedgers {
   Level level_;
   Mode mode_;
   const KernelPriors& priors_;
-  std::vector<std::string> boot_of_;     // by source
-  std::map<std::uint32_t, Host> hosts_;  // by recorder
+  std::vector<std::string> boot_of_;      // by source
+  std::vector<std::int64_t> started_ns_;  // likewise
+  std::map<std::uint32_t, Host> hosts_;   // by recorder
 };
 
 }  // namespace joulemap::attribution
