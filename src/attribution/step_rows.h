@@ -21,12 +21,12 @@ struct NumberedMoment {
 };
 
 // `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
-// (ranks) number the same steps: those of the process that told the most are taken. So it is with machines: same_moments_of().
+// (ranks) number the same steps: those of the process that told the most are taken.
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
                      const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing);
 
-// The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A number that
-// a machine tells several times is matched with the others' in order.
+// The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
+// number that a machine tells several times is matched with the others' in order.
 std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines);
 // Other rows of several machines, the largest first. Those of one path and device, of a machine that was recorded several
 // times, are one.

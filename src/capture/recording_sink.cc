@@ -45,8 +45,8 @@ std::string environment(std::string_view name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// As launchers tell it: torchrun, Open MPI, MPICH and Slurm. Ours first: a program that was told its rank in another way tells
-// its own children by it.
+// As launchers tell it: torchrun, Open MPI, MPICH and Slurm. Ours first: a program that was told its rank in another way
+// tells its own children by it.
 std::string rank_of_this_process() {
   if (std::string own = environment("JOULEMAP_RANK"); !own.empty()) return own;
   if (!environment("WORLD_SIZE").empty()) return environment("RANK");
