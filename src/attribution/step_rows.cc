@@ -102,6 +102,7 @@ std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machin
     }
   }
   std::vector<ReportRow> sorted;
+  sorted.reserve(all.size());
   for (auto& [key, row] : all) sorted.push_back(std::move(row));
   std::stable_sort(sorted.begin(), sorted.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
