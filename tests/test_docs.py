@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("tests/sysroots/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/sysroots/*.md")])
 
 
 def sources() -> str:
@@ -22,6 +22,15 @@ def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(jo
     help_text = joulemap("stat", "--help").out
     offered = {line.split()[0].split(",")[0] for line in help_text.splitlines() if line.strip().startswith("-")}
     assert documented == offered - {"-h"}
+
+
+@pytest.mark.parametrize("verb", ["report", "diff"])
+def test_every_option_that_a_page_explains_is_in_the_help(joulemap, verb):
+    page = (ROOT / "docs" / f"{verb}.md").read_text()
+    offered = set(re.findall(r"(--[a-z0-9-]+)", joulemap(verb, "--help").out))
+    assert set(re.findall(r"`(--[a-z0-9-]+)", page)) <= offered
+    missing = offered - set(re.findall(r"(--[a-z0-9-]+)", page)) - {"--help", "--sysroot", "--output"}
+    assert not missing, "the page explains all of them"
 
 
 def test_every_diagnostic_of_the_sensors_page_is_one_the_program_makes():

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kPhaseCells = 4096;
 // A cell in which so little of the time anything ran is nobody's.
 constexpr double kLeastBusy = 0.02;
+// More than any program has; what is named after them is not shown over time.
+constexpr std::size_t kMostPhases = 64;
 // Fewer tell nothing of how it spreads.
 constexpr std::size_t kLeastSamples = 5;
 
@@ -82,7 +84,7 @@ HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sum
 
 TimeCurve* HostView::curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const {
   std::string name = phase_name(meaning);
-  if (name.empty()) return nullptr;
+  if (name.empty() || (curves.size() >= kMostPhases && !curves.contains(name))) return nullptr;
   return &curves.try_emplace(std::move(name), span_, kPhaseCells).first->second;
 }
 
@@ -200,7 +202,7 @@ std::vector<LayerSpread> HostView::spreads(const ViewLimits& limits) const {
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerSpread> spreads;
-  for (Candidate& one : all | std::views::take(limits.spreads)) spreads.push_back(std::move(one.spread));
+  for (std::size_t i = 0; i < all.size() && i < limits.spreads; ++i) spreads.push_back(std::move(all[i].spread));
   return spreads;
 }
 

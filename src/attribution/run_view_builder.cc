@@ -74,7 +74,8 @@ std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, co
   for (const auto& [name, sum_s] : time_s) names.emplace_back(sum_s, name);
   std::ranges::sort(names, std::greater<>());
   std::vector<TimeBand> bands;
-  for (const auto& [sum_s, name] : names | std::views::take(kMostRegionNames)) {
+  if (names.size() > kMostRegionNames) names.resize(kMostRegionNames);
+  for (const auto& [sum_s, name] : names) {
     for (const NamedSpan& region : regions) {
       if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
         continue;

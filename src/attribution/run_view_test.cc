@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "attribution/run_view_builder.h"
@@ -20,7 +21,7 @@ constexpr double kWatts = 50;
 
 // Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one an epoch, 8 samples a step.
 std::string record_steps(const TemporaryDirectory& folder) {
-  const std::string file = folder.path() + "/steps.joule";
+  std::string file = folder.path() + "/steps.joule";
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
   EXPECT_TRUE(writer);
   Channel channel = recorded_channel("package-0");
@@ -37,7 +38,7 @@ std::string record_steps(const TemporaryDirectory& folder) {
     if (step % 1000 == 0) writer->add(Mark{at_ns, MarkKind::epoch, step / 1000, 1, {}});
     writer->add(Mark{at_ns, MarkKind::step, step, 1, {}});
     const auto number = static_cast<std::int64_t>(step);
-    writer->add(Metric{at_ns + 1000, number, "loss", 9.0 - static_cast<double>(step / 1000)});
+    writer->add(Metric{at_ns + 1000, number, "loss", 9.0 - std::floor(static_cast<double>(step) / 1000)});
     writer->add(Metric{at_ns + 1000, number, "samples", 8});
     if (step % 500 == 0) {
       EXPECT_TRUE(writer->flush());

@@ -13,9 +13,11 @@
 #include "cli/question.h"
 #include "cli/terminal.h"
 #include "page/page_html.h"
+#include "report/citation.h"
 #include "report/plots.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
+#include "report/tables.h"
 
 namespace joulemap::cli {
 namespace {
@@ -31,13 +33,24 @@ struct ReportFlags {
   bool json = false;
   std::string plot;
   std::string html;
+  std::string format = "text";
+  bool cite = false;
+  bool model_card = false;
+  report::CardQuery card;
   std::string output;
 };
 
-std::string text_of(const ReportResult& result, const ReportFlags& flags) {
+Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
+  if (flags.json) return report::report_json(result) + "\n";
+  if (flags.cite) return report::citation_text(result, JOULEMAP_VERSION);
+  if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
+  const report::TreeQuery rows{flags.sort, flags.filter};
+  if (flags.format == "markdown") return report::table_text(result, report::TableFormat::markdown, {rows, flags.top});
+  if (flags.format == "latex") return report::table_text(result, report::TableFormat::latex, {rows, flags.top});
+  if (flags.format == "csv") return report::table_text(result, report::TableFormat::csv, {rows, flags.top});
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
-  return report::report_text(result, {{flags.sort, flags.filter}, flags.depth, flags.top}, style);
+  return report::report_text(result, {rows, flags.depth, flags.top}, style);
 }
 
 int run_plot(const ReportFlags& flags) {
@@ -74,9 +87,11 @@ int write_page(const ReportFlags& flags) {
 
 // They say different things: one at a time.
 Status is_one_output(const ReportFlags& flags) {
-  const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1);
+  const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
+                     (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);
   if (wanted <= 1) return Done{};
-  return Error{ErrorCode::usage, "--json, --plot and --html each give something else", "give one of them"};
+  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --model-card each give something else",
+               "give one of them"};
 }
 
 int run_report(const ReportFlags& flags, const CommandLine& line) {
@@ -100,8 +115,9 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(question->diagnostics);
-  const std::string text = flags.json ? report::report_json(*result) + "\n" : text_of(*result, flags);
-  const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
+  const Result<std::string> text = text_of(*result, flags);
+  if (!text) return fail(text.error());
+  const Status written = file ? file->replace_content(*text) : write_to(Stream::out, *text);
   return written ? kDone : fail(written.error());
 }
 
@@ -119,25 +135,47 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT")->type_name("TEXT");
 }
 
+void add_document_flags(CLI::App& verb, ReportFlags& flags) {
+  verb.add_option("--format", flags.format, "the rows as text (the default), markdown, latex or csv")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
+  verb.add_option(
+          "--plot", flags.plot,
+          "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
+      ->type_name("PLOT")
+      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}));
+  verb.add_option("--html", flags.html, "write a page to FILE: one file that loads nothing, with all levels and plots")
+      ->type_name("FILE");
+  verb.add_flag("--cite", flags.cite, "a sentence for a paper");
+  CLI::Option* const card =
+      verb.add_flag("--model-card", flags.model_card, "co2_eq_emissions for a card of Hugging Face");
+  verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the card")
+      ->type_name("GRAMS")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(card);
+  verb.add_option("--location", flags.card.location, "where it ran, for the card")->type_name("TEXT")->needs(card);
+  verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
+      ->type_name("TEXT")
+      ->needs(card);
+  verb.add_option("--hardware", flags.card.hardware, "what it ran on, for the card; else what the recording tells")
+      ->type_name("TEXT")
+      ->needs(card);
+}
+
 }  // namespace
 
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
-  verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch")
+  verb.add_option("--by", flags->by,
+                  "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank")
       ->type_name("LEVEL")
-      ->check(
-          CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"}));
+      ->check(CLI::IsMember(
+          {"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch", "rank"}));
   add_question_flags(verb, flags->question);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
-  verb.add_option(
-          "--plot", flags->plot,
-          "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
-      ->type_name("PLOT")
-      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}));
-  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with all levels and plots")
-      ->type_name("FILE");
+  add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "formats/json_writer.h"
 #include "report/diagnostics_json.h"
+#include "report/kernel_names.h"
 
 namespace joulemap::page {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using formats::JsonWriter;
 
 constexpr int kDigits = 6;
+constexpr std::size_t kKernelColumns = 72;
 constexpr double kThinnest = 5e-4;  // share of a branch that can be seen
 
 // What can be seen and a little more; shortest to write.
@@ -152,10 +154,13 @@ class Names {
   std::vector<std::string> names_;
 };
 
-void write_row(JsonWriter& json, const ReportRow& row, Names& names) {
+// A kernel's name is a line of C++: its brief one is shown, the whole one told beside it, and the mangled one to nobody.
+void write_row(JsonWriter& json, const ReportRow& row, bool is_kernel, Names& names) {
   json.begin_array();
-  names.write_path(json, row.path);
-  json.value(names.number_of(row.display_name))
+  names.write_path(json, is_kernel ? std::vector{row.display_name} : row.path);
+  const std::string brief_name =
+      is_kernel ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
+  json.value(names.number_of(brief_name))
       .value(names.number_of(row.device))
       .value(row.count)
       .value(row.time_s)
@@ -214,7 +219,9 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
         .member("unattributed_j", level.unattributed_j)
         .key("rows")
         .begin_array();
-    for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) write_row(json, level.rows[i], names);
+    for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) {
+      write_row(json, level.rows[i], level.by == "kernel", names);
+    }
     json.end_array().key("rest");
     write_rest(json, level.rows, limits.rows);
     write_branches(json, level, names);

@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "page/page_html.h"
-#include "page/power_svg.h"
+#include "report/plots.h"
 
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kRows = 40;  // of each level
+constexpr std::size_t kRows = 40;   // of each level
+constexpr double kLeftOver = 1e-9;  // share of all: what adding up leaves over
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
@@ -83,7 +85,9 @@ std::string level_of(const LevelView& level) {
     rows += cells({fmt::format("and {} more", level.rows.size() - shown), "", number(rest_j, "J"), "", "", "", ""});
   }
   rows += cells({"idle", "", number(level.idle_j, "J"), "", "", "", ""});
-  rows += cells({"not attributed", "", number(level.unattributed_j, "J"), "", "", "", ""});
+  const double least_j = kLeftOver * level.attributed_j.value_or(0);
+  const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
+  rows += cells({"not attributed", "", is_left_over ? "0 J" : number(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
          table_of("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"}, rows) +
          "</section>\n";
@@ -106,6 +110,14 @@ std::string notes_of(const RunView& view) {
   return list + "</ul></section>\n";
 }
 
+// A picture that the run cannot give is left out; what it is made of is said by the notes.
+std::string picture(std::string_view id, std::string_view title, const Result<std::string>& svg) {
+  if (!svg) return {};
+  const std::size_t begin = svg->find("<svg");  // an XML declaration may not stand within HTML
+  if (begin == std::string::npos) return {};
+  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, svg->substr(begin));
+}
+
 }  // namespace
 
 std::string_view static_style() {
@@ -118,8 +130,11 @@ std::string_view static_style() {
 
 std::string static_page(const RunView& view) {
   std::string page = summary_of(view);
-  page += "<section id=\"timeline\"><h2>Power over time</h2>\n" + power_svg(view.run) + "</section>\n";
+  page += picture("timeline", "Power over time", report::timeline_svg(view));
+  page += picture("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
   for (const LevelView& level : view.levels) page += level_of(level);
+  page += picture("violins", "From step to step", report::spreads_svg(view, {report::Plot::violin, {}, {}, {}}));
+  page += picture("loss", "Loss against energy", report::loss_svg(view));
   return page + notes_of(view);
 }
 

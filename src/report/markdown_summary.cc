@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "base/text.h"
 #include "report/energy_rows.h"
@@ -65,7 +64,8 @@ std::string layer_lines(const RunView& view) {
   const LevelView* const level = view.level("layer");
   if (level == nullptr) return {};
   std::string out = "| layer | device | J | from | to | share | W |\n|---|---|---|---|---|---|---|\n";
-  for (const ReportRow& row : level->rows | std::views::take(kMostRows)) {
+  for (std::size_t i = 0; i < std::min(level->rows.size(), kMostRows); ++i) {
+    const ReportRow& row = level->rows[i];
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
                        optional_number(row.energy_j), optional_number(row.low_j), optional_number(row.high_j),
                        row.share ? percent_text(*row.share) : "-", optional_number(row.power_w));

@@ -10,6 +10,7 @@
 #include "report/energy_rows.h"
 #include "report/energy_tree.h"
 #include "report/sparkline.h"
+#include "report/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
@@ -42,8 +43,9 @@ std::string sequence_text(const ReportResult& result, const TextStyle& style) {
   const std::string range =
       fmt::format("{} between {} and {} J", are_many ? "nine of ten" : "all",
                   number(are_many ? quantile(sorted, 0.05) : sorted.front()), number(are_many ? high : sorted.back()));
-  const std::string out =
-      fmt::format("\n {} {}s: median {} J, {}\n", sorted.size(), result.by, number(quantile(sorted, 0.5)), range);
+  const std::string told =
+      fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by, number(quantile(sorted, 0.5)), range);
+  const std::string out = "\n" + wrapped(" ", told, style.columns);
   const std::string line =
       sparkline(as_they_ran, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());
   return out + "  " + style.bar_colour(line) + "\n";

@@ -3,6 +3,7 @@
 // speedscope's own JSON: one profile of joules and one of seconds over the same stacks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "formats/json_writer.h"
@@ -64,6 +65,10 @@ Result<std::string> speedscope_json(const RunView& view, const ExportQuery& quer
     if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
   }
   if (joules.empty()) return no_energies(found->by);
+  // What lies in one branch side by side: speedscope shows stacks in their order first.
+  const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
+  std::ranges::stable_sort(joules, {}, frames_of);
+  std::ranges::stable_sort(times, {}, frames_of);
   const FrameNumbers frames(found->stacks);
   JsonWriter json;
   json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");

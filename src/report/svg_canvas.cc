@@ -144,7 +144,7 @@ double text_width(std::string_view text, double size) {
 
 std::string fitted_text(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
-  for (std::size_t columns = columns_of(text) - 1; columns > 2; --columns) {
+  for (std::size_t columns = columns_of(text); columns > 2; --columns) {
     std::string shorter = shortened(text, columns);
     if (text_width(shorter, size) <= width) return shorter;
   }

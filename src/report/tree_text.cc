@@ -26,8 +26,9 @@ constexpr std::size_t kWatts = 5;
 constexpr std::size_t kTime = 7;
 constexpr std::size_t kCalls = 5;
 constexpr std::size_t kLeastBar = 6;
+constexpr std::size_t kNarrow = 70;  // with fewer columns there is no room for bars
 constexpr std::size_t kMostBar = 24;
-constexpr std::size_t kLeastName = 18;
+constexpr std::size_t kLeastName = 14;
 constexpr std::size_t kMostName = 64;
 constexpr std::size_t kBasisWord = 10;
 
@@ -43,9 +44,10 @@ Layout layout_for(std::size_t longest_name, std::size_t columns) {
   Layout layout;
   layout.has_words = columns >= 100;
   const std::size_t fixed = 1 + numbers + 1 + (layout.has_words ? kBasisWord : 1);
-  const std::size_t left = columns > fixed + kLeastName + kLeastBar ? columns - fixed : kLeastName + kLeastBar;
-  layout.name = std::clamp(std::min(longest_name, left - kLeastBar), kLeastName, kMostName);
-  layout.bar = std::clamp(left - layout.name, kLeastBar, kMostBar);
+  const std::size_t least_bar = columns >= kNarrow ? kLeastBar : 0;
+  const std::size_t left = std::max(columns, fixed + kLeastName + least_bar) - fixed;
+  layout.name = std::clamp(std::min(longest_name, left - least_bar), kLeastName, kMostName);
+  layout.bar = least_bar > 0 ? std::clamp(left - layout.name, kLeastBar, kMostBar) : 0;
   return layout;
 }
 

@@ -40,6 +40,19 @@ def html(binaries: Path, made: Path) -> Path:
 
 
 @pytest.fixture
+def page_of(joulemap, tmp_path, html):
+    """page_of(recording): its page, of a program that has the script."""
+
+    def write(recording: Path) -> Path:
+        file = tmp_path / f"{recording.stem}.html"
+        outcome = joulemap("report", "--html", file, recording)
+        assert outcome.code == 0, outcome.err
+        return file
+
+    return write
+
+
+@pytest.fixture
 def opened(browser, html: Path):
     """opened(): the page, ready. What a browser complains of, or asks for besides the file, fails the test."""
     pages = []

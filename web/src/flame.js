@@ -24,9 +24,20 @@ const MEASURES = {
   },
 };
 
+// Where no operations were told, their level is that of layers, and layers know best what modules are.
+function deepest(levels) {
+  const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
+  const [first, second] = levels;
+  return first?.by === "op" && second?.by === "layer" && depth(first) <= depth(second) ? second : first;
+}
+
 export function flame(data) {
-  const level = data.level("op") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
+  const level = deepest(
+    [data.level("op"), data.level("layer"), data.level("region"), data.level("kernel")].filter(Boolean),
+  );
   if (!level) return null;
+  const layers = new Set((data.level("layer")?.rows ?? []).map((row) => row.path.join("\u0000")));
+  const isLayer = (row) => layers.has(row.path.join("\u0000"));
   const hasEnergy = level.attributed_j !== null;
   const hasProbe = level.rows.some(isProbe);
   const state = {
@@ -53,7 +64,7 @@ export function flame(data) {
         (state.phase === "all" || phaseOf(row.path) === state.phase) &&
         (state.device === "all" || row.device === state.device),
     );
-    state.tree = buildTree(rows, level.by, state.phase === "all" && state.device === "all" ? level : null);
+    state.tree = buildTree(rows, level.by, isLayer, state.phase === "all" && state.device === "all" ? level : null);
     if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
     state.root = state.tree;
     draw();
@@ -213,7 +224,7 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
       style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
       onclick: () => zoom(node),
     },
-    width * state.width > 24 ? h("span", { class: "frame-name" }, node.name) : null,
+    width * state.width > 34 ? h("span", { class: "frame-name" }, node.name) : null,
     width * state.width > 110 ? h("span", { class: "frame-value" }, label) : null,
   );
   element.style.setProperty("--hue", `var(${colour})`);

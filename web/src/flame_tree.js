@@ -7,7 +7,7 @@ function node(name, parent, slot, hue) {
   const path = parent ? [...parent.path, name] : [];
   const between = name.startsWith(".") ? "" : " › ";
   const full = parent?.parent ? `${parent.full}${between}${name}` : name;
-  const sums = { energy_j: 0, time_s: 0, devices: new Map() };
+  const sums = { energy_j: 0, time_s: 0, devices: new Map(), own: new Map() };
   return { name, full, path, parent, slot, hue, depth, shade: 0, ...sums, children: [], byName: new Map() };
 }
 
@@ -29,7 +29,7 @@ function shadeOf(name, depth) {
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
 }
 
-// As src/model/path_tree.h has it: the dots of a module are branches; of operations and functions the last is no module.
+// As src/model/path_tree.h has it: dots of a module are branches; of operations and functions the last is none.
 function partsOf(path, by) {
   const modules = by === "layer" ? path.length : ["op", "tensor", "function"].includes(by) ? path.length - 1 : 0;
   return path.flatMap((part, index) => {
@@ -39,15 +39,18 @@ function partsOf(path, by) {
 }
 
 // `level`: adds what is nobody's, so that the root is all that was measured.
-export function buildTree(rows, by, level) {
+// `isLayer`: of a row that no operation was told of, all of the path may be modules.
+export function buildTree(rows, by, isLayer, level) {
   const root = node("all", null, "root", 0);
   const roots = new Map();
   for (const row of rows) {
-    const slot = phaseOf(row.path);
+    const phase = phaseOf(row.path);
+    const slot = phase === "other" && row.path.length === 1 ? row.path[0] : phase;
     const hueKey = row.path[0];
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
     let at = root;
-    for (const part of partsOf(row.path, by)) at = childOf(at, part, slot, roots.get(hueKey));
+    for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
+    if (row.low_j !== null) at.own.set(row.device, row);
     for (let up = at; up; up = up.parent) {
       up.energy_j += row.energy_j ?? 0;
       up.time_s += row.time_s;
@@ -89,11 +92,11 @@ function sortTree(at) {
   for (const child of at.children) sortTree(child);
 }
 
-// Devices have their own sensors: what one is wrong by has nothing to do with the other. Nothing where one is not known.
+// Devices have their own sensors: what one is wrong by has nothing to do with the other.
 export function intervalOf(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
-    const known = branches.get(branchKey(at.path, device));
+    const known = branches.get(branchKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
     if (!known) return null;
     below_j2 += (energy_j - known.low_j) ** 2;
     above_j2 += (known.high_j - energy_j) ** 2;

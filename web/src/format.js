@@ -49,12 +49,25 @@ export function withUnit(value, unit, count = 3) {
   return name ? `${number}${THIN_SPACE}${name}` : number;
 }
 
-// For axes: no digits that say nothing.
-export function tick(value, unit) {
-  if (value === 0) return "0";
-  const [number, name] = scaled(value, unit);
-  return `${number.includes(".") ? number.replace(/\.?0+$/, "") : number}${THIN_SPACE}${name}`;
+const TIMES = [
+  [7200, 3600, "h"],
+  [600, 60, "min"],
+  [1, 1, "s"],
+  [1e-3, 1e-3, "ms"],
+];
+
+// For an axis: one prefix for all, and as many decimals as tell them apart.
+export function ticks(values, unit) {
+  const most = Math.max(...values.map(Math.abs));
+  const scales = unit === "s" ? TIMES : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
+  const [, factor, name] = scales.find(([least]) => most >= least) ?? [0, 1, unit];
+  const exact = (decimals) => values.every((value) => isWhole((value / factor) * 10 ** decimals));
+  const decimals = [0, 1, 2, 3, 4, 5].find(exact) ?? 6;
+  const text = (value) => `${(value / factor).toFixed(decimals)}${name ? THIN_SPACE + name : ""}`;
+  return values.map((value) => (value === 0 && unit ? "0" : text(value)));
 }
+
+const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
 
 export const joules = (value, count) => withUnit(value, "J", count);
 export const watts = (value, count) => withUnit(value, "W", count);

@@ -6,6 +6,9 @@ import { joules, percent, plural } from "./format.js";
 
 export const sumOf = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
 
+// What adding up left over is nothing.
+export const unrounded = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
+
 export function ledgerParts(level) {
   const background = level.rows.filter(isBackground);
   const probe = level.rows.filter(isProbe);
@@ -37,7 +40,7 @@ export function ledgerLine(data, level) {
     if (parts.probe_j !== null) item("of it probing", parts.probe_j, parts.whole_j);
     if (parts.background_j !== null) item("of it background", parts.background_j, parts.whole_j);
     item("idle", parts.idle_j ?? 0, parts.whole_j);
-    item("not attributed", parts.unattributed_j ?? 0, parts.whole_j);
+    item("not attributed", unrounded(parts.unattributed_j ?? 0, parts.whole_j), parts.whole_j);
   }
   items.push(
     h(
@@ -99,6 +102,6 @@ const SLOTS = {
 };
 // A colour of the style sheet that stays the same for the same thing, in every view.
 export function colourName(name, index = 0) {
-  const slot = SLOTS[name];
+  const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
   return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;
 }

@@ -2,7 +2,7 @@
 // What learning cost: the loss (and other metrics) against the energy spent so far, and the energy of each epoch.
 import uPlot from "uplot";
 import { asTable, choice, cssColour, h, section } from "./dom.js";
-import { digits, joules, plural, secondsText, tick, withUnit } from "./format.js";
+import { digits, joules, plural, secondsText, ticks, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 
@@ -26,7 +26,10 @@ function spentAt(data) {
 const fromTo = (values) => `from ${digits(values[0], 4)} to ${digits(values[values.length - 1], 4)}`;
 
 export function loss(data) {
-  const metrics = data.metrics.filter((one) => one.points.length > 1);
+  // A loss that was no number is none.
+  const metrics = data.metrics
+    .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
+    .filter((one) => one.points.length > 1);
   if (!metrics.length && data.epochs.length < 1) return null;
   const spent = spentAt(data);
   const first =
@@ -102,9 +105,12 @@ function drawMetric(state, box, spent) {
     ticks: { show: false },
     font: `12px ${cssColour("--font")}`,
   };
-  const xText = (value) => tick(value, state.by === "energy" ? "J" : "s");
+  const unit = state.by === "energy" ? "J" : "s";
   box.setAttribute("role", "img");
-  box.setAttribute("aria-label", `${metric.name} against ${state.by}: ${fromTo(ys)} over ${xText(xs[xs.length - 1])}`);
+  box.setAttribute(
+    "aria-label",
+    `${metric.name} against ${state.by}: ${fromTo(ys)} over ${withUnit(xs[xs.length - 1], unit)}`,
+  );
   return new uPlot(
     {
       width: box.clientWidth,
@@ -114,8 +120,8 @@ function drawMetric(state, box, spent) {
       cursor: { drag: { x: true, y: false } },
       scales: { x: { time: false } },
       axes: [
-        { ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map(xText) },
-        { ...axis, size: 64, gap: 8, values: (_, ticks) => ticks.map((at) => tick(at, "").trim()) },
+        { ...axis, size: 28, space: 80, values: (_, splits) => ticks(splits, unit) },
+        { ...axis, size: 64, gap: 8, values: (_, splits) => ticks(splits, "") },
       ],
       series: [
         {},

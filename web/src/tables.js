@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of all levels: sorted by a click on a head, filtered by a text, with intervals drawn beside the numbers.
-import { isProbe } from "./data.js";
+import { isBackground, isProbe, wholeOf } from "./data.js";
 import { choice, h, section } from "./dom.js";
 import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
-import { ledgerLine, sumOf } from "./ledger.js";
+import { ledgerLine, sumOf, unrounded } from "./ledger.js";
 
 const PAGE = 40;
 const TITLES = {
@@ -59,8 +59,9 @@ function columns(data) {
 const pathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
 export function tables(data) {
-  if (!data.levels.length) return null;
-  const levels = ORDER.map((by) => data.level(by)).filter(Boolean);
+  const tells = (level) => level?.rows.some((row) => !isProbe(row) && !isBackground(row));
+  const levels = ORDER.map((by) => data.level(by)).filter(tells);
+  if (!levels.length) return null;
   const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
@@ -262,6 +263,9 @@ function footer(state, ordered, visible, width) {
   const { rest } = state.level;
   if (rest && !state.filter) lines.push(line(`and ${whole(rest.rows)} more that are not in this file`, rest.energy_j));
   if (state.filter || state.level.attributed_j === null) return lines;
-  lines.push(line("idle", state.level.idle_j), line("not attributed", state.level.unattributed_j));
+  lines.push(
+    line("idle", state.level.idle_j),
+    line("not attributed", unrounded(state.level.unattributed_j, wholeOf(state.level))),
+  );
   return lines;
 }

@@ -2,7 +2,7 @@
 // Charts over the time of the run, by uPlot: the power, and a small one for each kind of gauge. Dragging zooms all.
 import uPlot from "uplot";
 import { cssColour, h } from "./dom.js";
-import { secondsText, tick, watts, withUnit } from "./format.js";
+import { secondsText, ticks, watts, withUnit } from "./format.js";
 
 export const GUTTER = 64; // for labels, left of all charts, so that they align
 const POWER_HEIGHT = 260;
@@ -40,14 +40,14 @@ function options(width, height, setRange, unit, series) {
         ...axis,
         size: height > 100 ? 28 : 0,
         show: height > 100,
-        values: (_, ticks) => ticks.map((at) => tick(at, "s")),
+        values: (_, splits) => ticks(splits, "s"),
       },
       {
         ...axis,
         size: GUTTER,
         gap: 8,
         space: height > 100 ? 40 : 26,
-        values: (_, ticks) => ticks.map((at) => tick(at, unit)),
+        values: (_, splits) => ticks(splits, unit),
       },
     ],
     series: [{}, ...series],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the energy of each layer differs from step to step: a violin each, over the same axis.
 import { asTable, choice, h, section, svg } from "./dom.js";
-import { joules, tick as tickText, whole } from "./format.js";
+import { joules, ticks as tickTexts, whole } from "./format.js";
 import { colourName, ledgerLine } from "./ledger.js";
 import { phaseOf } from "./data.js";
 
@@ -106,7 +106,7 @@ function drawViolins(spreads) {
   const axis = h(
     "div",
     { class: "axis", "aria-hidden": "true" },
-    ticks.map((tick) => h("span", { style: { left: `${x(tick) / 10}%` } }, tickText(tick, "J"))),
+    tickTexts(ticks, "J").map((text, index) => h("span", { style: { left: `${x(ticks[index]) / 10}%` } }, text)),
   );
   return h(
     "div",

@@ -1,0 +1,79 @@
+"""What the documents show is run: every ```console block, those of a page one after another in one folder.
+
+A block is commands after "$ ", each followed by what it prints: that must be what it prints, to the letter; "..." on a line
+stands for any lines, and where nothing is shown nothing is compared. A command that is meant to fail says so in a comment:
+"$ joulemap diff A B  # exits with 1". In the folder lie examples/, its recording as run.joule and other.joule; `joulemap`
+and `python3` are those of the tests. `make update-goldens` rewrites what is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDING = ROOT / "examples" / "resnet50-h200.joule"
+Snippet = tuple[str, str]  # a command, and what is shown of its output
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = part.partition("\n")
+            found.append((command, printed))
+    return found
+
+
+PAGES = [page for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]) if snippets_of(page)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("run.joule", "other.joule"):
+        shutil.copy(RECORDING, tmp_path / name)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (programs / "python3").chmod(0o755)
+    return tmp_path
+
+
+def run(binaries: Path, folder: Path, command: str) -> str:
+    settings = {**os.environ, "LC_ALL": "C.UTF-8", "JOULEMAP_DATA": str(folder / "data")}
+    settings["PATH"] = os.pathsep.join([str(folder / "programs"), str(binaries), settings["PATH"]])
+    settings["PYTHONPATH"] = str(binaries.parent / "python")
+    settings.pop("COLUMNS", None)
+    process = subprocess.run(["sh", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
+    expected = re.search(r"# exits with (\d+)", command)
+    assert process.returncode == (int(expected[1]) if expected else 0), f"{command}\n{process.stderr}"
+    lines = (process.stdout + process.stderr).strip("\n").split("\n")
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def is_part(printed: str) -> bool:
+    return any(line.strip() == "..." for line in printed.split("\n"))
+
+
+def matches(printed: str, text: str) -> bool:
+    lines = printed.rstrip("\n").split("\n")
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in lines)
+    return re.fullmatch(pattern, text) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_shows_is_what_the_program_prints(binaries, folder, page):
+    for command, printed in snippets_of(page):
+        text = run(binaries, folder, command)
+        if not printed.strip() or matches(printed, text):
+            continue
+        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_part(printed):
+            pytest.fail(f"$ {command}\n{text}\nis not what {page.name} shows; make update-goldens rewrites it")
+        page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
