@@ -102,7 +102,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   } else {
     path = path_at_level(meaning);
   }
-  const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id);
+  const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally);
   Amount amount{count, 0, time_s, time_s * rate * weight.weight};
   if (weight.known) {
     amount.by_class.add(weight.column, amount.energy_j);

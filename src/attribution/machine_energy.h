@@ -32,6 +32,7 @@ struct GpuPowers {
   ColumnOf column_of;
   TimeCurve modelled_j;                                // what the sums of kernels would draw, without idling
   std::vector<std::vector<SeenKernels>> kernels = {};  // by column
+  UsualLengths usual_ns = {};
 };
 
 struct MachineEnergy {

@@ -32,6 +32,9 @@ constexpr std::int64_t kLongestMemory_ns = 200 * kMs;
 // more than chance does on the whole grid; unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
+// Power goes with frequency times voltage squared, and voltage is lowered with frequency: 3, or a little more where other
+// parts rest while they wait.
+constexpr double kPaces[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
 // To find two numbers so many rows do, in a few stretches that lie apart.
 constexpr std::size_t kSearchedRows = 2400;
@@ -197,7 +200,7 @@ UsefulEvidence::UsefulEvidence(const KernelTimeline& timeline, const PowerEviden
 
 IntervalRows UsefulEvidence::rows_at(const Sensing& sensing) const {
   if (is_gauge()) return IntervalRows(*timeline_, history_, sensing, period_s_);
-  return IntervalRows(*timeline_, steps_, sensing.lag_ns);
+  return IntervalRows(*timeline_, steps_, sensing);
 }
 
 TimeSpan UsefulEvidence::span_of(std::size_t row) const {
@@ -220,6 +223,26 @@ UsefulEvidence UsefulEvidence::some() const {
 FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known) {
   const UsefulEvidence some = evidence.some();
   return SensingSearch(some, known).find();
+}
+
+double find_pace(const UsefulEvidence& evidence, const Sensing& sensing) {
+  const UsefulEvidence some = evidence.some();
+  std::vector<std::vector<double>> left;
+  double noise = 0;
+  for (const double pace : kPaces) {
+    const IntervalRows rows = some.rows_at({sensing.lag_ns, sensing.memory_ns, pace});
+    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+    left.push_back(rows.residuals(fit.watts));
+    if (left.size() == 1 || fit.noise < noise) noise = fit.noise;
+  }
+  const double without = huber_cost(left.front(), noise);
+  double least = without - kFlatCost;
+  double best = 0;
+  for (std::size_t i = 1; i < left.size(); ++i) {
+    const double cost = huber_cost(left[i], noise);
+    if (cost < least) std::tie(best, least) = std::pair(kPaces[i], cost);
+  }
+  return best;
 }
 
 }  // namespace joulemap::attribution

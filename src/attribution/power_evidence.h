@@ -23,6 +23,7 @@ struct PowerEvidence {
   std::span<const PowerPoint> history = {};
   std::span<const TimeSpan> probing = {};  // when modules were replayed to be told apart
   KnownSensing known = {};                 // from a calibration
+  bool held_back = false;                  // its clocks were at times, by a power limit or by heat
 };
 
 // What of it makes rows: of one of the two, whichever makes more, while kernels were known. The timeline outlives it.
@@ -53,5 +54,8 @@ struct FoundSensing {
 };
 // Where no lag fits better than another: that of the calibration, or what is usual.
 FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known = {});
+// How much less kernels draw that are slowed down, as a power of their slowness: the one that leaves the least
+// unexplained; 0 where none fits better than that.
+double find_pace(const UsefulEvidence& evidence, const Sensing& sensing);
 
 }  // namespace joulemap::attribution

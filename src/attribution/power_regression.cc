@@ -192,6 +192,12 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
   return {*first, *last};
 }
 
+double PowerFit::watts_at(std::size_t column, double slowness) const {
+  const double full_w = classes[column].watts;
+  if (pace <= 0 || slowness <= 1 || full_w <= idle().watts) return full_w;
+  return idle().watts + (full_w - idle().watts) * std::pow(slowness, -pace);
+}
+
 void PowerFit::widen_gains(double spread) {
   const double wider = in_quadrature(gain_spread, spread) / gain_spread;
   for (double& gain : gains) gain = 1 + wider * (gain - 1);
@@ -240,7 +246,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   if (timeline.empty()) return std::nullopt;
   const UsefulEvidence useful(timeline, evidence);
   if (useful.rows() < kFewestRows) return std::nullopt;
-  const FoundSensing lag = find_sensing(useful, evidence.known);
+  FoundSensing lag = find_sensing(useful, evidence.known);
+  if (evidence.held_back) lag.best.pace = find_pace(useful, lag.best);
   const IntervalRows rows = useful.rows_at(lag.best);
   PowerBelief belief = coarse_belief(rows);
   const bool misled = belief.busy_w < kLeastBusy * belief.idle_w;
@@ -257,7 +264,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
   const std::vector<double> watts = solved(sums);
   const auto watts_at = [&](std::int64_t lag_ns) {
-    return solved(useful.rows_at({lag_ns, lag.best.memory_ns}).sums(robust.weights));
+    return solved(useful.rows_at({lag_ns, lag.best.memory_ns, lag.best.pace}).sums(robust.weights));
   };
   const std::vector<double> low_w = watts_at(lag.low_ns);
   const std::vector<double> high_w = watts_at(lag.high_ns);
@@ -281,6 +288,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   }
   fit.lag_ns = lag.best.lag_ns;
   fit.memory_ns = lag.best.memory_ns;
+  fit.pace = lag.best.pace;
   fit.counter_lag_ns = useful.is_gauge() ? evidence.known.counter_lag_ns() : lag.best.lag_ns;
   fit.lag_low_ns = lag.low_ns;
   fit.lag_high_ns = lag.high_ns;

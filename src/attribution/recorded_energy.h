@@ -54,6 +54,7 @@ class RecordedEnergy {
       double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
       std::string device_model = {};
       double power_limited = 0;  // share of the time
+      bool held_back = false;    // by that or by heat, often enough to matter
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -108,6 +109,7 @@ class RecordedEnergy {
   void add_curves(Result& result);
   std::vector<PowerPoint> history_of(const std::string& device);
   double power_limited(const std::string& device) const;
+  bool held_back(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
 
