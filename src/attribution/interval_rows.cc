@@ -126,13 +126,17 @@ std::vector<statistics::Belief> beliefs_for(std::size_t columns, const PowerBeli
   return beliefs;
 }
 
+double mean_power(const IntervalRows& rows) {
+  const std::vector<double> weights(rows.size(), 1.0);
+  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
+  return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
+}
+
 PowerBelief coarse_belief(const IntervalRows& rows) {
   std::vector<std::size_t> group_of(rows.columns(), 0);
   group_of.back() = 1;
   std::vector<double> weights(rows.size(), 1.0);
-  // All alike: the mean power. Its rows are the sums of both.
-  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
-  const double mean_w = one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
+  const double mean_w = mean_power(rows);
   const double spread_w = std::max(kBeliefSpread * mean_w, 1e-6);
   PowerBelief belief{mean_w, mean_w, spread_w};
   for (int round = 0; round < kCoarseRounds; ++round) {

@@ -51,6 +51,8 @@ class IntervalRows {
   double usual_j_ = 0;
 };
 
+// As if idling drew as much.
+double mean_power(const IntervalRows& rows);
 // Busy or idle, all classes alike: the coarsest fit, and what is believed of the finer one.
 PowerBelief coarse_belief(const IntervalRows& rows);
 
