@@ -26,8 +26,6 @@ constexpr double kNinety = 1.645;
 constexpr std::size_t kMostBlocks = 200;
 constexpr std::size_t kFewestPerBlock = 4;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
-// Once it is known what can be told apart, beliefs need only keep it solvable.
-constexpr double kKnownPull = 0.01;
 // What a class may differ from the mean that it is given: blocks of a ResNet-50 on an H200 differ from their share of time
 // by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
@@ -62,18 +60,20 @@ class GroupedFit {
   GroupedFit(const PowerBelief& belief, double pull, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.groups);
     for (const std::size_t group : groups.group_of) ++members[group];
-    for (std::size_t group = 0; group < groups.groups; ++group) {
-      const bool known = groups.from_data[group] >= kKnownFromData;
-      beliefs_.push_back({belief.busy_w, pull * (known ? kKnownPull : 1)});
-    }
-    const std::size_t idle = groups.group_of.back();
-    if (members[idle] == 1) beliefs_[idle].value = belief.idle_w;
+    // Also of those that are known: what the rows tell least of would else be nothing, or more than a GPU can draw.
+    beliefs_.assign(groups.groups, {belief.busy_w, pull});
+    idle_ = groups.group_of.back();
+    const double idle_w = members[idle_] == 1 ? belief.idle_w : belief.busy_w;
+    for (statistics::Belief& above : beliefs_) above.value = std::max(belief.busy_w - idle_w, 0.0);
+    beliefs_[idle_].value = idle_w;
     for (const double share : groups.alone) alone_.push_back(share >= kKnownFromData);
   }
   std::vector<double> solve(const statistics::GramSums& grouped) const {
-    const std::vector<double> watts = statistics::nonnegative_least_squares(grouped, beliefs_).x;
+    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.above(idle_), beliefs_).x;
     std::vector<double> all;
-    for (const std::size_t group : groups_.group_of) all.push_back(watts[group]);
+    for (const std::size_t group : groups_.group_of) {
+      all.push_back(above_w[idle_] + (group == idle_ ? 0 : above_w[group]));
+    }
     return all;
   }
   statistics::GramSums grouped(const statistics::GramSums& sums) const {
@@ -83,6 +83,7 @@ class GroupedFit {
 
  private:
   const SeparableGroups& groups_;
+  std::size_t idle_ = 0;  // its group; the others stand for what they draw above it: none draws less
   std::vector<statistics::Belief> beliefs_;
   std::vector<bool> alone_;
 };
@@ -263,10 +264,14 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const LibraryFit library(priors, belief, repeats * robust.pull * belief.spread_w * belief.spread_w);
   const bool has_library = !priors.empty();
   if (misled && !has_library && !tells_any(groups)) return std::nullopt;
-  const Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
+  Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
   const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
   const std::vector<double> watts = solved(sums);
   if (misled && !has_library && !is_plausible(watts, rows.times_s())) return std::nullopt;
+  // What would draw less than a GPU that waits is put there, whatever the rows: that it is there is all they tell.
+  for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
+    if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
+  }
   const auto watts_at = [&](std::int64_t lag_ns) {
     return solved(useful.rows_at({lag_ns, lag.best.memory_ns, lag.best.pace}).sums(robust.weights));
   };
