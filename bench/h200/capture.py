@@ -9,8 +9,8 @@ Workers (capture_worker.py) hold the card together and take turns in blocks of s
 `joulemap record`, one each under torch.profiler, Zeus, codecarbon and GATorch where they can watch it. A round is a block of
 each; a ratio is that of two blocks of one round. Nothing of the card is changed. Exits 1 when a bar is missed.
 
-Launch-bound steps differ by a tenth between two processes of the same program. There a process is compared with itself,
-before and after joulemap began to watch it, and with one beside it that nobody ever watches (light_costs.py).
+Launch-bound steps differ by a tenth between two processes of the same program, and between one second and the next. There
+steps that are watched and steps that are left alone take turns in one process (light_costs.py).
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class Worker:
         return False
 
     def run(self, steps: int) -> dict:
-        self.process.stdin.write(f"run {steps}\n")
+        return self.ask(f"run {steps}")
+
+    def ask(self, words: str) -> dict:
+        self.process.stdin.write(words + "\n")
         self.process.stdin.flush()
         return json.loads(next(line for line in self.process.stdout if line.startswith("{")))
 
@@ -181,7 +184,9 @@ def main() -> int:
     parser.add_argument("--joulemap", type=Path, required=True)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--pairs", type=int, default=5, help="of processes, for the light mode")
+    parser.add_argument("--processes", type=int, default=3, help="one after the other, for the light mode")
+    parser.add_argument("--turns-s", type=float, default=40, help="of each of those")
+    parser.add_argument("--ways", help="of joulemap to watch, for the costs: full,light")
     parser.add_argument("--block-s", type=float, default=1.5)
     parser.add_argument("--only", choices=["costs", "light", "coverage"])
     parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
@@ -194,10 +199,12 @@ def main() -> int:
             bench.say("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]
             for network in wanted or COSTS:
-                cost(bench, network, COSTS.get(network, {"auto": None}), tools)
+                bars = COSTS.get(network, {"auto": None})
+                ways = options.ways.split(",") if options.ways else bars
+                cost(bench, network, {way: bars.get(way) for way in ways}, tools)
         if options.only in (None, "light"):
             for network, most in MOST_IN_LIGHT_MODE.items():
-                light_cost(bench, network, most, options.pairs)
+                light_cost(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
             coverage(bench, wanted or COVERED)
     return bench.conclude(options.markdown)

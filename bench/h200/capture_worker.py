@@ -6,8 +6,8 @@ and take turns: one watched by joulemap, one by nobody, others by other tools, s
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
 NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon, gatorch; joulemap-later: nothing until "watch" comes on stdin, then
-joulemap.
+TOOL: nothing, torch-profiler, zeus, codecarbon, carbontracker, pyjoules, gatorch; joulemap-later: nothing until "watch"
+comes on stdin, then joulemap; then "turns SECONDS" leaves every other few steps alone again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import time
 
 if sys.argv[2:3] == ["joulemap-later"]:
-    from watched_later import hold_back
+    from watched_later import hold_back, take_turns
 
     begin_to_watch = hold_back()
 
@@ -126,6 +126,30 @@ def under_codecarbon(step, model):
     return step, contextlib.nullcontext
 
 
+def under_carbontracker(step, model):
+    """Its threads watch an epoch at a time; here the rest of the process is one."""
+    from carbontracker.tracker import CarbonTracker
+
+    tracker = CarbonTracker(epochs=1, monitor_epochs=-1, components="gpu", verbose=0)
+    tracker.epoch_start()
+    return step, contextlib.nullcontext
+
+
+def under_pyjoules(step, model):
+    from pyJoules.device import DeviceFactory
+    from pyJoules.device.nvidia_device import NvidiaGPUDomain
+    from pyJoules.energy_meter import EnergyMeter
+
+    meter = EnergyMeter(DeviceFactory.create_devices([NvidiaGPUDomain(0)]))
+
+    def measured() -> None:
+        meter.start(tag="step")
+        step()
+        meter.stop()
+
+    return measured, contextlib.nullcontext
+
+
 def under_gatorch(step, model):
     from GATorch import GA
 
@@ -139,6 +163,8 @@ TOOLS = {
     "torch-profiler": under_torch_profiler,
     "zeus": under_zeus,
     "codecarbon": under_codecarbon,
+    "carbontracker": under_carbontracker,
+    "pyjoules": under_pyjoules,
     "gatorch": under_gatorch,
 }
 
@@ -169,6 +195,9 @@ def main() -> None:
     for line in sys.stdin:
         if line.strip() == "watch":
             begin_to_watch()
+            continue
+        if line.startswith("turns "):
+            print(json.dumps({"steps": take_turns(step, float(line.split()[1]))}), flush=True)
             continue
         steps = int(line.split()[1])
         with around():

@@ -26,9 +26,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
-import _validate_statistics as doubled  # noqa: E402  numbers only
+import recordings  # noqa: E402
 from findings import Findings  # noqa: E402
+from recordings import doubled  # noqa: E402  numbers only
 
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
 LEAST_SHARE = 0.05
@@ -54,18 +54,7 @@ def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
     return good
 
 
-class Recording:
-    def __init__(self, joulemap: str, file: Path) -> None:
-        self.joulemap, self.file = joulemap, file
-        self.began_ns = self.report([], None)["start_monotonic_ns"]
-
-    def report(self, arguments: list[str], span: dict | None) -> dict:
-        command = [self.joulemap, "report", "--json", *arguments, str(self.file)]
-        if span is not None:
-            begin_s, end_s = ((span[edge] - self.began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
-            command += ["--time", f"{begin_s:.6f},{end_s:.6f}"]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
-
+class Recording(recordings.Recording):
     def stretches(self, told: dict, library: Path | None) -> dict[str, doubled.Stretch]:
         """By way of attribution. Each learns from the stretch that it is given alone."""
         groups, device = told["groups"], told["device"]
@@ -159,15 +148,15 @@ def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> N
     library = options.library if options.library and knows_library(joulemap) else None
     if options.library and library is None:
         findings.say("This joulemap has no --library: that column is left out.")
-    recordings: dict[str, Recording] = {}
+    opened: dict[str, Recording] = {}
     errors = {}
     for file in sorted(options.folder.glob("*-*.json")):
         told = json.loads(file.read_text())
         try:
             name = told["network"]
-            if name not in recordings:
-                recordings[name] = Recording(joulemap, options.folder / f"{name}.joule")
-            columns = recordings[name].stretches(told, library)
+            if name not in opened:
+                opened[name] = Recording(joulemap, options.folder / f"{name}.joule")
+            columns = opened[name].stretches(told, library)
             errors[f"{name}, {told['mode']}"] = tell_network(findings, told, columns)
         except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
             why = getattr(error, "stderr", None) or str(error)

@@ -34,25 +34,27 @@ QUIET_PHASE = 0.55  # of a step, after it: reads are cheap then, and the recorde
 LAG_S = 0.02
 
 
+def pairs(stage: str, count: int) -> dict[str, list[str]]:
+    return {f"layers {i}-{i + 1}": layers(stage, i, i + 1) for i in range(0, count, 2)}
+
+
 def layers(stage: str, *numbers: int) -> list[str]:
     return [f"{stage}.{number}" for number in numbers]
 
 
-# Blocks that are alike are run twice together: they cost less time, and more of a pass is known better.
+# Blocks that are alike are run twice together, and small ones not at all: that costs less time, and what is left of a pass
+# is known better.
 RESNET50 = {
     "stem": ["conv1", "bn1", "relu", "maxpool"],
     **{f"{stage}.0": layers(stage, 0) for stage in ("layer1", "layer2", "layer3", "layer4")},
     "layer1.1-2": layers("layer1", 1, 2), "layer2.1-3": layers("layer2", 1, 2, 3),
-    "layer3.1-5": layers("layer3", 1, 2, 3, 4, 5), "layer4.1-2": layers("layer4", 1, 2), "head": ["avgpool", "fc"],
+    "layer3.1-5": layers("layer3", 1, 2, 3, 4, 5), "layer4.1-2": layers("layer4", 1, 2),
 }  # fmt: skip
-VIT = {
-    "conv_proj": ["conv_proj"], "encoder.ln": ["encoder.ln"], "heads": ["heads"],
-    **{f"layers {i}-{i + 2}": [f"encoder.layers.encoder_layer_{i + j}" for j in range(3)] for i in range(0, 12, 3)},
-}  # fmt: skip
+VIT = {f"layers {i}-{i + 2}": [f"encoder.layers.encoder_layer_{i + j}" for j in range(3)] for i in range(0, 12, 3)}
 NETWORKS = {
     "resnet50": (resnet50, RESNET50),
-    "bert": (bert, ["bert.embeddings", *(f"bert.encoder.layer.{i}" for i in range(6)), "bert.pooler", "classifier"]),
-    "gpt2": (gpt2, ["transformer.wte", *(f"transformer.h.{i}" for i in range(6)), "transformer.ln_f", "lm_head"]),
+    "bert": (bert, pairs("bert.encoder.layer", 6)),
+    "gpt2": (gpt2, {**pairs("transformer.h", 6), "lm_head": ["lm_head"]}),
     "vit": (vit, VIT),
     "tiny": (tiny, None),
 }

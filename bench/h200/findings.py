@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+# Around what a page says of the last run; the rest of the page is written by hand.
+RESULTS_BEGIN, RESULTS_END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 class Findings:
@@ -15,6 +19,10 @@ class Findings:
         self.lines.append(text)
         print(text, flush=True)
 
+    def table(self, head: list[str], rows: list[list[str]]) -> None:
+        lines = [head, ["---"] * len(head), *rows]
+        self.say("\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
+
     def bar(self, name: str, good: bool) -> str:
         if not good:
             self.missed.append(name)
@@ -24,5 +32,14 @@ class Findings:
         """Says what was missed, keeps it all in that file, and gives the exit code."""
         self.say(f"\nMissed: {', '.join(self.missed) or 'nothing'}")
         if markdown:
-            markdown.write_text("\n".join(self.lines) + "\n")
+            self.keep(markdown)
         return 1 if self.missed else 0
+
+    def keep(self, markdown: Path) -> None:
+        """In the results' place of a page that has one, else as the whole of the file."""
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines).strip()) + "\n"
+        page = markdown.read_text() if markdown.exists() else ""
+        if RESULTS_BEGIN in page and RESULTS_END in page:
+            before, after = page.split(RESULTS_BEGIN, 1)[0], page.split(RESULTS_END, 1)[1]
+            text = f"{before}{RESULTS_BEGIN}\n\n{text}\n{RESULTS_END}{after}"
+        markdown.write_text(text)

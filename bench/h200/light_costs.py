@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the light mode costs a launch-bound training: pairs of processes take turns in blocks of steps. In the middle
-joulemap begins to watch one of the two. What is added is how much it then became slower than the other one did.
+"""What the light mode costs a launch-bound training. One process has the card for itself; runs of three steps are watched
+or left alone, as a lot decides, and each run is compared with the one beside it: what makes a second faster than the next
+cancels.
 
-The clock runs on while a process waits for its turn, and steps are followed by the clock: here twice as often as in a
-process that has the card for itself.
+Two parts: what each step takes longer that is not followed, and what followed steps and the opening of CUPTI take longer,
+by how often they came. What stays when steps are left alone (CUPTI once it has been closed, the recorder) is not in it;
+the time of steps before joulemap began stands beside.
 """
 
 from __future__ import annotations
@@ -11,65 +13,95 @@ from __future__ import annotations
 import random
 import statistics
 
-BLOCK_S = 1.5
-BEFORE, AFTER = 5, 9
+from watched_later import RUN
+
+BEFORE_S, SETTLING_STEPS = 8.0, 400
+LEAST_TRIMMED = 0.02
 
 
-def light_cost(bench, network: str, most: float, pairs: int) -> None:
+def light_cost(bench, network: str, most: float, processes: int, turns_s: float) -> None:
     """`bench` makes workers (capture.py)."""
-    watched = [bench.recorded(network, "auto", "joulemap-later")[0] for _ in range(pairs)]
-    alone = [bench.recorded(network, "off")[0] for _ in range(pairs)]
-    if not all([worker.is_ready() for worker in watched + alone]):
-        bench.say(f"light mode of {network}: did not start: {watched[0].failure}")
+    runs = [run for run in (one_process(bench, network, turns_s) for _ in range(processes)) if run is not None]
+    if not runs:
         return
-    ratios = [ratio_of(mine, other) for mine, other in zip(watched, alone)]
-    for worker in watched + alone:
-        worker.end()
-    for ratio in ratios:
-        print(f"  a pair of processes: before {ratio['before']:+.2%}, after {ratio['after']:+.2%}", flush=True)
-    middle, low, high = added(ratios)
+    bench.say(f"\n### {network}, light\n")
+    bench.say("| process | before | left alone | watched | a step more | followed | more each | together |")
+    bench.say("|---|---|---|---|---|---|---|---|")
+    for number, run in enumerate(runs, 1):
+        bench.say(
+            f"| {number} | {1e3 * run['before_s']:.2f} ms | {1e3 * run['alone_s']:.2f} ms | "
+            f"{1e3 * run['watched_s']:.2f} ms | {statistics.fmean(run['apart']):+.2%} | "
+            f"{len(run['extra_s'])} times | {1e3 * mean(run['extra_s']):.0f} ms | "
+            f"{together(run['apart'], run['extra_s'], run['turns_s']):+.2%} |"
+        )
+    middle, low, high = over_processes(runs)
     verdict = bench.bar(f"{network}, joulemap light: added time", middle <= most)
     bench.say(
-        f"\nLight mode, {pairs} pairs of processes, {BEFORE} blocks of {BLOCK_S} s of each before and {AFTER} after "
-        f"joulemap began: **{middle:+.2%}** ({low:+.2%} to {high:+.2%}), <= {most:.0%}: {verdict}"
+        f"\n{len(runs)} processes, {turns_s:.0f} s each: **{middle:+.2%}** ({low:+.2%} to {high:+.2%}), "
+        f"<= {most:.0%}: {verdict}"
     )
 
 
-def ratio_of(mine, other) -> dict:
-    """How much slower mine is than the other one, before and after, and block by block."""
-    steps = max(5, round(BLOCK_S / mine.run(20)["step_s"]))
-    before = take_turns(mine, other, steps, BEFORE)
-    mine.process.stdin.write("watch\n")
-    mine.run(steps)  # judged to be launch bound, and light from then on
-    after = take_turns(mine, other, steps, AFTER)
-    return {"before": typical(before), "after": typical(after), "blocks": (before, after)}
+def one_process(bench, network: str, turns_s: float) -> dict | None:
+    worker = bench.recorded(network, "auto", "joulemap-later")[0]
+    if not worker.is_ready():
+        bench.say(f"light mode of {network}: did not start: {worker.failure}")
+        return None
+    before_s = worker.run(max(5, round(BEFORE_S / worker.run(20)["step_s"])))["step_s"]
+    worker.process.stdin.write("watch\n")
+    worker.run(SETTLING_STEPS)  # judged to be launch bound, and light from then on
+    steps = worker.ask(f"turns {turns_s}")["steps"]
+    worker.end()
+    return {"before_s": before_s, "turns_s": sum(step[0] for step in steps), **compared(steps)}
 
 
-def take_turns(mine, other, steps: int, rounds: int) -> list[float]:
-    ratios = []
-    for number in range(rounds):
-        turns = [mine, other] if number % 2 == 0 else [other, mine]
-        times = {worker: worker.run(steps)["step_s"] for worker in turns}
-        ratios.append(times[mine] / times[other] - 1)
-    return ratios
+def compared(steps: list) -> dict:
+    """Seconds a step, watched, followed -> what neighbouring runs differ by, and what followed ones took longer."""
+    runs = [steps[at : at + RUN] for at in range(0, len(steps) - RUN + 1, RUN)]
+    told = [(statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs]
+    apart, extra_s = [], []
+    for (one_s, one, one_followed), (other_s, other, other_followed) in zip(told, told[1:]):
+        if one_followed or other_followed:
+            continue
+        if one != other:
+            apart.append(one_s / other_s - 1 if one else other_s / one_s - 1)
+    usual_s = statistics.median(run_s for run_s, watched, followed in told if watched and not followed)
+    for run, (run_s, _, followed) in zip(runs, told):
+        if followed:
+            extra_s.append(RUN * (run_s - usual_s))
+    return {
+        "apart": trimmed(apart),
+        "extra_s": extra_s,
+        "alone_s": statistics.median(run_s for run_s, watched, _ in told if not watched),
+        "watched_s": usual_s,
+    }
 
 
-def typical(ratios: list[float]) -> float:
-    """Blocks with steps that were followed count: a mean, without the two blocks that something else disturbed most."""
-    return statistics.fmean(sorted(ratios)[1:-1])
+def trimmed(values: list[float]) -> list[float]:
+    """Without what the machine itself held up: as many of the lowest as of the highest."""
+    out = max(1, int(LEAST_TRIMMED * len(values)))
+    return sorted(values)[out:-out]
 
 
-def added(ratios: list[dict]) -> tuple[float, float, float]:
-    """The mean over pairs, and its 95 % interval by drawing pairs, and blocks in them, anew."""
-    chance = random.Random(1)
+def mean(values: list[float]) -> float:
+    return statistics.fmean(values) if values else 0.0
+
+
+def together(apart: list[float], extra_s: list[float], turns_s: float) -> float:
+    return statistics.fmean(apart) + sum(extra_s) / turns_s
+
+
+def over_processes(runs: list[dict]) -> tuple[float, float, float]:
+    """The mean, and its 95 % interval by drawing processes, and what was seen in each, anew."""
+    lot = random.Random(1)
 
     def draw() -> float:
-        differences = []
-        for ratio in chance.choices(ratios, k=len(ratios)):
-            before, after = (typical(chance.choices(blocks, k=len(blocks))) for blocks in ratio["blocks"])
-            differences.append((1 + after) / (1 + before) - 1)
-        return statistics.fmean(differences)
+        drawn = []
+        for run in lot.choices(runs, k=len(runs)):
+            extra_s = lot.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
+            drawn.append(together(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["turns_s"]))
+        return statistics.fmean(drawn)
 
-    drawn = sorted(draw() for _ in range(4000))
-    middle = statistics.fmean((1 + ratio["after"]) / (1 + ratio["before"]) - 1 for ratio in ratios)
-    return middle, drawn[100], drawn[-101]
+    drawn = sorted(draw() for _ in range(1000))
+    middle = statistics.fmean(together(run["apart"], run["extra_s"], run["turns_s"]) for run in runs)
+    return middle, drawn[25], drawn[-26]

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import sys
+import threading
+import time
 from typing import Callable
+
+RUN = 3  # steps in a row that are watched, or are not
 
 
 def hold_back() -> Callable[[], None]:
@@ -27,3 +32,43 @@ def hold_back() -> Callable[[], None]:
         ctypes.CDLL(library).InitializeInjection()
 
     return begin
+
+
+class PausedClock:
+    """Stands for `time` in the thread that looks at functions: it stands still while steps are left alone."""
+
+    monotonic_ns = staticmethod(time.monotonic_ns)
+
+    def __init__(self) -> None:
+        self.runs = threading.Event()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.runs.wait()
+
+
+def take_turns(step: Callable[[], None], seconds: float) -> list[tuple[float, bool, bool]]:
+    """Runs of steps that are watched and that are not, in an order drawn by lot: seconds a step, watched, followed."""
+    from joulemap import _capture, _function_samples
+
+    clock, lot, steps = PausedClock(), random.Random(1), []
+    _function_samples.time = clock
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        watched = lot.random() < 0.5
+        _capture.set_on(watched)
+        (clock.runs.set if watched else clock.runs.clear)()
+        for _ in range(RUN):
+            begin = time.perf_counter()
+            step()
+            steps.append((time.perf_counter() - begin, watched, watched and _is_followed()))
+    _capture.set_on(True)
+    clock.runs.set()
+    return steps
+
+
+def _is_followed() -> bool:
+    """While all modules are, torch.nn.Module has a __call__ of ours."""
+    import torch
+
+    return torch.nn.Module.__call__.__code__.co_filename.endswith("_torch_light.py")

@@ -46,16 +46,15 @@ double GpuShares::rate(const std::string& device, std::int64_t from_ns, std::int
   return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
 }
 
-GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, const KernelTally& tally) const {
+GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
+                                    double length_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.gpu->powers) return {};
   const GpuPowers& powers = *known->second.gpu->powers;
-  const auto column = powers.column_of.find({process, tally.class_id});
+  const auto column = powers.column_of.find({process, class_id});
   if (column == powers.column_of.end()) return {};
-  const auto usual = powers.usual_ns.find({process, tally.class_id});
-  const double mean_ns =
-      static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
-  const double slowness = usual == powers.usual_ns.end() ? 1 : slowness_of(mean_ns, usual->second);
+  const auto usual = powers.usual_ns.find({process, class_id});
+  const double slowness = usual == powers.usual_ns.end() ? 1 : slowness_of(length_ns, usual->second);
   return {powers.fit.watts_at(column->second, slowness), column->second, true};
 }
 

@@ -52,7 +52,8 @@ class GpuShares {
     std::uint16_t column = 0;
     bool known = false;  // powers are
   };
-  Weight weight(const std::string& device, std::uint32_t process, const KernelTally& tally) const;
+  // `length_ns`: of such kernels on average, which tells how much they were slowed down; 0: at full speed.
+  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns = 0) const;
 
   double idle_j() const;
   // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "model/channel_faults.h"
+#include "model/edge_rules.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -28,11 +29,32 @@ constexpr std::int64_t kPlacedAfter_ns = 20 * kNanosecondsPerSecond;
 // About three hours at the usual pace, 3 MB a counter.
 constexpr std::size_t kMostReadings = 200'000;
 
+// Of what lies between two steps that are more than this many periods apart, how much an edge between them may be wrong by:
+// as EnergyWindow has it of readings that are far apart.
+constexpr double kFarApart = 2;
+constexpr double kUnevenFarApart = 0.05;
+
+// What a counter had come to at a moment between two of its steps, whose moments are known to `blur_s`. Nothing where no
+// step lies on one side of it.
+std::optional<EdgeEnergy> edge_between(const std::vector<EnergyPoint>& steps, std::int64_t time_ns, double period_s,
+                                       double blur_s) {
+  const auto is_before = [](std::int64_t moment_ns, const EnergyPoint& step) { return moment_ns < step.time_ns; };
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns, is_before);
+  if (after == steps.begin() || after == steps.end()) return std::nullopt;
+  const EnergyPoint& before = *std::prev(after);
+  const double between_j = after->joules - before.joules;
+  const double length_s = seconds(after->time_ns - before.time_ns);
+  const double joules = before.joules + between_j * share_of(time_ns, before.time_ns, after->time_ns);
+  const double period_j = between_j * std::min(period_s / length_s, 1.0);
+  const double far_j = length_s > kFarApart * period_s ? kUnevenFarApart * between_j : 0;
+  return EdgeEnergy{joules, kEdgeInterpolated * period_j + far_j + between_j * std::min(blur_s / length_s, 1.0)};
+}
+
 }  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices,
                                EdgeReadings edge_readings)
-    : span_(span), slices_(std::max<std::size_t>(slices, 1)) {
+    : span_(span), edge_readings_(edge_readings), slices_(std::max<std::size_t>(slices, 1)) {
   for (const Channel& channel : channels) {
     Follower follower{channel, {}, {}, {}, {}};
     if (tells_energy(channel)) {
@@ -165,6 +187,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
     if (!meter.begun) meter.window.begin(span_.begin_ns);
     if (!meter.ended) meter.window.end(span_.end_ns);
     energies.push_back(meter.window.result());
+    if (edge_readings_ == EdgeReadings::around_them) cut_between_steps(meter, energies.back());
     if (follower.channel.kind != ChannelKind::counter || !meter.steps.is_locked()) continue;
     constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
     const StepInterval last = meter.steps.last_step_before(span_.end_ns);
@@ -203,6 +226,25 @@ void RecordedEnergy::place_points(Meter& meter, std::int64_t until_ns) {
     const bool seen_before = meter.placed > 0 && meter.points[meter.placed - 1].time_ns > step_ns - 3 * period_ns / 2;
     point.time_ns = step_ns <= read_ns ? step_ns : seen_before ? read_ns : step_ns - period_ns;
   }
+}
+
+// A part of a run begins and ends where nobody read. Readings there are stale by half of a step or so, which would be a
+// tenth of a window of half a second. Where the moments of steps are known, the edges are cut between them.
+void RecordedEnergy::cut_between_steps(Meter& meter, ChannelEnergy& energy) const {
+  if (!energy.joules || !meter.steps.is_locked() || energy.channel.refresh_s < kSlowRefresh_s) return;
+  place_points(meter, INT64_MAX);
+  const double period_s = meter.steps.period_ns() / static_cast<double>(kNanosecondsPerSecond);
+  const double blur_s = seconds(meter.steps.half_width_ns());
+  const std::optional<EdgeEnergy> from = edge_between(meter.points, span_.begin_ns, period_s, blur_s);
+  const std::optional<EdgeEnergy> to = edge_between(meter.points, span_.end_ns, period_s, blur_s);
+  if (!from || !to) return;
+  energy.joules = std::max(to->joules - from->joules, 0.0);
+  energy.uncertainty_j = window_uncertainty_j(energy.channel, *energy.joules,
+                                              {.elapsed_s = seconds(span_.end_ns - span_.begin_ns),
+                                               .missing_s = energy.missing_s,
+                                               .variation_j = energy.tally.variation_j,
+                                               .begin_edge_j = from->half_width_j,
+                                               .end_edge_j = to->half_width_j});
 }
 
 void RecordedEnergy::draw_slow_counter(Meter& meter) const {

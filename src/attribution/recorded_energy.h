@@ -112,8 +112,10 @@ class RecordedEnergy {
   bool held_back(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
+  void cut_between_steps(Meter& meter, ChannelEnergy& energy) const;
 
   TimeSpan span_;
+  EdgeReadings edge_readings_;
   std::size_t slices_;
   std::vector<Follower> followers_;
   std::map<std::string, StepClock> power_steps_;  // by device: what is polled often tells the period of what is not

@@ -188,6 +188,21 @@ TEST(Placing, WhatFollowsTheModelIsLossAndWhatFollowsTheBackwardPassIsGradients)
   EXPECT_EQ(outcome.time_us("aten::metric"), 50);
 }
 
+TEST(Placing, TheGradientThatABackwardPassBeginsWithIsPartOfIt) {
+  Program program;
+  program.add(kModule, "nn.Module: Net_0", 0, 100);
+  program.op("aten::linear", 10, 20, 1);
+  program.op("aten::mse_loss", 150, 50, 2);
+  program.add(kFunction, "torch/autograd/__init__.py(255): backward", 250, 150);
+  program.op("aten::ones_like", 260, 20);
+  program.node("MseLossBackward0", 300, 20, 2, 2);
+  program.add(kAnnotation, "Optimizer.step#SGD.step", 500, 100);
+  const Outcome outcome = place(program);
+  EXPECT_EQ(outcome.time_us("train/loss/aten::mse_loss"), 50);
+  EXPECT_EQ(outcome.time_us("train/backward/aten::ones_like"), 20);
+  EXPECT_EQ(outcome.time_us("train/loss/aten::ones_like"), 0);
+}
+
 TEST(Placing, WithoutModulesWhatIsInNoOtherPhaseIsForward) {
   Program program;
   program.op("aten::conv2d", 0, 100, 1);

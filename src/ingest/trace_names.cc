@@ -37,6 +37,16 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
 // "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function whatever it was called on.
 std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
 
+// "torch/autograd/__init__.py(255): backward", which makes the gradient that the pass begins with, too; where its file is
+// not told "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._Engine ...>"
+bool asks_for_backward(std::string_view text) {
+  if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
+    return true;
+  }
+  const bool is_autograd = text.find("torch/autograd/__init__.py(") != std::string_view::npos;
+  return is_autograd && (text.ends_with("): backward") || text.ends_with("): grad"));
+}
+
 NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
   NameMeaning meaning;
   for (const Prefix& prefix : kPrefixes) {
@@ -44,10 +54,7 @@ NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
     meaning.role = prefix.role;
     break;
   }
-  // "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._EngineBase ...>"
-  if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
-    meaning.role = NameRole::backward;
-  }
+  if (asks_for_backward(text)) meaning.role = NameRole::backward;
   if (meaning.role == NameRole::step) {
     const std::string_view number = text.substr(kStep.size());
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);

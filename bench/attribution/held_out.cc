@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether powers of kernels that were found in one part of a run tell what the counter says of another:
+//
+//   build/bin/held_out RECORDING FROM TO [BLOCK_S [INTERVAL_S]]      seconds since its command began
+//
+// The time is cut into blocks. Powers are found from what the GPU kept of its power in every other block, and predict the
+// counter's energy, interval by interval, in the blocks between; then the other way round. The counter's own steps are
+// not fitted to; they give the level, as in a report. Beside it: two powers, of working and of waiting, and the power that
+// the counter showed before the block.
+// Prints JSON: {"intervals": [{"begin_s", "end_s", "measured_j", "predicted_j", "low_j", "high_j", "by_time_j", "held_j"}]}
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "attribution/clipped_activity.h"
+#include "attribution/gpu_work.h"
+#include "attribution/power_regression.h"
+#include "attribution/recorded_energy.h"
+#include "attribution/recording_survey.h"
+#include "base/clock.h"
+#include "recording/recording_parts.h"
+#include "statistics/random.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::attribution;
+
+// What a gauge still remembers of the block before.
+constexpr std::int64_t kGuard_ns = 60'000'000;
+
+struct Cut {
+  TimeSpan span;
+  std::int64_t block_ns;
+  std::int64_t interval_ns;
+
+  std::int64_t block_of(std::int64_t time_ns) const { return (time_ns - span.begin_ns) / block_ns; }
+  bool is_clear(std::int64_t time_ns) const { return (time_ns - span.begin_ns) % block_ns >= kGuard_ns; }
+};
+
+// Samples of the one recorder, and what ran on its machine.
+class Gatherer final : public recording::RecordingVisitor {
+ public:
+  Gatherer(const std::vector<SurveyedSource>& sources, std::uint32_t recorder)
+      : sources_(sources),
+        recorder_(recorder),
+        span_(*sources[recorder].span()),
+        energy_(sources[recorder].channels, span_, 1, EdgeReadings::around_them),
+        sums_(span_),
+        work_(span_) {}
+
+  void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
+    if (source != recorder_) return;
+    for (Sample sample : samples) {
+      sample.channel -= sources_[source].first_channel;
+      energy_.add(sample);
+    }
+  }
+  void on_activity(std::uint32_t source, const Activity& activity) override {
+    if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
+    const Activity inside = clipped(activity, span_);
+    sums_.add(source, inside);
+    work_.add(source, inside, sums_.names(source).places);
+  }
+  RecordedEnergy::Result energy() { return energy_.finish(); }
+  std::map<std::string, DeviceWork> works() {
+    sums_.finish();
+    return work_.finish(sums_.processes());
+  }
+
+ private:
+  const std::vector<SurveyedSource>& sources_;
+  std::uint32_t recorder_;
+  TimeSpan span_;
+  RecordedEnergy energy_;
+  ActivitySums sums_;
+  GpuWork work_;
+};
+
+// The first GPU, and what ran on it.
+struct Gpu {
+  RecordedEnergy::Result::DomainCurve curve;
+  DeviceWork work;
+  KnownSensing known;
+};
+
+struct Predicted {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+  double measured_j;
+  double predicted_j;
+  std::pair<double, double> middle_j;
+  double by_time_j;
+  double held_j;
+};
+
+std::optional<std::uint32_t> recorder_in(const std::vector<SurveyedSource>& sources) {
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].source.role == "recorder" && sources[i].span() && !sources[i].channels.empty()) return i;
+  }
+  return std::nullopt;
+}
+
+Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const SecondsWithin& within) {
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording({&path, 1});
+  if (!files) return std::move(files).error();
+  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
+  if (const Status clip = survey.clip(within); !clip) return clip.error();
+  const std::optional<std::uint32_t> recorder = recorder_in(survey.sources());
+  if (!recorder) return Error{ErrorCode::not_found, "the recording holds no samples", "record with sensors"};
+  Gatherer gatherer(survey.sources(), *recorder);
+  if (const auto read = recording::read_recording(*files, gatherer); !read) return read.error();
+  RecordedEnergy::Result energy = gatherer.energy();
+  std::map<std::string, DeviceWork> works = gatherer.works();
+  for (RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    if (curve.domain_class != DomainClass::gpu) continue;
+    auto work = works.find(curve.device);
+    if (work == works.end()) work = works.find("ordinal 0");
+    if (work == works.end() || work->second.timeline.empty()) continue;
+    const SurveyedSource& source = survey.sources()[*recorder];
+    const KnownSensing known = known_sensing(source.calibration, source.channels, curve.device);
+    return Gpu{std::move(curve), std::move(work->second), known};
+  }
+  return Error{ErrorCode::not_found, "the recording tells of no GPU both what it drew and what ran on it",
+               "record --trace full on a GPU"};
+}
+
+// Of blocks with that number modulo 2.
+std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t parity) {
+  std::vector<PowerPoint> some;
+  for (const PowerPoint& point : gpu.curve.history) {
+    const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
+    if (is_inside && cut.block_of(point.time_ns) % 2 == parity && cut.is_clear(point.time_ns)) some.push_back(point);
+  }
+  return some;
+}
+
+// Steps of the counter that bound intervals of one block.
+std::vector<EnergyPoint> edges_in(const Gpu& gpu, const Cut& cut, std::int64_t block) {
+  std::vector<EnergyPoint> edges;
+  for (const EnergyPoint& step : gpu.curve.steps) {
+    if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
+      continue;
+    if (!cut.is_clear(step.time_ns)) continue;
+    // Steps come at whole periods: one that comes a moment early ends the interval all the same.
+    const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kGuard_ns;
+    if (is_due) edges.push_back(step);
+  }
+  return edges;
+}
+
+// What the counter showed between its last two steps before a moment.
+double shown_before(const Gpu& gpu, std::int64_t time_ns) {
+  double watts = 0;
+  for (std::size_t i = 1; i < gpu.curve.steps.size() && gpu.curve.steps[i].time_ns < time_ns; ++i) {
+    const EnergyPoint& from = gpu.curve.steps[i - 1];
+    const EnergyPoint& to = gpu.curve.steps[i];
+    if (to.time_ns > from.time_ns) watts = (to.joules - from.joules) / seconds(to.time_ns - from.time_ns);
+  }
+  return watts;
+}
+
+// What ran between steps of the counter in one block, and what it said of them.
+struct BlockRows {
+  std::vector<EnergyPoint> edges;
+  BusyRows busy;
+
+  BlockRows(const Gpu& gpu, const Cut& cut, std::int64_t block) : edges(edges_in(gpu, cut, block)) {
+    std::vector<std::int64_t> drawn_ns;
+    for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
+    if (edges.size() > 1) busy = gpu.work.timeline.busy(drawn_ns);
+  }
+  std::size_t size() const { return edges.size() > 1 ? edges.size() - 1 : 0; }
+  double measured_j(std::size_t i) const { return edges[i + 1].joules - edges[i].joules; }
+  double length_s(std::size_t i) const { return seconds(edges[i + 1].time_ns - edges[i].time_ns); }
+};
+
+double sum_j(std::span<const double> watts, std::span<const double> busy_s) {
+  double joules = 0;
+  for (std::size_t k = 0; k < busy_s.size(); ++k) joules += watts[k] * busy_s[k];
+  return joules;
+}
+
+// Powers from the blocks of one parity. As in a report, they say in which proportion, and the counter says how much: all
+// of them, replicates too, are brought to what it said of those blocks.
+class Fold {
+ public:
+  Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
+      : gpu_(gpu), cut_(cut) {
+    const UsefulEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
+    const PowerBelief coarse = coarse_belief(useful.rows_at({fit.lag_ns, fit.memory_ns}));
+    by_time_w_.assign(fit.classes.size(), coarse.busy_w);
+    by_time_w_.back() = coarse.idle_w;
+    for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);
+    for (std::size_t r = 0; r < fit.gains.size(); ++r) {
+      std::vector<double>& watts = replicates_w_.emplace_back();
+      for (const std::vector<double>& drawn : fit.replicates) watts.push_back(drawn[r]);
+    }
+  }
+
+  // By the counter in these blocks, which also show how far it usually is from what powers say.
+  void level(std::span<const std::int64_t> blocks) {
+    std::vector<BlockRows> own;
+    for (const std::int64_t block : blocks) own.emplace_back(gpu_, cut_, block);
+    std::vector<double> busy_s(found_w_.size());
+    double measured_j = 0;
+    for_each(own, [&](const BlockRows& rows, std::size_t i) {
+      measured_j += rows.measured_j(i);
+      for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy[i][k];
+    });
+    const auto bring = [&](std::vector<double>& watts) {
+      const double modelled_j = sum_j(watts, busy_s);
+      if (modelled_j <= 0 || measured_j <= 0) return;
+      for (double& one : watts) one *= measured_j / modelled_j;
+    };
+    bring(found_w_);
+    bring(by_time_w_);
+    for (std::vector<double>& watts : replicates_w_) bring(watts);
+    double squares = 0;
+    double count = 0;
+    for_each(own, [&](const BlockRows& rows, std::size_t i) {
+      squares += std::pow(rows.measured_j(i) - sum_j(found_w_, rows.busy[i]), 2);
+      ++count;
+    });
+    noise_j_ = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  }
+
+  void predict(std::int64_t block, std::vector<Predicted>& all) {
+    const BlockRows rows(gpu_, cut_, block);
+    const double held_w = shown_before(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::span<const double> busy_s = rows.busy[i];
+      // Other powers that fit as well, and what the counter is usually away from them.
+      std::vector<double> draws_j;
+      for (const std::vector<double>& watts : replicates_w_) {
+        draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
+      }
+      all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i), sum_j(found_w_, busy_s),
+                     middle_of(std::move(draws_j), 0.9), sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
+    }
+  }
+
+ private:
+  template <class Use>
+  static void for_each(const std::vector<BlockRows>& blocks, Use&& use) {
+    for (const BlockRows& rows : blocks) {
+      for (std::size_t i = 0; i < rows.size(); ++i) use(rows, i);
+    }
+  }
+
+  const Gpu& gpu_;
+  const Cut& cut_;
+  std::vector<double> found_w_;  // by class, idling last
+  std::vector<double> by_time_w_;
+  std::vector<std::vector<double>> replicates_w_;
+  double noise_j_ = 0;  // of an interval
+  statistics::Random random_{1};
+};
+
+Result<std::vector<Predicted>> predict_all(const Gpu& gpu, const Cut& cut) {
+  std::vector<Predicted> all;
+  const std::int64_t blocks = (cut.span.end_ns - cut.span.begin_ns) / cut.block_ns;
+  for (const std::int64_t parity : {0, 1}) {
+    const std::vector<PowerPoint> history = history_of(gpu, cut, parity);
+    const std::optional<PowerFit> fit = fit_powers(gpu.work.timeline, {{}, history, {}, gpu.known});
+    if (!fit)
+      return Error{ErrorCode::not_found,
+                   fmt::format("{} values of the GPU's power are too few to find powers", history.size()),
+                   "a longer recording, or a driver that keeps its power"};
+    std::vector<std::int64_t> own;
+    for (std::int64_t block = parity; block < blocks; block += 2) own.push_back(block);
+    Fold fold(gpu, cut, history, *fit);
+    fold.level(own);
+    for (std::int64_t block = 1 - parity; block < blocks; block += 2) fold.predict(block, all);
+  }
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4 || argc > 6) {
+    fmt::print(stderr, "usage: held_out RECORDING FROM TO [BLOCK_S [INTERVAL_S]]\n");
+    return 2;
+  }
+  const double block_s = argc > 4 ? std::atof(argv[4]) : 2;
+  const double interval_s = argc > 5 ? std::atof(argv[5]) : 1;
+  RecordingSurvey survey;
+  const Result<Gpu> gpu = gather(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
+  if (!gpu) return fmt::print(stderr, "{}\n", gpu.error().message), 1;
+  const TimeSpan span = *survey.sources()[*recorder_in(survey.sources())].span();
+  const Cut cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
+  const Result<std::vector<Predicted>> predicted = predict_all(*gpu, cut);
+  if (!predicted) return fmt::print(stderr, "{}\n", predicted.error().message), 1;
+  std::string separator = "";
+  fmt::print("{{\"intervals\":[");
+  for (const Predicted& one : *predicted) {
+    fmt::print(R"({}{{"begin_s":{:.6f},"end_s":{:.6f},"measured_j":{},"predicted_j":{},"low_j":{},"high_j":{},)"
+               R"("by_time_j":{},"held_j":{}}})",
+               separator, seconds(one.begin_ns - span.begin_ns), seconds(one.end_ns - span.begin_ns), one.measured_j,
+               one.predicted_j, one.middle_j.first, one.middle_j.second, one.by_time_j, one.held_j);
+    separator = ",\n";
+  }
+  fmt::print("]}}\n");
+  return 0;
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does a network cost what its layers cost? Layers measured alone, added up, against the network as a whole
+(inference).
+
+    make dist
+    python3 bench/h200/additivity.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect     about 100 s
+    python3 bench/h200/additivity.py --joulemap J --folder DIR --markdown docs/studies/additivity.md          anywhere
+
+The factor is DAML's: what the whole draws over the sum of what its layers draw alone. It ranged to 4 there, and came
+nearer to 1 with larger networks. additivity_load.py collects; nothing of the card is changed.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import NamedTuple
+
+from findings import Findings
+from recordings import HERE, Recording, collect, rested, run_study, study_parser, told_by
+from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict, within_verdict
+
+NAME = "additivity"
+# What a window holds, as additivity_load.py plays it.
+WHOLE, LAYERS, BLOCKS, WAITED = "whole", "layers", "blocks", "layers waited for"
+NEAR_ONE = (0.9, 1.1)
+
+
+class Network(NamedTuple):
+    name: str
+    batch: int
+    multiplications: int
+    calls: int
+    idle_w: float
+    pass_j: dict[str, list[float]]  # by variant, a value a round
+    pass_s: dict[str, list[float]]
+
+    def factor(self, variant: str, above_idle: bool = False) -> Interval | None:
+        """The whole over its parts, round by round."""
+        if variant not in self.pass_j:
+            return None
+        whole, parts = (self._joules(one, above_idle) for one in (WHOLE, variant))
+        return mean_interval([a / b for a, b in zip(whole, parts) if b > 0] or [math.nan])
+
+    def _joules(self, variant: str, above_idle: bool) -> list[float]:
+        idle_w = self.idle_w if above_idle else 0.0
+        return [j - idle_w * s for j, s in zip(self.pass_j[variant], self.pass_s[variant])]
+
+    def mean_s(self, variant: str) -> float:
+        return mean_interval(self.pass_s[variant]).value
+
+    def watts(self, variant: str) -> float:
+        return mean_interval(self.pass_j[variant]).value / self.mean_s(variant)
+
+
+def network_of(recording: Recording, entry: dict, device: str) -> Network:
+    windows = sorted(entry["windows"], key=lambda one: one["round"])
+    rest, *played = recording.drawn_in([rested(entry["rest"]), *windows], device)
+    pass_j: dict[str, list[float]] = {}
+    pass_s: dict[str, list[float]] = {}
+    for window, drawn in zip(windows, played):
+        pass_j.setdefault(window["variant"], []).append(drawn.joules / window["passes"])
+        pass_s.setdefault(window["variant"], []).append(drawn.seconds / window["passes"])
+    facts = entry["network"], entry["batch"], entry["multiplications"], entry["calls"]
+    return Network(*facts, rest.watts, pass_j, pass_s)
+
+
+def cell(found: Interval | None) -> str:
+    if found is None or math.isnan(found.value):
+        return "-"
+    if math.isinf(found.low):
+        return f"{found.value:.2f}"
+    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+
+
+def tell_table(findings: Findings, networks: list[Network]) -> None:
+    findings.say(
+        "Factor: the whole over the sum of its parts, each alone in a loop; mean and 90 % interval over rounds."
+    )
+    head = [
+        "network",
+        "batch",
+        "pass",
+        "whole",
+        "power",
+        "idle power",
+        "layers",
+        "layers, above idle",
+        "blocks",
+        "layers waited for",
+        "time of layers alone over the pass",
+    ]
+    rows = []
+    for one in networks:
+        rows.append(
+            [
+                one.name,
+                str(one.batch),
+                f"{1e3 * one.mean_s(WHOLE):.3f} ms",
+                f"{mean_interval(one.pass_j[WHOLE]).value:.4f} J",
+                f"{one.watts(WHOLE):.0f} W",
+                f"{one.idle_w:.0f} W",
+                cell(one.factor(LAYERS)),
+                cell(one.factor(LAYERS, True)),
+                cell(one.factor(BLOCKS)),
+                cell(one.factor(WAITED)),
+                f"{one.mean_s(LAYERS) / one.mean_s(WHOLE):.2f}",
+            ]
+        )
+    findings.table(head, rows)
+
+
+def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
+    """On additivity, on its growth with size, and on where a factor comes from."""
+    factors = [(one, one.factor(LAYERS)) for one in networks]
+    verdicts = [within_verdict(found, *NEAR_ONE) for _, found in factors]
+    said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
+    low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
+    findings.say(
+        f"- **Layers add up to the network within 10 %**: {said} of {len(networks)}; factors from {low:.2f} to "
+        f"{high:.2f}."
+    )
+    tell_far(findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED])
+    above = [one.factor(LAYERS, True) for one in networks]
+    findings.say(
+        f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
+        f"{max(f.value for f in above):.2f}: what is "
+        "left there is the layers' own work; the rest is a device that waits for launches, in the network and in the "
+        "loops."
+    )
+    blocks = [(one.factor(LAYERS).value, one.factor(BLOCKS).value) for one in networks if BLOCKS in one.pass_j]
+    if blocks:
+        layers, whole = (sum(pair[i] for pair in blocks) / len(blocks) for i in (0, 1))
+        findings.say(
+            f"- Residual networks by blocks: {whole:.3f} on average, by layers {layers:.3f}. Sums of residuals are "
+            f"in blocks and in "
+            "no layer; the difference is theirs, and that of layers that find their input in a cache."
+        )
+    waited = [one.factor(WAITED) for one in networks if WAITED in one.pass_j]
+    if waited:
+        findings.say(
+            f"- When the device is waited for after every call, as when each layer is timed by hand, factors lie "
+            f"between "
+            f"{min(f.value for f in waited):.2f} and {max(f.value for f in waited):.2f}: the wrong way to measure "
+            f"layers, not a "
+            "property of networks."
+        )
+    tell_size(findings, factors)
+
+
+def tell_far(findings: Findings, factors: list) -> None:
+    """Where a factor comes from: energy is time times power."""
+    for one, found in factors:
+        time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
+        waits = one.mean_s(LAYERS) / one.calls * 1e6
+        findings.say(
+            f"  - {one.name}, batch {one.batch}: {found.value:.2f} = {time:.2f} by time x {found.value / time:.2f} "
+            f"by power "
+            f"({one.watts(WHOLE):.0f} W whole, {one.watts(LAYERS):.0f} W alone, {one.idle_w:.0f} W at rest; a "
+            f"layer's call takes "
+            f"{waits:.0f} us alone)."
+        )
+
+
+def tell_size(findings: Findings, factors: list) -> None:
+    """DAML: the factor comes nearer to 1 with size."""
+    rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
+    away = [abs(math.log(found.value)) for _, found in factors]
+    try:
+        slope = least_squares(rows, away).coefficient(1)
+    except ValueError:
+        findings.say("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
+        return
+    falls = verdict(slope.times(-1), 0.0)
+    how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(falls, "which is no more than chance")
+    findings.say(
+        f"- **Nearer to 1 with larger networks: {falls}.** Ten times the multiplications change how far the factor "
+        f"is from "
+        f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
+    )
+
+
+def analyse(options, findings: Findings) -> None:
+    told = told_by(options.folder, NAME)
+    recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
+    networks = [network_of(recording, entry, told["device"]) for entry in told["entries"]]
+    if not networks:
+        findings.missed.append("nothing was collected")
+        return
+    tell_table(findings, sorted(networks, key=lambda one: (one.batch, one.multiplications)))
+    tell_verdicts(findings, networks)
+    for failed in told["failed"]:
+        findings.say(f"- not measured: {failed}")
+
+
+def main() -> int:
+    parser = study_parser(__doc__, 100)
+    parser.add_argument("--window-s", type=float, default=0.45)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    load = [str(HERE / "additivity_load.py"), "--window-s", str(options.window_s), "--rounds", str(options.rounds)]
+    load += ["--tiny"] if options.device == "cpu" else []
+
+    def collect_all() -> list[str]:
+        return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
+
+    return run_study(options, collect_all, analyse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Networks whole, and their layers one by one: run by additivity.py under `joulemap record --trace off`.
+
+A window of "layers" runs every leaf module alone, in a loop, on the input that it had in the network: as many calls
+of each as in K whole passes. So what the counter says of the window is K times the sum of layers measured alone,
+however short a layer is, and no moment within the window has to be known. "blocks": the same with residual blocks
+kept whole, "layers waited for": the device is waited for after every call. Windows take turns in random order.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from typing import Callable, NamedTuple
+
+import torch
+from additivity import BLOCKS, LAYERS, WAITED, WHOLE
+from study_load import Device, Diary, left_s, load_parser, progress
+from torch import nn
+
+BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
+REST_S = 0.4
+# In order of worth: time may end before the list does.
+PLAN = [
+    ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
+    ("convnet", 1), ("vgg11", 32), ("resnet50", 128), ("resnet101", 1), ("mlp-small", 128), ("convnet", 128),
+    ("resnet34", 8), ("resnet18", 128), ("resnet101", 32), ("resnet50", 8), ("mlp-large", 1),
+    ("vgg11", 128), ("resnet34", 1), ("vgg11", 8),
+]  # fmt: skip
+TINY_PLAN = [("mlp-small", 1), ("convnet", 8)]
+
+
+def mlp(width: int, depth: int) -> tuple[nn.Module, tuple]:
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(*layers), (width,)
+
+
+def convnet() -> tuple[nn.Module, tuple]:
+    widths, layers = [3, 32, 64, 128], []
+    for before, after in zip(widths, widths[1:]):
+        layers += [
+            nn.Conv2d(before, after, 3, padding=1),
+            nn.BatchNorm2d(after),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+        ]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)), (3, 32, 32)
+
+
+def make(name: str, batch: int, device: str) -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    with torch.device(device):  # drawing weights on a GPU is quick
+        if name.startswith("mlp"):
+            model, shape = mlp(512, 4) if name == "mlp-small" else mlp(4096, 8)
+        elif name == "convnet":
+            model, shape = convnet()
+        else:
+            import torchvision
+
+            model, shape = getattr(torchvision.models, name)(), (3, 224, 224)
+    return model.eval(), torch.randn(batch, *shape, device=device)
+
+
+class Part(NamedTuple):
+    """A module with the input of one of its calls; `count`: of as many equal ones in a pass."""
+
+    call: Callable[[], object]
+    count: int
+
+
+def is_leaf(module: nn.Module) -> bool:
+    return next(module.children(), None) is None
+
+
+def is_block(module: nn.Module) -> bool:
+    return type(module).__name__ in BLOCK_TYPES
+
+
+def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[Part]:
+    """Equal modules with inputs of equal shapes are one part."""
+    inside = {
+        m for block in model.modules() if whole_blocks and is_block(block) for m in block.modules() if m is not block
+    }
+    chosen = [m for m in model.modules() if m not in inside and (is_leaf(m) or (whole_blocks and is_block(m)))]
+    seen: dict[str, list] = {}
+
+    def keep(module: nn.Module, inputs: tuple) -> None:
+        key = f"{module} {[(tuple(one.shape), one.stride()) for one in inputs]}"
+        known = seen.setdefault(key, [module, None, 0])
+        known[2] += 1
+        if known[1] is None:
+            known[1] = tuple(one.clone(memory_format=torch.preserve_format) for one in inputs)
+
+    hooks = [module.register_forward_pre_hook(keep) for module in chosen]
+    model(x)
+    for hook in hooks:
+        hook.remove()
+    return [
+        Part(lambda module=module, inputs=inputs: module(*inputs), count) for module, inputs, count in seen.values()
+    ]
+
+
+def multiplications(model: nn.Module, x: torch.Tensor) -> int:
+    total = 0
+
+    def add(module: nn.Module, _inputs: tuple, output: torch.Tensor) -> None:
+        nonlocal total
+        total += output.numel() * module.weight.numel() // module.weight.shape[0]
+
+    kinds = (nn.Conv2d, nn.Linear)
+    hooks = [module.register_forward_hook(add) for module in model.modules() if isinstance(module, kinds)]
+    model(x)
+    for hook in hooks:
+        hook.remove()
+    return total
+
+
+class Windows:
+    def __init__(self, device: Device, name: str, batch: int) -> None:
+        self.device = device
+        model, x = make(name, batch, device.name)
+        layers = parts_of(model, x, whole_blocks=False)
+        self.variants = {WHOLE: ([Part(lambda: model(x), 1)], False), LAYERS: (layers, False), WAITED: (layers, True)}
+        if any(is_block(module) for module in model.modules()):
+            self.variants[BLOCKS] = (parts_of(model, x, whole_blocks=True), False)
+        self.facts = {"network": name, "batch": batch, "parameters": sum(p.numel() for p in model.parameters()),
+                      "multiplications": multiplications(model, x), "calls": sum(part.count for part in layers),
+                      "distinct": len(layers)}  # fmt: skip
+        self._pass_s = {variant: self._time(variant) for variant in self.variants}
+
+    def _play(self, variant: str, passes: int) -> dict:
+        parts, waits = self.variants[variant]
+        begin_ns = time.monotonic_ns()
+        for part in parts:
+            for _ in range(part.count * passes):
+                part.call()
+                if waits:
+                    self.device.wait()
+        self.device.wait()
+        return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
+
+    def _time(self, variant: str) -> float:
+        self._play(variant, 2)
+        passes, length_s = 2, 0.0
+        while length_s < 0.06 and passes < 4096:
+            passes *= 2
+            span = self._play(variant, passes)
+            length_s = (span["end_ns"] - span["begin_ns"]) * 1e-9
+        return length_s / passes
+
+    def window(self, variant: str, seconds: float) -> dict:
+        return self._play(variant, max(1, round(seconds / self._pass_s[variant])))
+
+
+def play(diary: Diary, device: Device, name: str, batch: int, options) -> None:
+    windows, chance = Windows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
+    # How long waiting takes does not vary much; one window of it is enough.
+    turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
+             if variant != WAITED or number == 0]  # fmt: skip
+    turns.sort(key=lambda turn: (turn[0], chance.random()))
+    played = [
+        {"variant": variant, "round": number, **windows.window(variant, options.window_s)} for number, variant in turns
+    ]
+    rest = device.rest(REST_S)
+    diary.add(**windows.facts, windows=played, rest=rest)
+    progress(f"{name}, batch {batch}: " + ", ".join(f"{v} {1e3 * s:.3f} ms" for v, s in windows._pass_s.items()))
+
+
+def main() -> int:
+    parser = load_parser(__doc__)
+    parser.add_argument("--window-s", type=float, default=0.45)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    device = Device(torch, options.device)
+    diary = Diary(options.out, options.device, window_s=options.window_s, seed=options.seed)
+    with torch.inference_mode():
+        for name, batch in TINY_PLAN if options.tiny else PLAN:
+            longest_s = (3 * options.rounds + 1) * options.window_s + REST_S + 1.5
+            if left_s(options) < longest_s:
+                progress("out of time")
+                break
+            try:
+                play(diary, device, name, batch, options)
+            except Exception:  # noqa: BLE001 - one network that fails leaves the others alone
+                diary.fail(f"{name}, batch {batch}")
+            device.forget()
+    return 1 if diary.told["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

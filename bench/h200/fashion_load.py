@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GATorch's network on Fashion-MNIST, epoch by epoch: run by fashion_study.py under `joulemap record`.
+
+As in GATorch's example: 784-512-512-10 with ReLU behind every layer, batches of 64 in the order of the data, SGD with
+a rate of 0.001, the loss looked at every 100 batches. Other than there: images lie in memory as numbers and a batch
+is one slice of them (the example decodes 60,000 pictures again in every epoch, which takes longer than the training).
+Then the same again from fresh weights, as far as time allows: what comes back with the weights was the training's, what
+does not was the machine's. Rests before, between and after tell what the device draws when nothing is asked of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import sys
+import time
+from pathlib import Path
+
+import torch
+from study_load import Device, Diary, left_s, load_parser, progress
+from torch import nn
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
+
+BATCH, RATE, LOOKED_AT_EVERY = 64, 1e-3, 100
+REST_S, LEAST_LEFT_S = 2.0, 2.5
+
+
+def read_idx(file: Path) -> torch.Tensor:
+    """Of the format in which the data are published: a header with the sizes, then bytes."""
+    data = gzip.decompress(file.read_bytes())
+    dimensions = data[3]
+    sizes = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
+    return torch.frombuffer(bytearray(data[4 + 4 * dimensions :]), dtype=torch.uint8).reshape(sizes)
+
+
+def dataset(folder: Path | None, limit: int | None) -> TensorDataset:
+    if folder is None:  # a machine without the data: the mechanics alone
+        images, labels = torch.randint(0, 256, (limit or 60000, 28, 28)), torch.randint(0, 10, (limit or 60000,))
+    else:
+        images, labels = (
+            read_idx(folder / f"train-{name}-ubyte.gz")[:limit] for name in ("images-idx3", "labels-idx1")
+        )
+    return TensorDataset((images.float() / 255).unsqueeze(1), labels.long())
+
+
+def network(device: str) -> nn.Module:
+    torch.manual_seed(0)
+    stack = [nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10), nn.ReLU()]
+    return nn.Sequential(nn.Flatten(), *stack).to(device)
+
+
+class Training:
+    def __init__(self, device: Device, loader: DataLoader) -> None:
+        self.device, self.loader = device, loader
+        self.model, self.loss_of = network(device.name), nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
+
+    def epoch(self) -> dict:
+        """One pass over the data: when, how long it waited for batches, and the mean of the losses that were looked at."""
+        begin_ns, loading_ns, steps, losses = time.monotonic_ns(), 0, 0, []
+        batches = iter(self.loader)
+        while True:
+            asked_ns = time.monotonic_ns()
+            batch = next(batches, None)
+            loading_ns += time.monotonic_ns() - asked_ns
+            if batch is None:
+                break
+            x, y = batch[0].to(self.device.name), batch[1].to(self.device.name)
+            loss = self.loss_of(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            if steps % LOOKED_AT_EVERY == 0:
+                losses.append(loss.item())
+            steps += 1
+        self.device.wait()
+        ends = {"begin_ns": begin_ns, "end_ns": time.monotonic_ns()}
+        return {**ends, "steps": steps, "loading_s": loading_ns * 1e-9, "loss": sum(losses) / len(losses)}
+
+
+def train(diary: Diary, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
+    training = Training(device, loader)
+    for number in range(epochs):
+        if left_s(options) < REST_S + LEAST_LEFT_S:
+            progress(f"{run}: out of time after {number} epochs")
+            return
+        told = training.epoch()
+        diary.add(run=run, epoch=number, **told)
+        if number % 20 == 0 or number == epochs - 1:
+            progress(f"{run} {number}: {(told['end_ns'] - told['begin_ns']) * 1e-9:.2f} s, loss {told['loss']:.4f}")
+
+
+def main() -> int:
+    parser = load_parser(__doc__)
+    parser.add_argument(
+        "--data", type=Path, help="folder of the four idx files, e.g. /usr/share/datasets/fashion-mnist"
+    )
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--again", type=int, default=100, help="epochs from fresh weights")
+    parser.add_argument("--images", type=int, help="of the data, the first so many; else all")
+    options = parser.parse_args()
+    data = dataset(options.data, options.images)
+    batches = BatchSampler(SequentialSampler(data), BATCH, drop_last=False)
+    loader = DataLoader(data, sampler=batches, batch_size=None)
+    device = Device(torch, options.device)
+    diary = Diary(options.out, options.device, real_data=options.data is not None, images=len(data), batch=BATCH)
+    rest_s = 0.2 if options.tiny else REST_S
+    diary.add(run="rest", epoch=0, **device.rest(rest_s))
+    train(diary, device, loader, "training", options.epochs, options)
+    diary.add(run="rest", epoch=1, **device.rest(rest_s))
+    train(diary, device, loader, "again", options.again, options)
+    diary.add(run="rest", epoch=2, **device.rest(rest_s))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GATorch's study: its Fashion-MNIST network for 100 epochs, loss and energy, and why energy falls towards the end,
+if it does.
+
+    make dist; apt-get install dataset-fashion-mnist
+    python3 bench/h200/fashion_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect \\
+        --data /usr/share/datasets/fashion-mnist                                                               about 170 s
+    python3 bench/h200/fashion_study.py --joulemap J --folder DIR --markdown docs/studies/fashion-mnist.md     anywhere
+
+fashion_load.py trains; the recording has the counter and the gauges alone, so that nothing slows the steps. Nothing
+of the card is changed. 
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+from findings import Findings
+from recordings import HERE, Drawn, Recording, collect, rested, run_study, study_parser, told_by
+from study_statistics import (
+    CONFIRMED,
+    NOT_SHOWN,
+    REFUTED,
+    Interval,
+    Trend,
+    least_squares,
+    mean_interval,
+    trend_of,
+    verdict,
+)
+
+NAME = "fashion"
+WARM_UP_EPOCHS, LEAST_EPOCHS = 5, 13
+COMPARED_EPOCHS, LEAST_COMPARED = 30, 4
+SHOWN_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
+GAUGE_AROUND_S = 1.0
+
+
+class Epoch(NamedTuple):
+    number: int
+    loss: float
+    steps: int
+    joules: float
+    seconds: float
+    loading_s: float
+    clock_mhz: float | None
+    temperature_c: float | None
+
+    @property
+    def step_j(self) -> float:
+        return self.joules / self.steps
+
+    @property
+    def watts(self) -> float:
+        return self.joules / self.seconds
+
+    @property
+    def loading_step_s(self) -> float:
+        return self.loading_s / self.steps
+
+    @property
+    def working_step_s(self) -> float:
+        return (self.seconds - self.loading_s) / self.steps
+
+
+def epochs_of(recording: Recording, told: dict, run: str) -> list[Epoch]:
+    entries, device = [one for one in told["entries"] if one["run"] == run], told["device"]
+
+    def epoch(entry: dict, drawn: Drawn) -> Epoch:
+        gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_AROUND_S) for name in ("sm-clock", "temperature")]
+        facts = entry["epoch"], entry["loss"], entry["steps"]
+        return Epoch(*facts, drawn.joules, drawn.seconds, entry["loading_s"], *gauges)
+
+    return [epoch(*pair) for pair in zip(entries, recording.drawn_in(entries, device))]
+
+
+def gauge_cell(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def tell_epochs(findings: Findings, epochs: list[Epoch]) -> None:
+    rows = []
+    for before, one in zip([None, *epochs], epochs):
+        if one.number in SHOWN_EPOCHS or one is epochs[-1]:
+            fell = before.loss - one.loss if before else None
+            gained = f"{one.joules / fell:.0f} J" if fell and fell > 0 else "-"
+            rows.append(
+                [
+                    str(one.number + 1),
+                    f"{one.loss:.4f}",
+                    f"{one.joules:.1f} J",
+                    f"{one.joules / one.loss:.1f} J",
+                    gained,
+                    f"{1e3 * one.step_j:.2f} mJ",
+                    f"{1e6 * one.working_step_s:.0f} us",
+                    f"{1e6 * one.loading_step_s:.0f} us",
+                    f"{one.watts:.1f} W",
+                    gauge_cell(one.clock_mhz, ".0f"),
+                    gauge_cell(one.temperature_c, ".1f"),
+                ]
+            )
+    head = [
+        "epoch",
+        "loss",
+        "energy",
+        "energy / loss",
+        "for each unit that the loss fell",
+        "a step",
+        "its work",
+        "its loading",
+        "power",
+        "SM clock, MHz",
+        "°C",
+    ]
+    findings.table(head, rows)
+    total_j = sum(one.joules for one in epochs)
+    per_loss = [one.joules / one.loss for one in epochs]
+    findings.say(
+        f"{len(epochs)} epochs, {total_j:.0f} J. Energy over loss, as GATorch plots it, went from {per_loss[0]:.1f} "
+        f"to {per_loss[-1]:.1f} J; "
+        f"half of the loss that training took away was gone after epoch {half_way(epochs)}."
+    )
+
+
+def half_way(epochs: list[Epoch]) -> int:
+    middle = (epochs[0].loss + epochs[-1].loss) / 2
+    return next((one.number + 1 for one in epochs if one.loss <= middle), len(epochs))
+
+
+QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
+    "energy of a step": lambda one: one.step_j,
+    "power": lambda one: one.watts,
+    "time of a step's work": lambda one: one.working_step_s,
+    "time of its loading": lambda one: one.loading_step_s,
+    "SM clock": lambda one: one.clock_mhz,
+    "temperature": lambda one: one.temperature_c,
+}
+
+
+def known(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[float]:
+    """Of all epochs, or nothing: a trend with gaps would be another one."""
+    values = [of(one) for one in epochs]
+    return [] if any(value is None for value in values) else values
+
+
+def tell_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
+    findings.say(
+        f"\nTrends over the {len(steady)} epochs after the first {WARM_UP_EPOCHS}: Theil-Sen's slope over all of "
+        "them (90 %, blocks drawn anew) and Mann-Kendall's test, whose variance is widened for values that remember one "
+        "another.\n"
+    )
+    rows, trends = [], {}
+    for name, of in QUANTITIES.items():
+        values = known(steady, of)
+        if not values:
+            rows.append([name, "not read", "", "", ""])
+            continue
+        trend, mean = trend_of(values), sum(values) / len(values)
+        trends[name] = trend
+        change = trend.slope.times(len(values) / mean) if mean else Interval(0, 0, 0)
+        rows.append(
+            [name, change.told("+.2%"), f"{trend.p:.3g}", f"{trend.inflation:.1f}", "yes" if trend.is_shown() else "no"]
+        )
+    findings.table(["", "change over these epochs", "p", "variance times", "a trend"], rows)
+    return trends
+
+
+def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
+    """The change of a step's energy by what changed: times at mean power, power at mean time."""
+    count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
+    watts = mean_interval([one.watts for one in steady]).value
+    step_s = mean_interval([one.seconds / one.steps for one in steady]).value
+
+    def share(name: str, factor: float) -> str:
+        return trends[name].slope.times(count * factor / mean_j).told("+.2%")
+
+    rows = [
+        ["work of a step takes longer or shorter", share("time of a step's work", watts)],
+        ["loading takes longer or shorter", share("time of its loading", watts)],
+        ["power", share("power", step_s)],
+    ]
+    for name, slope_w in power_by_gauges(steady).items():
+        rows.append([f"of that, {name} ({slope_w.told('+.2f')} W a unit)", share(name, slope_w.value * step_s)])
+    findings.say("\nThe same change of a step's energy, by what changed:\n")
+    findings.table(["", "of a step's energy"], rows)
+
+
+def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
+    """Watts a unit, of gauges that moved, all at once. Nothing where they cannot be told apart."""
+    moved = {}
+    for name in ("SM clock", "temperature"):
+        values = known(steady, QUANTITIES[name])
+        if values and max(values) > min(values):
+            moved[name] = values
+    if not moved:
+        return {}
+    rows = [[1.0, *values] for values in zip(*moved.values())]
+    try:
+        fit = least_squares(rows, [one.watts for one in steady])
+    except ValueError:
+        return {}
+    return {name: fit.coefficient(1 + at) for at, name in enumerate(moved)}
+
+
+def tell_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) -> None:
+    first = mean_interval([one.step_j for one in epochs[:WARM_UP_EPOCHS]])
+    later = mean_interval([one.step_j for one in steady])
+    ratio = first.over(later)
+    one = epochs[0].step_j / later.value
+    findings.say(
+        f"- Warm-up: a step of the first epoch drew {one:.3f} of a later one, of the first {WARM_UP_EPOCHS} epochs "
+        f"{ratio.told('.3f')}."
+    )
+
+
+def tell_background(findings: Findings, recording: Recording, told: dict) -> None:
+    rests = [rested(one) for one in told["entries"] if one["run"] == "rest"]
+    watts = [recording.drawn(one, told["device"]).watts for one in rests]
+    findings.say(
+        f"- Background: at rest before, between and after, the device drew "
+        f"{', '.join(f'{one:.1f}' for one in watts)} W."
+    )
+
+
+def tell_again(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
+    """Fresh weights on a machine that has been running: as much of a fall as comes back was the training's."""
+    count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
+    if count < LEAST_COMPARED:
+        findings.say("- Fresh weights: too few epochs were run again to tell.")
+        return
+    first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
+    last = epochs[-count:]
+    against_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
+    against_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
+    findings.say(
+        f"- Again from fresh weights, {count} epochs after warm-up: a step drew {against_first.told('+.2%')} against the "
+        f"same epochs of the first training, and {against_last.told('+.2%')} against its last {count}."
+    )
+    fall_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
+    if fell != CONFIRMED or fall_j <= 0:
+        return
+    back = mean_interval([(one.step_j - other.step_j) / fall_j for one, other in zip(fresh, last)])
+    cause = {
+        CONFIRMED: "came back with fresh weights: it is the training's own",
+        REFUTED: "did not come back with fresh weights: it is the machine's",
+        NOT_SHOWN: "came back in part: whose it is cannot be told",
+    }[verdict(back, 0.5)]
+    findings.say(f"- **The fall {cause}** ({back.told('.0%')} of it came back).")
+
+
+def tell_verdict(findings: Findings, trend: Trend) -> str:
+    shown = trend.is_shown()
+    fell = CONFIRMED if shown and trend.slope.value < 0 else REFUTED if shown else NOT_SHOWN
+    words = {
+        CONFIRMED: "energy of a step falls over the training",
+        REFUTED: "energy of a step rises over the training",
+        NOT_SHOWN: "what changes is no more than chance, once values are allowed to remember one another",
+    }
+    findings.say(
+        '\n- **"Consumes the most energy at the start and seems to drop towards the end": '
+        f"{fell}** after warm-up; {words[fell]}."
+    )
+    return fell
+
+
+def analyse(options, findings: Findings) -> None:
+    told = told_by(options.folder, NAME)
+    recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
+    epochs, again = (epochs_of(recording, told, run) for run in ("training", "again"))
+    if not told["real_data"]:
+        findings.say("**Random images, not Fashion-MNIST: the mechanics alone.**")
+    if len(epochs) < LEAST_EPOCHS:
+        findings.say(f"{len(epochs)} epochs were collected: too few.")
+        findings.missed.append("collecting")
+        return
+    tell_epochs(findings, epochs)
+    steady = epochs[WARM_UP_EPOCHS:]
+    trends = tell_trends(findings, steady)
+    tell_split(findings, steady, trends)
+    fell = tell_verdict(findings, trends["energy of a step"])
+    tell_warm_up(findings, epochs, steady)
+    tell_background(findings, recording, told)
+    tell_again(findings, epochs, again, fell)
+
+
+def main() -> int:
+    parser = study_parser(__doc__, 170)
+    parser.add_argument("--data", type=Path, help="folder of the idx files; else random images")
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--again", type=int, default=100)
+    parser.add_argument("--images", type=int, help="the first so many; else all")
+    options = parser.parse_args()
+    load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
+    load += ["--data", str(options.data)] if options.data else []
+    load += ["--images", str(options.images)] if options.images else []
+    load += ["--tiny"] if options.device == "cpu" else []
+
+    def collect_all() -> list[str]:
+        return [] if collect(options, NAME, load, options.seconds, "--trace", "off", "--period", "100") else [NAME]
+
+    return run_study(options, collect_all, analyse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

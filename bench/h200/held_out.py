@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Powers of kernels, learnt from half of a training, must tell what the counter will say of the other half.
+
+    make dist
+    python3 bench/h200/held_out.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect-only     about 45 s
+    python3 bench/h200/held_out.py --joulemap J --folder DIR --predict build/bin/held_out --markdown docs/studies/held-out.md
+
+held_out_load.py trains for the recording. build/bin/held_out (bench/attribution/held_out.cc) fits on every other
+block of `--block-s` seconds and predicts the counter in intervals of `--interval-s` of the others, which it has not
+seen; then the other way round. Beside it: two powers, of kernel time and of the rest (as if all kernels drew alike),
+and the power that the counter showed last before the block (`hold`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from findings import Findings
+from mixtures import binomial_interval
+from recordings import HERE, UNREADABLE, Recording, collect, doubled, run_study, study_parser, told_by, why
+from study_statistics import Interval, bootstrap, verdict
+
+NAME = "held-out"
+LOADS = ["steady", "varied"]
+WAYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "held_j"}
+LEAST_COVERED, MOST_COVERED = 0.8, 0.97
+
+
+def span_of(entries: list[dict]) -> dict:
+    return {"begin_ns": min(one["begin_ns"] for one in entries), "end_ns": max(one["end_ns"] for one in entries)}
+
+
+def predicted(options, file: Path, recording: Recording, span: dict) -> list[dict]:
+    edges = [f"{(span[edge] - recording.began_ns) * 1e-9:.6f}" for edge in ("begin_ns", "end_ns")]
+    command = [str(options.predict), str(file), *edges, str(options.block_s), str(options.interval_s)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if told.returncode != 0:
+        raise ValueError(told.stderr.strip() or f"{options.predict.name} exited with {told.returncode}")
+    return json.loads(told.stdout)["intervals"]
+
+
+def errors_of(intervals: list[dict], key: str) -> list[float]:
+    return [one[key] / one["measured_j"] - 1 for one in intervals if one["measured_j"] > 0]
+
+
+def rms_interval(errors: list[float]) -> Interval:
+    return bootstrap(errors, doubled.rms)
+
+
+def tell_load(findings: Findings, load: str, intervals: list[dict]) -> None:
+    findings.say(f"\n### {load}: {len(intervals)} intervals\n")
+    rms = {way: rms_interval(errors_of(intervals, key)) for way, key in WAYS.items()}
+    findings.table(
+        ["way", "RMS error (90 %)", "mean error"],
+        [
+            [way, found.told(".2%"), f"{sum(errors_of(intervals, WAYS[way])) / len(intervals):+.2%}"]
+            for way, found in rms.items()
+        ],
+    )
+    held = sum(one["low_j"] <= one["measured_j"] <= one["high_j"] for one in intervals)
+    low, high = binomial_interval(held, len(intervals))
+    covered = held / len(intervals)
+    good = findings.bar(f"coverage, {load}", LEAST_COVERED <= covered <= MOST_COVERED or low <= 0.9 <= high)
+    widths = sorted((one["high_j"] - one["low_j"]) / 2 / one["measured_j"] for one in intervals)
+    findings.say(
+        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {LEAST_COVERED:.0%} to "
+        f"{MOST_COVERED:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
+    )
+    for other in ("by time", "hold"):
+        better = bootstrap(
+            intervals,
+            lambda drawn: doubled.rms(errors_of(drawn, WAYS[other])) - doubled.rms(errors_of(drawn, WAYS["regress"])),
+        )
+        findings.say(
+            f"\nThat powers of kernels predict better than `{other}`: **{verdict(better, 0.0)}** "
+            f"(RMS errors differ by {better.told('+.2%')})."
+        )
+
+
+def analyse(options, findings: Findings) -> None:
+    file = options.folder / f"{NAME}.joule"
+    told, recording = told_by(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
+    findings.say(f"{told['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
+    for load in LOADS:
+        entries = [one for one in told["entries"] if one["load"] == load]
+        try:
+            if not entries:
+                raise ValueError("nothing was collected")
+            tell_load(findings, load, predicted(options, file, recording, span_of(entries)))
+        except UNREADABLE as error:
+            findings.say(f"\n### {load}\n\n**Not analysed**: {why(error)}")
+            findings.missed.append(load)
+
+
+def main() -> int:
+    parser = study_parser(__doc__, 45)
+    parser.add_argument("--predict", type=Path, default=HERE.parent.parent / "build" / "bin" / "held_out")
+    parser.add_argument("--block-s", type=float, default=2.2)
+    parser.add_argument("--interval-s", type=float, default=0.5)
+    options = parser.parse_args()
+    load = [str(HERE / "held_out_load.py"), *(["--tiny"] if options.device == "cpu" else [])]
+    record = ["--trace", "full", "--period", "100", "--no-learn"]
+    return run_study(options, lambda: [] if collect(options, NAME, load, options.seconds, *record) else [NAME], analyse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two trainings whose power is predicted from a part of them: run by held_out.py under `joulemap record`.
+
+steady: ResNet-50, one step like the other. varied: the same network in turns of 0.4 to 2 s: training, evaluation,
+training on smaller images, and a loader that keeps the device waiting after every step.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+
+import torch
+from study_load import Device, Diary, left_s, load_parser, progress
+from torch import nn
+
+STEADY_SHARE = 0.45
+LEAST_TURN_S, MOST_TURN_S = 0.4, 2.0
+LOADER_S = 0.012
+
+
+def network(device: str, tiny: bool) -> tuple[nn.Module, torch.Tensor]:
+    if tiny:
+        layers = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 1000)]
+        return nn.Sequential(*layers).to(device), torch.randn(8, 3, 64, 64, device=device)
+    import torchvision
+
+    return torchvision.models.resnet50().to(device), torch.randn(64, 3, 224, 224, device=device)
+
+
+class Turns:
+    def __init__(self, device: str, tiny: bool) -> None:
+        self.model, self.images = network(device, tiny)
+        self.labels = torch.randint(0, 1000, (len(self.images),), device=device)
+        self.small = nn.functional.interpolate(self.images, scale_factor=0.5).contiguous()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9)
+
+    def train(self, images: torch.Tensor | None = None) -> None:
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        nn.functional.cross_entropy(self.model(self.images if images is None else images), self.labels).backward()
+        self.optimizer.step()
+
+    def evaluate(self) -> None:
+        self.model.eval()
+        with torch.no_grad():
+            self.model(self.images)
+
+    def train_after_loading(self) -> None:
+        """One step at a time, as when its batch comes late."""
+        self.train()
+        if self.images.is_cuda:
+            torch.cuda.synchronize()
+        time.sleep(LOADER_S)
+
+    def kinds(self) -> dict:
+        small = lambda: self.train(self.small)  # noqa: E731
+        return {
+            "train": self.train,
+            "evaluate": self.evaluate,
+            "train small": small,
+            "loader": self.train_after_loading,
+        }
+
+
+def main() -> int:
+    parser = load_parser(__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    device, chance = Device(torch, options.device), random.Random(options.seed)
+    turns = Turns(options.device, options.tiny)
+    diary = Diary(
+        options.out, options.device, network="tiny" if options.tiny else "ResNet-50, batch 64", seed=options.seed
+    )
+    for call in turns.kinds().values():
+        device.run(call, 0.3)
+    progress("warm")
+    span = device.run(turns.train, STEADY_SHARE * left_s(options))
+    diary.add(load="steady", turn="train", **span)
+    while left_s(options) > LEAST_TURN_S:
+        for kind in chance.sample(sorted(turns.kinds()), 4):
+            seconds = min(chance.uniform(LEAST_TURN_S, MOST_TURN_S), left_s(options))
+            if seconds > 0:
+                diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
+    progress(f"{len(diary.told['entries'])} turns")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

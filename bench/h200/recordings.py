@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings of a study: made in one place, perhaps on another machine, and asked later, span by span.
+
+A load (study_load.py) writes when it did what, in nanoseconds of CLOCK_MONOTONIC; `Recording` asks `joulemap report`
+what was drawn then. Energies are joules of the device that the load ran on: gpu0, or the CPUs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+from findings import Findings
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
+import _validate_statistics as doubled  # noqa: E402  numbers only
+
+# What the recorder needs after its command has ended: parts are joined, kernels learnt.
+RECORDER_ENDS_S = 6
+# So long ago was drawn what a GPU's counter shows at its step: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
+COUNTER_LAG_NS = 6_000_000
+# What a folder that is not as it should be makes of an analysis.
+UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
+
+
+class Drawn(NamedTuple):
+    joules: float
+    half_width_j: float  # of the 90 % interval, as the recording knows it
+    seconds: float
+
+    @property
+    def watts(self) -> float:
+        return self.joules / self.seconds
+
+
+class Recording:
+    def __init__(self, joulemap: str, file: Path) -> None:
+        self.joulemap, self.file = joulemap, file
+        self.whole = self.report([], None)
+        self.began_ns = self.whole["start_monotonic_ns"]
+
+    def report(self, arguments: list[str], span: dict | None) -> dict:
+        command = [self.joulemap, "report", "--json", *arguments, str(self.file)]
+        if span is not None:
+            begin_s, end_s = ((span[edge] - self.began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+            command += ["--time", f"{begin_s:.6f},{end_s:.6f}"]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+
+    def drawn(self, span: dict, device: str) -> Drawn:
+        late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
+        report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
+        widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_of(one, device)]
+        seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
+        return Drawn(doubled.device_total_j(report, device), sum(widths), seconds)
+
+    def drawn_in(self, spans: list[dict], device: str) -> list[Drawn]:
+        """Of many: each asks the program once, so several ask at a time."""
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            return list(pool.map(lambda span: self.drawn(span, device), spans))
+
+    def gauge(self, name: str, span: dict, around_s: float = 0.0) -> float | None:
+        """Mean of what a gauge showed in the span, or so long before and after it; None where it was not read then."""
+        for track in self.whole["power"]["tracks"]:
+            if track["name"] == name:
+                slice_s = self.whole["power"]["slice_s"]
+                begin, end = ((span[edge] - self.began_ns) * 1e-9 / slice_s for edge in ("begin_ns", "end_ns"))
+                more = around_s / slice_s
+                values = track["values"][max(0, int(begin - more)) : int(end + more) + 1]
+                read = [value for value in values if value is not None]
+                return sum(read) / len(read) if read else None
+        return None
+
+
+def is_of(domain: dict, device: str) -> bool:
+    if not domain["counted"] or domain["measured_j"] is None:
+        return False
+    return domain["name"] == device if device != "cpu" else not domain["name"].startswith("gpu")
+
+
+def collect(options: argparse.Namespace, name: str, load: list[str], seconds: float, *record: str) -> bool:
+    """Records one load into FOLDER/NAME.joule; the load is told until when it may run. True when all of it went well."""
+    options.folder.mkdir(parents=True, exist_ok=True)
+    until_ns = time.monotonic_ns() + int(max(1.0, seconds - RECORDER_ENDS_S) * 1e9)
+    common = ["--out", str(options.folder / f"{name}.json"), "--until-ns", str(until_ns), "--device", options.device]
+    command = [str(options.joulemap.resolve()), "record", *record, "-o", str(options.folder / f"{name}.joule"), "--"]
+    command += [sys.executable, *load, *common]
+    print(f"{name}: {' '.join(command)}", file=sys.stderr, flush=True)
+    begun = time.monotonic()
+    # What the run teaches of kernels stays beside it.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "JOULEMAP_DATA": str(options.folder.resolve())}
+    try:
+        good = subprocess.run(command, timeout=seconds + 60, env=environment, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        good = False
+    print(f"{name}: {time.monotonic() - begun:.0f} s, {'done' if good else 'FAILED'}", file=sys.stderr, flush=True)
+    return good
+
+
+def rested(span: dict) -> dict:
+    """A rest without its beginning, in which power still falls."""
+    return {**span, "begin_ns": span["begin_ns"] + (span["end_ns"] - span["begin_ns"]) // 3}
+
+
+def told_by(folder: Path, name: str) -> dict:
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+def run_study(
+    options: argparse.Namespace,
+    collect_all: Callable[[], list[str]],
+    analyse: Callable[[argparse.Namespace, Findings], None],
+) -> int:
+    """Collects where that is asked for (`collect_all` names what failed), analyses unless it is not; the exit code."""
+    findings = Findings()
+    if options.collect or options.collect_only:
+        findings.missed += [f"collecting {name}" for name in collect_all()]
+        if options.collect_only:
+            return 1 if findings.missed else 0
+    try:
+        analyse(options, findings)
+    except UNREADABLE as error:
+        findings.say(f"**Not analysed**: {why(error)}")
+        findings.missed.append("analysis")
+    return findings.conclude(options.markdown)
+
+
+def why(error: BaseException) -> str:
+    told = (getattr(error, "stderr", None) or str(error)).strip()
+    return told.splitlines()[-1] if told else repr(error)
+
+
+def study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="recordings and what the loads told, kept")
+    parser.add_argument(
+        "--collect", action="store_true", help="run the load first; else only what lies in the folder is analysed"
+    )
+    parser.add_argument("--collect-only", action="store_true", help="run the load, analyse nothing")
+    parser.add_argument(
+        "--seconds", type=float, default=seconds, help=f"that all of the collecting may take ({seconds:g})"
+    )
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--markdown", type=Path, help="a page whose results are put into it, or a new file")
+    return parser

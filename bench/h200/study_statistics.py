@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of studies: intervals, trends, powers of sizes, and verdicts on claims. Numbers only, and no library.
+
+Intervals are of 90 % unless they say otherwise. Random numbers have a fixed seed: the same data give the same page.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import sys
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import Callable, NamedTuple, Sequence
+
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "python" / "joulemap"))
+from _validate_statistics import t_95  # noqa: E402  numbers only
+
+CONFIRMED, REFUTED, NOT_SHOWN = "confirmed", "refuted", "not shown"
+SEED, REPLICATES = 20240414, 2000
+
+
+class Interval(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return self.told(".3f")
+
+    def told(self, form: str) -> str:
+        return f"{self.value:{form}} ({self.low:{form}} to {self.high:{form}})"
+
+    def times(self, factor: float) -> Interval:
+        return Interval(self.value * factor, *sorted((self.low * factor, self.high * factor)))
+
+    def over(self, other: Interval) -> Interval:
+        """The ratio, wherever the two lie within their intervals: too wide rather than too narrow."""
+        if other.low <= 0:
+            return Interval(self.value / other.value if other.value else math.inf, -math.inf, math.inf)
+        return Interval(self.value / other.value, self.low / other.high, self.high / other.low)
+
+
+def verdict(found: Interval, least: float) -> str:
+    """On the claim that what was found is above `least`."""
+    if found.low > least:
+        return CONFIRMED
+    return REFUTED if found.high < least else NOT_SHOWN
+
+
+def within_verdict(found: Interval, low: float, high: float) -> str:
+    """On the claim that what was found lies between these."""
+    if low <= found.low and found.high <= high:
+        return CONFIRMED
+    return REFUTED if found.high < low or found.low > high else NOT_SHOWN
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Of values that do not depend on one another, by Student's t. Of a single one nothing is known."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Interval(mean, -math.inf, math.inf)
+    half = t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
+
+
+def sum_interval(parts: Sequence[Interval]) -> Interval:
+    """Of parts whose errors may all point the same way."""
+    return Interval(*(sum(part[i] for part in parts) for i in range(3)))
+
+
+class Fit(NamedTuple):
+    """Least squares: coefficients, their covariance, and how many rows more than coefficients there were."""
+
+    coefficients: list[float]
+    covariance: list[list[float]]
+    degrees: int
+    residuals: list[float]
+
+    def combined(self, weights: Sequence[float]) -> Interval:
+        """Of a sum of coefficients times weights."""
+        value = sum(w * c for w, c in zip(weights, self.coefficients))
+        columns = range(len(weights))
+        variance = sum(weights[i] * weights[j] * self.covariance[i][j] for i in columns for j in columns)
+        half = t_95(self.degrees) * math.sqrt(max(0.0, variance)) if self.degrees > 0 else math.inf
+        return Interval(value, value - half, value + half)
+
+    def coefficient(self, number: int) -> Interval:
+        return self.combined([float(i == number) for i in range(len(self.coefficients))])
+
+
+def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Fit:
+    """ValueError where the columns cannot be told apart."""
+    count = len(rows[0])
+    normal = [[sum(row[i] * row[j] for row in rows) for j in range(count)] for i in range(count)]
+    inverse = inverted(normal)
+    right = [sum(row[i] * target for row, target in zip(rows, targets)) for i in range(count)]
+    coefficients = [sum(inverse[i][j] * right[j] for j in range(count)) for i in range(count)]
+    residuals = [target - sum(c * x for c, x in zip(coefficients, row)) for row, target in zip(rows, targets)]
+    degrees = len(rows) - count
+    noise = sum(one * one for one in residuals) / degrees if degrees > 0 else 0.0
+    return Fit(coefficients, [[noise * one for one in line] for line in inverse], degrees, residuals)
+
+
+def inverted(matrix: list[list[float]]) -> list[list[float]]:
+    """By Gauss and Jordan; scaled first, so that units do not matter."""
+    size = len(matrix)
+    scale = [math.sqrt(matrix[i][i]) or 1.0 for i in range(size)]
+    lines = [[matrix[i][j] / (scale[i] * scale[j]) for j in range(size)] + [float(i == j) for j in range(size)]
+             for i in range(size)]  # fmt: skip
+    for column in range(size):
+        best = max(range(column, size), key=lambda line: abs(lines[line][column]))
+        if abs(lines[best][column]) < 1e-10:
+            raise ValueError("columns that cannot be told apart")
+        lines[column], lines[best] = lines[best], lines[column]
+        pivot = lines[column][column]
+        lines[column] = [value / pivot for value in lines[column]]
+        for line in range(size):
+            if line != column:
+                factor = lines[line][column]
+                lines[line] = [value - factor * of for value, of in zip(lines[line], lines[column])]
+    return [[lines[i][size + j] / (scale[i] * scale[j]) for j in range(size)] for i in range(size)]
+
+
+def power_law(sizes: Sequence[Sequence[float]], values: Sequence[float]) -> Fit:
+    """log value = a constant, and an exponent for each size."""
+    return least_squares([[1.0, *map(math.log, row)] for row in sizes], [math.log(value) for value in values])
+
+
+class Trend(NamedTuple):
+    """Of values in equal steps of time."""
+
+    slope: Interval  # Theil-Sen's, a step
+    p: float  # of Mann-Kendall's test that there is none, for values that remember the ones before
+    tau: float
+    inflation: float  # what memory multiplies the test's variance by
+
+    def is_shown(self) -> bool:
+        return self.p < 0.05 and (self.slope.low > 0 or self.slope.high < 0)
+
+
+def theil_sen(values: Sequence[float]) -> float:
+    pairs = [(values[j] - values[i]) / (j - i) for i in range(len(values)) for j in range(i + 1, len(values))]
+    return statistics.median(pairs)
+
+
+def trend_of(values: Sequence[float]) -> Trend:
+    """Mann-Kendall with the variance that autocorrelated values have (Hamed and Rao 1998), and Theil-Sen's slope with an
+    interval from blocks of residuals drawn anew."""
+    count = len(values)
+    if count < 8:
+        raise ValueError(f"{count} values are too few for a trend")
+    slope = theil_sen(values)
+    score = sum(sign(values[j] - values[i]) for i in range(count) for j in range(i + 1, count))
+    flat = [value - slope * i for i, value in enumerate(values)]
+    inflation = memory_inflation(flat)
+    variance = count * (count - 1) * (2 * count + 5) / 18 * inflation
+    z = (score - sign(score)) / math.sqrt(variance)
+    middle = statistics.median(flat)
+    drawn = []
+    for noise in block_draws([one - middle for one in flat]):
+        drawn.append(theil_sen_of_draw(slope, noise))
+    low, high = middle_of(drawn)
+    p = math.erfc(abs(z) / math.sqrt(2))
+    return Trend(Interval(slope, low, high), p, 2 * score / (count * (count - 1)), inflation)
+
+
+def theil_sen_of_draw(slope: float, noise: Sequence[float]) -> float:
+    """Of at most 60 values: the pairs of hundreds, 2000 times, would take minutes."""
+    stride = max(1, math.ceil(len(noise) / 60))
+    return slope + theil_sen(noise[::stride]) / stride
+
+
+def sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def memory_inflation(values: Sequence[float]) -> float:
+    """What the variance of Mann-Kendall's score is multiplied by: by the ranks' autocorrelations that are significant
+    (Hamed and Rao), or by the first of them alone, whichever is more. Short series hide part of their memory."""
+    count = len(values)
+    ranks, total = ranks_of(values), 0.0
+    for lag in range(1, min(count - 3, count // 2)):
+        r = autocorrelation(ranks, lag)
+        if abs(r) > 1.96 / math.sqrt(count):
+            total += (count - lag) * (count - lag - 1) * (count - lag - 2) * r
+    first = autocorrelation(ranks, 1)
+    first = min(0.95, first + (1 + 4 * first) / count)
+    # Where neighbours differ more than chance lets them, the plain test is kept: it is the safer one.
+    return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total, (1 + first) / (1 - first))
+
+
+def ranks_of(values: Sequence[float]) -> list[float]:
+    """Equal values share the middle of their ranks."""
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
+
+
+def autocorrelation(values: Sequence[float], lag: int) -> float:
+    mean = statistics.fmean(values)
+    whole = sum((value - mean) ** 2 for value in values)
+    return sum((a - mean) * (b - mean) for a, b in zip(values, values[lag:])) / whole if whole else 0.0
+
+
+def block_draws(values: Sequence[float], replicates: int = 400) -> list[list[float]]:
+    """As many values again, drawn in blocks, in which they remember one another as they did."""
+    chance, count = random.Random(SEED), len(values)
+    length = max(1, round(count ** (1 / 3) * (2 if autocorrelation(values, 1) > 0.2 else 1)))
+    draws = []
+    for _ in range(replicates):
+        drawn: list[float] = []
+        while len(drawn) < count:
+            at = chance.randrange(count - length + 1)
+            drawn += values[at : at + length]
+        draws.append(drawn[:count])
+    return draws
+
+
+def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Interval:
+    """Of values that do not depend on one another."""
+    chance = random.Random(SEED)
+    drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATES)]
+    return Interval(statistic(values), *middle_of(drawn))
+
+
+def middle_of(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
+    ordered = sorted(values)
+    outside = (1 - share) / 2 * (len(ordered) - 1)
+    return ordered[math.floor(outside)], ordered[math.ceil(len(ordered) - 1 - outside)]

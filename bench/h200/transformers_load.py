@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""BERT and ALBERT at the work that Smaragdine looked at: run by transformers_study.py under `joulemap record`.
+
+    transformers_load.py cases ...     base sizes, pre-training, fine-tuning and prediction; recorded with every kernel
+    transformers_load.py sweep ...     BERT by hidden size and number of layers, fine-tuning; recorded by the counter alone
+
+Weights are random, tokens too: 32 texts of 128 tokens. Updates are AdamW's. In "cases" each training is also run
+without its backward pass and update, so that what these cost is known by the counter, whatever attribution says.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+from typing import Callable, NamedTuple
+
+import torch
+import transformers
+from study_load import LEAST_SPAN_S, Device, Diary, left_s, load_parser, progress
+
+BATCH, LENGTH = 32, 128
+HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
+TASKS = ["pre-training", "fine-tuning", "prediction"]
+WARM_S, FORWARD_SHARE, SET_UP_S = 0.6, 0.3, 1.2
+PROBED_STEPS = 20
+
+
+class Sizes(NamedTuple):
+    batch: int
+    length: int
+    vocabulary: int
+    hidden: int
+    layers: int
+
+
+def bert_config(sizes: Sizes, hidden: int, layers: int):
+    return transformers.BertConfig(
+        vocab_size=sizes.vocabulary,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=max(1, hidden // 64),
+        intermediate_size=4 * hidden,
+    )
+
+
+def albert_config(sizes: Sizes):
+    """albert-base-v2."""
+    return transformers.AlbertConfig(
+        vocab_size=sizes.vocabulary,
+        embedding_size=min(128, sizes.hidden),
+        hidden_size=sizes.hidden,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=max(1, sizes.hidden // 64),
+        intermediate_size=4 * sizes.hidden,
+        hidden_dropout_prob=0,
+        attention_probs_dropout_prob=0,
+    )
+
+
+class Work:
+    """A model at one of its tasks: `step` is one of it, `forward` the same without the backward pass and the update."""
+
+    def __init__(self, config, task: str, sizes: Sizes, device: str, half: bool = False) -> None:
+        torch.manual_seed(0)
+        is_bert = isinstance(config, transformers.BertConfig)
+        name = "Bert" if is_bert else "Albert"
+        kind = "ForPreTraining" if task == "pre-training" else "ForSequenceClassification"
+        with torch.device(device):  # drawing weights on a GPU is quick
+            self.model = getattr(transformers, name + kind)(config)
+        self.trains, self._half, self._device = task != "prediction", half, device
+        self.model.train(self.trains)
+        tokens = torch.randint(0, sizes.vocabulary, (sizes.batch, sizes.length), device=device)
+        answers = torch.randint(0, 2, (sizes.batch,), device=device)
+        self.inputs = {"input_ids": tokens}
+        if task == "pre-training":
+            masked = torch.rand(tokens.shape, device=device) < 0.15
+            other = "next_sentence_label" if is_bert else "sentence_order_label"
+            self.inputs |= {"labels": torch.where(masked, tokens, -100), other: answers}
+        elif self.trains:
+            self.inputs["labels"] = answers
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-5) if self.trains else None
+
+    def forward(self):
+        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._half):
+            return self.model(**self.inputs)
+
+    def step(self) -> None:
+        if not self.trains:
+            with torch.no_grad():
+                self.forward()
+            return
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward().loss.backward()
+        self.optimizer.step()
+
+
+class Study:
+    def __init__(self, options) -> None:
+        self.options, self.device = options, Device(torch, options.device)
+        self.sizes = Sizes(2, 8, 100, 64, 2) if options.tiny else Sizes(BATCH, LENGTH, 30522, 768, 12)
+        facts = {"sizes": self.sizes._asdict(), "transformers": transformers.__version__, "seed": options.seed}
+        self.diary = Diary(options.out, options.device, **facts)
+
+    def _play(self, what: dict, make: Callable[[], Work], seconds: float, forward_s: float) -> None:
+        try:
+            work = make()
+            self.device.run(work.step, min(WARM_S, seconds / 4))
+            parameters = sum(p.numel() for p in work.model.parameters())
+            self.diary.add(**what, part="step", parameters=parameters, **self.device.run(work.step, seconds))
+            if work.trains and forward_s > 0:
+                self.device.run(work.forward, min(WARM_S, forward_s) / 2)
+                self.diary.add(
+                    **what, part="forward", parameters=parameters, **self.device.run(work.forward, forward_s)
+                )
+            progress(str(what))
+        except Exception:  # noqa: BLE001 - one case that fails leaves the others alone
+            self.diary.fail(str(what))
+        work = None
+        gc.collect()
+        self.device.forget()
+
+    def _probe(self, make: Callable[[], Work], seconds: float) -> None:
+        """Replays the modules of one training, so that what its kernels draw becomes known: the others have the same."""
+        try:
+            import joulemap as jm  # ours, as record has put it there
+
+            os.environ["JOULEMAP_PROBE"] = str(seconds)
+            work = make()
+            with jm.attach(work.model, probe=True):
+                for _ in range(PROBED_STEPS):
+                    work.step()
+                self.device.wait()
+            progress("probed")
+        except Exception:  # noqa: BLE001 - what is known without it still is
+            self.diary.fail("probing")
+        self.device.forget()
+
+    def cases(self) -> None:
+        bert = bert_config(self.sizes, self.sizes.hidden, self.sizes.layers)
+        models = {"BERT": bert, "ALBERT": albert_config(self.sizes)}
+        plan = [(task, name, False) for task in TASKS for name in models] + [("pre-training", "BERT", True)]
+        for at, (task, name, half) in enumerate(plan):
+            forward = FORWARD_SHARE if task != "prediction" else 0.0
+            probe_s = self.options.probe_s + SET_UP_S if at == 0 and self.options.probe_s > 0 else 0.0
+            share_s = (left_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
+            seconds = share_s / (1 + forward)
+            if seconds < LEAST_SPAN_S:
+                progress("out of time")
+                return
+            what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
+            make = lambda: Work(models[name], task, self.sizes, self.options.device, half)  # noqa: E731, B023
+            self._play(what, make, seconds, forward * seconds)
+            if at == 0 and self.options.probe_s > 0:
+                self._probe(make, self.options.probe_s)
+        self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
+
+    def sweep(self) -> None:
+        plan = [(hidden, layers) for hidden in HIDDEN for layers in LAYERS]
+        if self.options.tiny:
+            plan = [(hidden, layers) for hidden in (32, 64) for layers in (1, 2, 4)]
+        random.Random(self.options.seed).shuffle(plan)
+        self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
+        for at, (hidden, layers) in enumerate(plan):
+            seconds = left_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
+            if seconds < LEAST_SPAN_S:
+                progress("out of time")
+                return
+            what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}
+            config = bert_config(self.sizes, hidden, layers)
+            make = lambda: Work(config, "fine-tuning", self.sizes, self.options.device)  # noqa: E731, B023
+            self._play(what, make, seconds, 0.0)
+
+
+def main() -> int:
+    parser = load_parser(__doc__)
+    parser.add_argument("part", choices=["cases", "sweep"])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--probe-s", type=float, default=12, help="of probing at most, in cases; 0: none")
+    options = parser.parse_args()
+    study = Study(options)
+    study.cases() if options.part == "cases" else study.sweep()
+    return 1 if study.diary.told["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

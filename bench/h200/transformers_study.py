@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Smaragdine's study of BERT and ALBERT, on this card: which parts draw what, and what hidden size and layers do.
+
+    make dist
+    python3 bench/h200/transformers_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect  # 150 s
+    python3 bench/h200/transformers_study.py --joulemap J --folder DIR --markdown docs/studies/transformers.md  # anywhere
+
+transformers_load.py runs the models, twice: base sizes with every kernel recorded, then sizes in turn with the
+counter alone. Rows of reports are what the spans' own data tell and what the whole recording taught of kernels
+(kernels.joule beside it). Nothing of the card is changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from findings import Findings
+from recordings import HERE, UNREADABLE, Drawn, Recording, collect, run_study, study_parser, told_by, why
+from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict
+from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_of
+
+CASES, SWEEP = "cases", "sweep"
+CASES_SHARE = 0.57  # of the time
+ABOUT_HALF = 0.65
+LEAST_SHARE = 0.01
+TENSORS = 10
+
+
+class Case(NamedTuple):
+    model: str
+    task: str
+    precision: str
+    step: Drawn
+    passes: int
+    forward_j: Interval | None  # of a step without its backward pass and update, by the counter
+    parts: dict[str, Interval]  # joules of a step, by part
+    by_time: dict[str, float]
+    phases: dict[str, Interval]
+    tensors: list[dict]
+
+    @property
+    def step_j(self) -> Interval:
+        return per_pass(self.step, self.passes)
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}, {self.task}" + ("" if self.precision == "fp32" else f", {self.precision}")
+
+
+def per_pass(drawn: Drawn, passes: int) -> Interval:
+    half = drawn.half_width_j
+    return Interval(*(joules / passes for joules in (drawn.joules, drawn.joules - half, drawn.joules + half)))
+
+
+def is_energy(row: dict, device: str) -> bool:
+    return (
+        row["device"] == device and row["energy_j"] is not None and row["path"][:1] not in (["probe"], ["background"])
+    )
+
+
+def interval_of(row: dict) -> Interval:
+    low, high = row["low_j"], row["high_j"]
+    energy = row["energy_j"]
+    return Interval(energy, energy if low is None else low, energy if high is None else high)
+
+
+def grouped(rows: list[dict], key, passes: int) -> dict[str, Interval]:
+    groups: dict[str, list[Interval]] = {}
+    for row in rows:
+        groups.setdefault(key(row["path"]), []).append(interval_of(row).times(1 / passes))
+    return {name: sum_interval(parts) for name, parts in groups.items()}
+
+
+class Cases:
+    def __init__(self, options) -> None:
+        self.told = told_by(options.folder, CASES)
+        self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES}.joule")
+        library = options.library or options.folder / "kernels.joule"
+        self._known = ["--library", str(library)] if library.exists() else []
+
+    def all(self) -> list[Case]:
+        steps = [one for one in self.told["entries"] if one["part"] == "step"]
+        return [self._case(one) for one in steps]
+
+    def _case(self, entry: dict) -> Case:
+        device, passes, recording = self.told["device"], entry["passes"], self.recording
+        key = ("model", "task", "precision")
+        forward = [
+            one for one in self.told["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
+        ]
+
+        def rows(by: str, *more: str) -> list[dict]:
+            return [row for row in recording.report(["--by", by, *more], entry)["rows"] if is_energy(row, device)]
+
+        layers = rows("layer", *self._known)
+        return Case(
+            entry["model"],
+            entry["task"],
+            entry["precision"],
+            recording.drawn(entry, device),
+            passes,
+            per_pass(recording.drawn(forward[0], device), forward[0]["passes"]) if forward else None,
+            grouped(layers, part_of, passes),
+            {name: one.value for name, one in grouped(rows("layer", "--mode", "integral"), part_of, passes).items()},
+            grouped(rows("phase", *self._known), lambda path: path[-1], passes),
+            sorted(rows("tensor", *self._known), key=lambda row: -row["energy_j"])[:TENSORS],
+        )
+
+
+def together(verdicts: list[str]) -> str:
+    """On a claim that is made of all of these."""
+    if verdicts and all(one == CONFIRMED for one in verdicts):
+        return CONFIRMED
+    return REFUTED if verdicts and all(one == REFUTED for one in verdicts) else NOT_SHOWN
+
+
+def tell_parts(findings: Findings, cases: list[Case]) -> None:
+    findings.say(
+        "Energy of a step by part: joules (90 %), share of what layers and updates drew, and the share by time alone."
+    )
+    rows = []
+    for case in cases:
+        total_j, time_j = (
+            sum(values) or 1.0 for values in ([one.value for one in case.parts.values()], case.by_time.values())
+        )
+        for part in [name for name in PARTS if name in case.parts]:
+            found = case.parts[part]
+            by_time = case.by_time.get(part, 0.0) / time_j
+            rows.append([case.name, part, f"{found.told('.3f')} J", f"{found.value / total_j:.1%}", f"{by_time:.1%}"])
+        rows.append([case.name, "**all**, by the counter", f"**{case.step_j.told('.3f')} J**", "", ""])
+    findings.table(["", "part", "energy", "share", "by time"], rows)
+
+
+def tell_backward(findings: Findings, cases: list[Case]) -> None:
+    """By attribution, and by the counter alone: a step against the same step without backward pass and update."""
+    rows, verdicts, counted = [], [], []
+    for case in cases:
+        if "backward" not in case.phases or "forward" not in case.phases:
+            continue
+        ratio = case.phases["backward"].over(case.phases["forward"])
+        verdicts.append(verdict(ratio, 1.0))
+        by_counter = "-"
+        if case.forward_j is not None:
+            forward, step = case.forward_j, case.step_j
+            rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).over(forward)
+            counted.append(verdict(rest, 1.0))
+            by_counter = rest.told(".2f")
+        rows.append([case.name, ratio.told(".2f"), verdicts[-1], by_counter])
+    findings.say("\n### Backward against forward\n")
+    head = ["", "backward / forward, attributed", "above 1", "(backward + update) / forward, by the counter"]
+    findings.table(head, rows)
+    findings.say(
+        f"**The backward pass dominates: {together(verdicts)}** by attribution; with the update, by the counter "
+        f"alone: {together(counted)}."
+    )
+
+
+def tell_attention(findings: Findings, cases: list[Case]) -> None:
+    rows, against, layers = [], [], []
+    for case in cases:
+        if ATTENTION not in case.parts or FEED_FORWARD not in case.parts:
+            continue
+        ratio = case.parts[ATTENTION].over(case.parts[FEED_FORWARD])
+        others = [case.parts[name] for name in PARTS if name in case.parts and name not in LAYER_PARTS]
+        encoder = sum_interval([case.parts[name] for name in LAYER_PARTS if name in case.parts])
+        outside = encoder.over(sum_interval(others)) if others else None
+        against.append(verdict(ratio, 1.0))
+        layers += [verdict(outside, 1.0)] if outside else []
+        rows.append([case.name, ratio.told(".2f"), against[-1], outside.told(".1f") if outside else "-"])
+    findings.say("\n### Self-attention\n")
+    findings.table(["", "self-attention / feed-forward", "above 1", "transformer layers / all else"], rows)
+    findings.say(
+        f"**Self-attention dominates, against the feed-forward part of the same layers: {together(against)}.** That "
+        f"transformer layers, "
+        f"both parts together, outweigh embeddings, pooler, heads and update: {together(layers)}."
+    )
+
+
+def tell_albert(findings: Findings, cases: list[Case]) -> None:
+    by_name = {(one.model, one.task, one.precision): one for one in cases}
+    rows, halves, large = [], [], []
+    for (model, task, precision), bert in by_name.items():
+        albert = by_name.get(("ALBERT", task, precision))
+        if model != "BERT" or albert is None:
+            continue
+        total_j = sum(one.value for one in bert.parts.values())
+        for part in [name for name in PARTS if name in bert.parts and name in albert.parts]:
+            ratio = albert.parts[part].over(bert.parts[part])
+            half = verdict(ratio.times(-1), -ABOUT_HALF)
+            if bert.parts[part].value >= LEAST_SHARE * total_j:
+                large.append(half)
+                halves += [f"{part} ({task})"] if half == CONFIRMED else []
+            rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.told(".2f"), half])
+        rows.append(
+            [
+                task,
+                "**all**, by the counter",
+                f"{bert.step_j.value:.3f} J",
+                albert.step_j.over(bert.step_j).told(".2f"),
+                "",
+            ]
+        )
+    findings.say("\n### ALBERT against BERT\n")
+    findings.table(["task", "part", "BERT", "ALBERT / BERT", f"at most {ABOUT_HALF}"], rows)
+    some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
+    where = f": {', '.join(halves)}" if halves else ""
+    findings.say(
+        f"**ALBERT needs about half or less in some modules (of those above {LEAST_SHARE:.0%} of BERT's energy): "
+        f"{some}**{where}."
+    )
+
+
+def tell_tensors(findings: Findings, cases: list[Case]) -> None:
+    for case in cases:
+        if case.task == "pre-training" and case.precision == "fp32" and case.tensors:
+            findings.say(f"\n### The {len(case.tensors)} tensors whose making drew most: {case.name}\n")
+            total_j = case.step.joules
+            findings.table(
+                ["tensor", "energy of a step", "share", "basis"],
+                [
+                    [
+                        " ".join(row["path"]),
+                        f"{row['energy_j'] / case.passes:.4f} J",
+                        f"{row['energy_j'] / total_j:.1%}",
+                        row["basis"],
+                    ]
+                    for row in case.tensors
+                ],
+            )
+
+
+def tell_sweep(findings: Findings, options) -> None:
+    told = told_by(options.folder, SWEEP)
+    recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP}.joule")
+    entries = sorted(
+        (one for one in told["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
+    )
+    drawn = recording.drawn_in(entries, told["device"])
+    findings.say("\n### Hidden size and number of layers: BERT, fine-tuning\n")
+    findings.table(
+        ["hidden", "layers", "parameters", "a step", "energy", "power"],
+        [
+            [
+                str(e["hidden"]),
+                str(e["layers"]),
+                f"{e['parameters'] / 1e6:.1f} M",
+                f"{1e3 * d.seconds / e['passes']:.2f} ms",
+                f"{per_pass(d, e['passes']).told('.3f')} J",
+                f"{d.watts:.0f} W",
+            ]
+            for e, d in zip(entries, drawn)
+        ],
+    )
+    sizes = [(one["hidden"], one["layers"]) for one in entries]
+    try:
+        energy = power_law(sizes, [one.joules / entry["passes"] for entry, one in zip(entries, drawn)])
+        power = power_law(sizes, [one.watts for one in drawn])
+    except (ValueError, IndexError) as error:
+        findings.say(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
+        return
+    difference = energy.combined([0, 1, -1])
+    findings.say(
+        f"Energy of a step grows as hidden size to the {energy.coefficient(1).told('.2f')} and layers to the "
+        f"{energy.coefficient(2).told('.2f')}; power as {power.coefficient(1).told('.2f')} and "
+        f"{power.coefficient(2).told('.2f')}.\n\n"
+        f"**Hidden size outweighs layers, size for size: {verdict(difference, 0.0)}** (exponents differ by "
+        f"{difference.told('.2f')}); "
+        f"in power: {verdict(power.combined([0, 1, -1]), 0.0)}."
+    )
+
+
+def analyse(options, findings: Findings) -> None:
+    try:
+        cases = Cases(options).all()
+        tell_parts(findings, cases)
+        for tell in (tell_backward, tell_attention, tell_albert, tell_tensors):
+            tell(findings, cases)
+    except UNREADABLE as error:
+        findings.say(f"\n**Cases not analysed**: {why(error)}")
+        findings.missed.append(CASES)
+    try:
+        tell_sweep(findings, options)
+    except UNREADABLE as error:
+        findings.say(f"\n**The sweep not analysed**: {why(error)}")
+        findings.missed.append(SWEEP)
+
+
+def main() -> int:
+    parser = study_parser(__doc__, 150)
+    parser.add_argument("--probe-s", type=float, default=12, help="of replaying modules, once; 0: none")
+    parser.add_argument("--library", type=Path, help="of kernels; else kernels.joule in the folder")
+    options = parser.parse_args()
+    more = ["--probe-s", str(options.probe_s), *(["--tiny"] if options.device == "cpu" else [])]
+    load, full_s = str(HERE / "transformers_load.py"), options.seconds * CASES_SHARE
+    plan = [(CASES, full_s, ["--trace", "full"]), (SWEEP, options.seconds - full_s, ["--trace", "off"])]
+
+    def collect_all() -> list[str]:
+        good = [collect(options, name, [load, name, *more], s, *trace, "--period", "100") for name, s, trace in plan]
+        return [name for (name, _, _), is_good in zip(plan, good) if not is_good]
+
+    return run_study(options, collect_all, analyse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Studies of bench/h200: what they make of recordings, and that their loads run where there is no GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BENCH = ROOT / "bench" / "h200"
+sys.path.append(str(BENCH))
+
+import additivity  # noqa: E402
+import fashion_study  # noqa: E402
+import held_out  # noqa: E402
+import transformer_parts as parts  # noqa: E402
+import transformers_study  # noqa: E402
+from findings import RESULTS_BEGIN, RESULTS_END, Findings  # noqa: E402
+from recordings import Drawn  # noqa: E402
+from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    "path, part",
+    [
+        ("train forward bert.encoder.layer.0.attention.self.query", parts.ATTENTION),
+        ("train backward bert.encoder.layer.11.attention.output.LayerNorm", parts.ATTENTION),
+        ("train forward bert.encoder.layer.3.intermediate.dense", parts.FEED_FORWARD),
+        ("train forward bert.encoder.layer.3.output.dropout", parts.FEED_FORWARD),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.attention.dense", parts.ATTENTION),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output", parts.FEED_FORWARD),
+        ("train forward albert.encoder.albert_layer_groups.0.albert_layers.0", parts.FEED_FORWARD),
+        ("train forward albert.encoder.embedding_hidden_mapping_in", parts.EMBEDDING),
+        ("train backward bert.embeddings.word_embeddings", parts.EMBEDDING),
+        ("inference forward bert.pooler.dense", parts.POOLER),
+        ("train forward cls.predictions.decoder", parts.HEAD),
+        ("train forward sop_classifier.classifier", parts.HEAD),
+        ("train loss", parts.HEAD),
+        ("train optimizer AdamW", parts.UPDATE),
+        ("train zero_grad", parts.UPDATE),
+        ("train backward", parts.REST),
+        ("train forward bert", parts.REST),
+        ("setup", parts.REST),
+    ],
+)
+def test_every_layer_of_bert_and_albert_has_its_part(path, part):
+    assert parts.part_of(path.split()) == part
+
+
+def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1.0, spread: float = 0.1):
+    around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
+    found = {parts.ATTENTION: around(attention_j), parts.FEED_FORWARD: around(2.0), parts.EMBEDDING: around(0.01)}
+    phases = {"forward": around(1.0), "backward": around(2.0)}
+    step = Drawn(310.0, 3.0, 1.0)
+    return transformers_study.Case(model, task, "fp32", step, 100, around(1.0), found, {}, phases, [])
+
+
+def told(tell, *arguments) -> str:
+    findings = Findings()
+    tell(findings, *arguments)
+    return "\n".join(findings.lines)
+
+
+def test_claims_about_transformers_follow_the_intervals():
+    cases = [case(), case("ALBERT", attention_j=0.4)]
+    assert f"backward pass dominates: {CONFIRMED}" in told(transformers_study.tell_backward, cases)
+    assert f"same layers: {REFUTED}" in told(transformers_study.tell_attention, cases)
+    albert = told(transformers_study.tell_albert, cases)
+    assert f"energy): {CONFIRMED}**: self-attention (pre-training)." in albert
+    unsure = [case(spread=0.6), case("ALBERT", attention_j=0.4, spread=0.6)]
+    assert f"backward pass dominates: {NOT_SHOWN}" in told(transformers_study.tell_backward, unsure)
+    assert f"energy): {NOT_SHOWN}**." in told(transformers_study.tell_albert, unsure)
+
+
+def network(whole_j: float, layers_j: float, name: str = "net", multiplications: int = 10**9) -> additivity.Network:
+    rounds = [0.99, 1.0, 1.01]
+    joules = {additivity.WHOLE: [whole_j * r for r in rounds], additivity.LAYERS: [layers_j * r for r in rounds]}
+    seconds = {additivity.WHOLE: [0.001] * 3, additivity.LAYERS: [0.002] * 3}
+    return additivity.Network(name, 1, multiplications, 10, 100.0, joules, seconds)
+
+
+def test_the_factor_is_the_whole_over_its_layers_and_waiting_can_be_taken_off():
+    one = network(whole_j=0.5, layers_j=0.4)
+    assert one.factor(additivity.LAYERS).value == pytest.approx(1.25)
+    assert one.factor(additivity.LAYERS, above_idle=True).value == pytest.approx((0.5 - 0.1) / (0.4 - 0.2), rel=1e-3)
+    assert one.factor(additivity.BLOCKS) is None
+
+
+def test_that_factors_come_nearer_to_one_with_size_is_said_where_they_do():
+    sizes = [10**power for power in (6, 7, 8, 9, 10)]
+    nearer = [network(1.0, 1 / (2.1 - 0.2 * i), str(i), size) for i, size in enumerate(sizes)]
+    assert f"larger networks: {CONFIRMED}" in told(additivity.tell_verdicts, nearer)
+    alike = [network(1.0 + 0.02 * (i % 2), 1.0, str(i), size) for i, size in enumerate(sizes)]
+    assert f"larger networks: {NOT_SHOWN}" in told(additivity.tell_verdicts, alike)
+    assert f"within 10 %**: 5 {CONFIRMED} of 5" in told(additivity.tell_verdicts, alike)
+
+
+def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
+    facts = {"loss": 2.3 / (1 + number), "steps": 100, "seconds": 0.5, "loading_s": 0.05, "clock_mhz": 1980.0}
+    return fashion_study.Epoch(**{"number": number, "joules": joules, "temperature_c": 40.0, **facts, **more})
+
+
+def wobble(number: int) -> float:
+    """The same every time, and no trend."""
+    return 0.3 * ((number * 7919) % 17 - 8) / 8
+
+
+def test_a_fall_of_energy_is_told_and_so_is_none():
+    falling = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(100)]
+    trend = fashion_study.trend_of([one.step_j for one in falling])
+    assert f'towards the end": {CONFIRMED}' in told(fashion_study.tell_verdict, trend)
+    level = [epoch(i, 100 + wobble(i)) for i in range(100)]
+    trend = fashion_study.trend_of([one.step_j for one in level])
+    assert f'towards the end": {NOT_SHOWN}' in told(fashion_study.tell_verdict, trend)
+
+
+def test_a_fall_that_does_not_come_back_with_fresh_weights_is_the_machines():
+    falling = [epoch(i, 100 - 0.1 * i) for i in range(100)]
+    later = [epoch(i, 90 + wobble(i)) for i in range(100)]
+    assert "it is the machine's" in told(fashion_study.tell_again, falling, later, CONFIRMED)
+    again = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(50)]
+    assert "it is the training's own" in told(fashion_study.tell_again, falling, again, CONFIRMED)
+
+
+def test_power_that_follows_temperature_is_put_down_to_it():
+    warming = [epoch(i, 100 + i * 0.1 + wobble(i), temperature_c=40 + 0.05 * i) for i in range(60)]
+    slopes = fashion_study.power_by_gauges(warming)
+    assert list(slopes) == ["temperature"]
+    assert slopes["temperature"].value == pytest.approx(0.1 / 0.5 / 0.05, rel=0.2)
+
+
+def test_predictions_are_judged_by_how_far_they_are_and_how_often_they_hold():
+    interval = {
+        "measured_j": 100.0,
+        "predicted_j": 101.0,
+        "low_j": 98.0,
+        "high_j": 104.0,
+        "by_time_j": 90.0,
+        "held_j": 50.0,
+    }
+    lines = told(held_out.tell_load, "varied", [interval] * 20)
+    assert "| regress | 1.00%" in lines and "| hold | 50.00%" in lines
+    assert "hold 100.0% of 20" in lines
+    assert f"better than `by time`: **{CONFIRMED}**" in lines
+
+
+def test_results_are_put_into_their_place_of_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{RESULTS_BEGIN}\n\nNot yet run.\n\n{RESULTS_END}\n\nThe end.\n")
+    findings = Findings()
+    findings.say("It is 42.")
+    findings.keep(page)
+    assert page.read_text() == f"# Title\n\n{RESULTS_BEGIN}\n\nIt is 42.\n\n{RESULTS_END}\n\nThe end.\n"
+
+
+STUDIES = {
+    "additivity": ["additivity.py", "--window-s", "0.05", "--rounds", "2"],
+    "fashion": ["fashion_study.py", "--images", "320", "--epochs", "14", "--again", "9"],
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_is_collected_and_analysed_without_a_gpu(name, tmp_path, binaries):
+    pytest.importorskip("torch")
+    script, *arguments = STUDIES[name]
+    command = [sys.executable, str(BENCH / script), *arguments, "--joulemap", str(binaries / "joulemap")]
+    command += ["--folder", str(tmp_path), "--device", "cpu", "--collect", "--seconds", "60"]
+    command += ["--markdown", str(tmp_path / "page.md")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "Missed: nothing" in (tmp_path / "page.md").read_text()
+    assert json.loads((tmp_path / f"{name}.json").read_text())["failed"] == []
+
+
+def test_trainings_whose_halves_tell_one_another_are_collected_without_a_gpu(tmp_path, binaries):
+    pytest.importorskip("torch")
+    command = [
+        sys.executable,
+        str(BENCH / "held_out.py"),
+        "--joulemap",
+        str(binaries / "joulemap"),
+        "--folder",
+        str(tmp_path),
+    ]
+    command += ["--device", "cpu", "--collect-only", "--seconds", "16"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    entries = json.loads((tmp_path / "held-out.json").read_text())["entries"]
+    assert entries[0]["load"] == "steady" and entries[0]["passes"] > 0
+
+
+def test_a_load_that_has_no_time_left_leaves_what_it_has(tmp_path, binaries):
+    pytest.importorskip("torch")
+    command = [
+        sys.executable,
+        str(BENCH / "fashion_study.py"),
+        "--images",
+        "640",
+        "--epochs",
+        "100000",
+        "--device",
+        "cpu",
+    ]
+    command += ["--joulemap", str(binaries / "joulemap"), "--folder", str(tmp_path), "--collect-only", "--seconds", "1"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert all(entry["run"] == "rest" for entry in json.loads((tmp_path / "fashion.json").read_text())["entries"])

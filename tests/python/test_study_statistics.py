@@ -1,0 +1,106 @@
+"""Statistics behind the studies of bench/h200: intervals that hold, trends that are there, verdicts that follow."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "bench" / "h200"))
+
+import study_statistics as numbers  # noqa: E402
+from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E402
+
+
+def remembering(count: int, memory: float, seed: int) -> list[float]:
+    """Noise in which each value has that much of the one before."""
+    chance, values = random.Random(seed), [0.0]
+    for _ in range(count + 20):
+        values.append(memory * values[-1] + chance.gauss(0, 1))
+    return values[-count:]
+
+
+def test_a_claim_is_shown_only_where_the_whole_interval_lies_on_one_side():
+    assert numbers.verdict(Interval(2, 1.1, 3), 1) == CONFIRMED
+    assert numbers.verdict(Interval(0.5, 0.2, 0.9), 1) == REFUTED
+    assert numbers.verdict(Interval(2, 0.9, 3), 1) == NOT_SHOWN
+    assert numbers.within_verdict(Interval(1.0, 0.95, 1.05), 0.9, 1.1) == CONFIRMED
+    assert numbers.within_verdict(Interval(1.5, 1.2, 1.8), 0.9, 1.1) == REFUTED
+    assert numbers.within_verdict(Interval(1.1, 0.95, 1.25), 0.9, 1.1) == NOT_SHOWN
+
+
+def test_what_a_single_value_leaves_open_is_everything():
+    assert numbers.verdict(numbers.mean_interval([5.0]), 1) == NOT_SHOWN
+
+
+def test_ratios_are_as_wide_as_both_intervals_allow():
+    ratio = Interval(10, 8, 12).over(Interval(5, 4, 6))
+    assert ratio == pytest.approx((2, 8 / 6, 3))
+    assert numbers.verdict(Interval(1, 0.5, 2).over(Interval(0.1, -0.1, 0.3)), 0) == NOT_SHOWN
+
+
+def test_an_interval_times_a_negative_number_still_has_its_low_end_first():
+    assert Interval(1, 0.5, 2).times(-2) == (-2, -4, -1)
+
+
+def test_nine_of_ten_intervals_of_a_mean_hold_it():
+    chance, held, tries = random.Random(7), 0, 1000
+    for _ in range(tries):
+        found = numbers.mean_interval([chance.gauss(3, 1) for _ in range(5)])
+        held += found.low <= 3 <= found.high
+    assert 0.87 <= held / tries <= 0.93, held / tries
+
+
+def test_exponents_of_sizes_are_found_with_intervals_that_hold_them():
+    sizes = [(hidden, layers) for hidden in (128, 256, 512, 768, 1024) for layers in (2, 4, 8, 12)]
+    held = 0
+    for seed in range(200):
+        chance = random.Random(seed)
+        values = [0.001 * hidden**1.4 * layers**0.8 * math.exp(chance.gauss(0, 0.05)) for hidden, layers in sizes]
+        fit = numbers.power_law(sizes, values)
+        held += fit.coefficient(1).low <= 1.4 <= fit.coefficient(1).high
+        assert numbers.verdict(fit.combined([0, 1, -1]), 0) == CONFIRMED
+    assert 0.85 <= held / 200 <= 0.95, held / 200
+
+
+def test_columns_that_always_go_together_are_refused():
+    with pytest.raises(ValueError, match="told apart"):
+        numbers.least_squares([[1.0, x, 2 * x] for x in range(8)], list(range(8)))
+
+
+def test_a_trend_that_is_there_is_shown_with_a_slope_that_holds_it():
+    held = shown = 0
+    for seed in range(40):
+        values = [100 - 0.05 * i + noise for i, noise in enumerate(remembering(95, 0.3, seed))]
+        trend = numbers.trend_of(values)
+        shown += trend.is_shown()
+        held += trend.slope.low <= -0.05 <= trend.slope.high
+    assert shown >= 36, shown
+    assert held >= 30, held
+
+
+def test_values_that_remember_one_another_are_not_taken_for_a_trend():
+    """The plain test would call every third of these a trend."""
+    trends = [numbers.trend_of(remembering(95, 0.6, seed)) for seed in range(60)]
+    wrong = [seed for seed, trend in enumerate(trends) if trend.is_shown()]
+    assert len(wrong) <= 7, wrong
+
+
+def test_too_few_values_for_a_trend_are_refused():
+    with pytest.raises(ValueError, match="too few"):
+        numbers.trend_of([1.0] * 7)
+
+
+def test_the_same_values_give_the_same_intervals():
+    values = remembering(50, 0.5, 1)
+    assert numbers.trend_of(values) == numbers.trend_of(values)
+    assert numbers.bootstrap(values, max) == numbers.bootstrap(values, max)
+
+
+def test_a_gauge_that_does_not_move_has_no_trend():
+    trend = numbers.trend_of([1980.0] * 30)
+    assert trend.slope == (0, 0, 0) and not trend.is_shown() and trend.inflation == pytest.approx(1, abs=0.2)
