@@ -39,6 +39,9 @@ inline constexpr std::size_t kQuantities = 10;
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
 inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
 
+// How the channel's name ends that tells how much of a GPU's time processes used that are not the command's.
+inline constexpr std::string_view kOthersUtilization = "others-utilization";
+
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
 
