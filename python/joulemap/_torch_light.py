@@ -71,7 +71,14 @@ class FollowedModules:
         compiled.when_used = self._become_hooks
 
     def install(self) -> None:
-        self._replace(self._modules.Module)
+        if not self._compiled.is_used:
+            self._replace(self._modules.Module)
+
+    def uninstall(self) -> None:
+        """Until the next install. What torch.compile has seen stays, and does nothing."""
+        self.follow(True)
+        if not self._compiled.is_used:
+            self._put_back()
 
     def wrap_calls(self, wrap: Callable) -> None:
         """Calls that are seen go through wrap(call), too; not while torch.compile is used."""
