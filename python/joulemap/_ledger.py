@@ -6,14 +6,12 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Diagnostic
 from ._library import JoulemapError
 
 Path = Union[str, "os.PathLike[str]"]
-# Parts of a machine, by what names of its domains begin with.
-PARTS = {"gpu": ("gpu",), "ram": ("dram", "ram"), "cpu": ("package", "core", "uncore", "cpu", "psys")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +30,7 @@ class Row:
     power_w: Optional[float]
     share: Optional[float]
     basis: Optional[str]  # how the energy was found: "measured", "regressed", "time-share" ...
-
-    @property
-    def part(self) -> str:
-        """"gpu", "ram", "cpu", or "" for the machine as a whole."""
-        return next((name for name, starts in PARTS.items() if (self.device or "").startswith(starts)), "")
+    part: str  # "gpu", "cpu", "ram"; several, as "cpu+ram", where the row holds more than one
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Row)]
@@ -46,17 +40,14 @@ _SUMS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j")
 class Ledger:
     """The rows of one level, and what belongs to none. Print it to see the table of `joulemap report`."""
 
-    def __init__(self, told: dict, hidden: tuple = (), text: Callable[[], str] = str) -> None:
+    def __init__(self, told: dict, text: Callable[[], str]) -> None:
         self._told, self._text = told, text
         self.by: str = told["by"]
-        self.rows = [row for row in map(_row, self._rows_told()) if not (hidden and (row.device or "").startswith(hidden))]
-        self.domains: list = [domain for domain in told["domains"] if not (hidden and domain["name"].startswith(hidden))]
+        self.domains: list = told["domains"]
+        shown = {_part_of_domain(domain["name"]) for domain in self._counted() if domain["provenance"] == self.provenance}
+        counted = [part for part in ("cpu", "ram", "gpu") if part in shown]
+        self.rows = [_row(row, counted) for row in told["rows"]]
         self.diagnostics = [_diagnostic(entry) for entry in told.get("diagnostics", [])]
-
-    def _rows_told(self) -> list:
-        """Rows by domain are their own device."""
-        rows = self._told["rows"]
-        return [{**row, "device": row["name"]} for row in rows] if self.by == "domain" else rows
 
     @property
     def is_complete(self) -> bool:
@@ -97,36 +88,34 @@ class Ledger:
         return self._with([_scaled(row, 1 / steps) for row in self.rows])
 
     def nested(self) -> Ledger:
-        """A row for each module with all that lies within it, and one for each phase: "layer4" is the sum of "layer4.0.conv1"
-        and its like. Intervals are sums of intervals, because errors of layers go together."""
+        """A row for each module with all that lies within it, and one for each phase: "layer4" is the sum of
+        "layer4.0.conv1" and its like. Intervals are sums of intervals, because errors of layers go together."""
         sums: dict = {}
         for row in self.rows:
             for path in _enclosing(row.path):
-                key = (path, row.device)
+                key = (path, row.device, row.part)
                 sums[key] = _added(sums.get(key), row, path)
         return self._with(list(sums.values()))
 
     def _with(self, rows: list) -> Ledger:
-        made = Ledger({**self._told, "rows": []}, (), self._text)
-        made.rows, made.domains = rows, self.domains
+        made = Ledger({**self._told, "rows": []}, self._text)
+        made.rows = rows
         return made
 
     def to_dicts(self) -> list:
-        return [
-            {**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path), "part": row.part} for row in self.rows
-        ]
+        return [{**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for each of ours; needs pandas."""
-        return _imported("pandas").DataFrame(self.to_dicts(), columns=[*_FIELDS, "part"])
+        return _imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
         """A Table of Arrow's, which pandas and polars take without a copy; needs pyarrow."""
         _imported("pyarrow")
         import pyarrow as pa
 
-        whole, numbers = {"count": pa.int64()}, set(_FIELDS) - {"path", "name", "device", "count", "basis"}
-        types = [(name, whole.get(name, pa.float64() if name in numbers else pa.string())) for name in [*_FIELDS, "part"]]
+        whole, numbers = {"count": pa.int64()}, set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"}
+        types = [(name, whole.get(name, pa.float64() if name in numbers else pa.string())) for name in _FIELDS]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
@@ -139,7 +128,7 @@ class Ledger:
 
     def to_csv(self, path: Path) -> None:
         with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [*_FIELDS, "part"])
+            writer = csv.DictWriter(file, _FIELDS)
             writer.writeheader()
             writer.writerows(self.to_dicts())
 
@@ -154,8 +143,38 @@ class Ledger:
         return f"<Ledger by {self.by}: {len(self.rows)} rows, {total}>"
 
 
-def _row(told: dict) -> Row:
-    return Row(**{**{name: told.get(name) for name in _FIELDS}, "path": tuple(told["path"])})
+def _row(told: dict, counted: Sequence[str]) -> Row:
+    known = {name: told.get(name) for name in _FIELDS}
+    return Row(**{**known, "path": tuple(told["path"]), "part": _part_of(told, counted)})
+
+
+def _part_of(told: dict, counted: Sequence[str]) -> str:
+    """The device "cpu" is all of the machine but for GPUs; steps, which have none, are all of it."""
+    device = told["device"]
+    if device == "cpu":
+        return "+".join(part for part in counted if part != "gpu") or "cpu"
+    if device is not None:
+        return "gpu"
+    return _part_of_domain(told["name"]) if told["name"] in told["path"] else "+".join(counted)
+
+
+def _part_of_domain(name: str) -> str:
+    """Of several machines names begin with the machine's."""
+    name = name.rsplit("/", 1)[-1]
+    return "gpu" if name.startswith("gpu") else "ram" if name.startswith("dram") else "cpu"
+
+
+def together(ledgers: list) -> Ledger:
+    """Ledgers of parts of one machine as one."""
+    told = dict(ledgers[0]._told)
+    counted = {domain["name"] for ledger in ledgers for domain in ledger._counted()}
+    told["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in told["domains"]]
+    for name in ("attributed_j", "idle_j", "unattributed_j"):
+        known = [ledger._told[name] for ledger in ledgers if ledger._told[name] is not None]
+        told[name] = sum(known) if known else None
+    made = Ledger({**told, "rows": []}, ledgers[0]._text)
+    made.rows = [row for ledger in ledgers for row in ledger.rows]
+    return made
 
 
 def _diagnostic(told: dict) -> Diagnostic:
@@ -169,10 +188,11 @@ def _scaled(row: Row, by: float) -> Row:
 
 def _enclosing(path: tuple) -> list:
     """("train", "forward", "a.b") -> the phase, a, a.b."""
-    *phase, layer = path
-    names = layer.split(".") if len(path) > 2 else [layer]
-    inner = [(*phase, ".".join(names[: depth + 1])) for depth in range(len(names))]
-    return [*([tuple(phase)] if phase else []), *inner]
+    phases = [path[:depth] for depth in range(1, min(len(path), 3))]
+    if len(path) < 3:
+        return [*phases, path]
+    names = path[-1].split(".")
+    return [*phases, *((*path[:-1], ".".join(names[:depth])) for depth in range(1, len(names) + 1))]
 
 
 def _added(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:

@@ -8,11 +8,12 @@ import os
 import subprocess
 from typing import Any, Optional, Sequence, Union
 
-from ._ledger import PARTS, Ledger
+from ._ledger import Ledger, together
 from ._library import JoulemapError
 from ._recorder import program
 
 Path = Union[str, "os.PathLike[str]"]
+PARTS = ("cpu", "ram", "gpu")
 
 
 def ask(*arguments: object) -> str:
@@ -33,6 +34,8 @@ def parts(disable: Sequence[str]) -> tuple:
     for name in names:
         if name not in PARTS:
             raise ValueError(f"disable takes {', '.join(map(repr, PARTS))}, not {name!r}")
+    if set(names) == set(PARTS):
+        raise ValueError("disable leaves nothing to be told")
     return names
 
 
@@ -44,10 +47,17 @@ class Run:
         self._disabled = parts(disable)
 
     def ledger(
-        self, by: str = "layer", *, mode: Optional[str] = None, time: Optional[tuple] = None, library: Optional[Path] = None
+        self,
+        by: str = "layer",
+        *,
+        apart: bool = False,
+        mode: Optional[str] = None,
+        time: Optional[tuple] = None,
+        library: Optional[Path] = None,
     ) -> Ledger:
-        """What each domain, phase, layer, op, tensor, function, region, kernel, step or epoch drew. `mode`, `time` (from, to)
-        in seconds and `library` are those of `joulemap report`."""
+        """What each domain, phase, layer, op, tensor, function, region, kernel, step or epoch drew. apart=True: rows for
+        CPU, RAM and GPU each, where CPU and RAM stand in one row otherwise, and are left out beside a GPU that was measured when
+        they were only estimated. `mode`, `time` (from, to) in seconds and `library` are those of `joulemap report`."""
         options: list = ["--by", by]
         if mode is not None:
             options += ["--mode", mode]
@@ -55,9 +65,19 @@ class Run:
             options += ["--time", ",".join(str(moment) for moment in time)]
         if library is not None:
             options += ["--library", library]
+        shown = [part for part in PARTS if part not in self._disabled]
+        if not apart:
+            return self._asked(options, shown)
+        return together([self._asked(options, [part]) for part in shown])
+
+    def _asked(self, options: list, shown: list) -> Ledger:
+        hidden = [part for part in PARTS if part not in shown]
+        options = [*options, *(["--without", ",".join(hidden)] if hidden else [])]
         told = json.loads(ask("report", *self.files, *options, "--json"))
-        hidden = tuple(start for name in self._disabled for start in PARTS[name])
-        return Ledger(told, hidden, lambda: ask("report", *self.files, *options))
+        if hidden:  # what ran there has no energy
+            left_out = [part for part in ("cpu", "gpu") if part in hidden and (part == "gpu" or "ram" in hidden)]
+            told["rows"] = [row for row in told["rows"] if not _runs_on(row, left_out)]
+        return Ledger(told, lambda: ask("report", *self.files, *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
         """The same as ledger(): print it to see the table of `joulemap report`."""
@@ -102,6 +122,11 @@ class Run:
     def to_tensorboard(self, folder: Path) -> None:
         """Writes an event file into the folder, beside what lies there, as `joulemap export` does."""
         ask("export", *self.files, "--to", "tensorboard", "-o", folder)
+
+
+def _runs_on(row: dict, parts_left_out: list) -> bool:
+    device = row["device"]
+    return device is not None and ("cpu" if device == "cpu" else "gpu") in parts_left_out
 
 
 def load(*files: Path) -> Run:

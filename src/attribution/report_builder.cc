@@ -189,6 +189,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
   if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
+  survey.leave_out(query.without);
   const KernelPriors priors =
       query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
   HostLedgers ledgers(survey.sources(), query.level, query.mode, priors);

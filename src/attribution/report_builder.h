@@ -20,6 +20,7 @@ struct ReportQuery {
   Level level = Level::domain;
   Mode mode = Mode::regress;
   SecondsWithin within;                                  // nothing else is told of, or learnt from
+  std::vector<DomainClass> without = {};                 // domains that are not counted
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one; empty: none
 };
 

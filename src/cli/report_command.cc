@@ -23,6 +23,7 @@ struct ReportFlags {
   std::string mode = "regress";
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
+  std::vector<std::string> without;
   bool json = false;
   std::string output;
 };
@@ -63,6 +64,14 @@ Status read_window(std::string_view text, attribution::SecondsWithin& within) {
   return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
 }
 
+std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
+  std::vector<DomainClass> classes;
+  for (const std::string& name : names) {
+    classes.push_back(name == "gpu" ? DomainClass::gpu : name == "ram" ? DomainClass::memory : DomainClass::cpu);
+  }
+  return classes;
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
   std::optional<OutputFile> file;
@@ -75,6 +84,7 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
                                  attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
                                  {}};
   if (const Status told = read_window(flags.time, query.within); !told) return fail(told.error());
+  query.without = left_out(flags.without);
   Result<recording::LoadedLibrary> library = named_library(flags.library);
   if (!library) return fail(library.error());
   if (!flags.library.empty()) query.library = std::move(library->powers);
@@ -104,6 +114,11 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_option("--time", flags->time, "only what was between FROM and TO, in seconds since the command began")
       ->type_name("FROM,TO");
+  verb.add_option("--without", flags->without, "leave out parts of the machine: cpu, ram, gpu")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // the name of a file may follow
+      ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
   verb.add_option("--library", flags->library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");

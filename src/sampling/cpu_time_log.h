@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuTimeLog: CPU time of the machine and of the recorded command as channels of a recording, so that a report can
-// tell the command's share of a package's energy from its neighbours'; or of a watched process in its place. The machine's is read five times a second for
-// ten minutes, so that a report can find out what either draws, and once a second ever after; where there are so many
-// CPUs that a read takes long, more seldom. The command's, which means to search /proc, every ten seconds. Owner: the
-// recorder; main thread.
+// CpuTimeLog: CPU time of the machine and of the recorded command, or of a watched process in its place, as channels of a
+// recording, so that a report can tell its share of a package's energy from its neighbours'. The machine's is read five
+// times a second for ten minutes, so that a report can find out what either draws, and once a second ever after; where
+// there are so many CPUs that a read takes long, more seldom. The command's, which means to search /proc, every ten
+// seconds. Owner: the recorder; main thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What `joulemap record` does: runs a command, or watches a process, writes every sample and what is reported about what
-// runs into a folder of parts beside the file, and joins them into the file at the end. Whatever happens to us, the disk or the
-// command, what was written until a second before can be read. Main thread.
+// runs into a folder of parts beside the file, and joins them into the file at the end. Whatever happens to us, the disk
+// or the command, what was written until a second before can be read. Main thread.
 #pragma once
 
 #include <sys/types.h>
