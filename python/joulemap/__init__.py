@@ -25,7 +25,7 @@ __all__ = [
 # What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
 _LATER = {
     "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "attach": "_attach",
-    "doctor": "_library", "load": "_run",
+    "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter",
     "module_names": "_module_names", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
     "validate": "_validate", "version": "_library",
 }  # fmt: skip

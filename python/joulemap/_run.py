@@ -56,8 +56,9 @@ class Run:
         library: Optional[Path] = None,
     ) -> Ledger:
         """What each domain, phase, layer, op, tensor, function, region, kernel, step or epoch drew. apart=True: rows for
-        CPU, RAM and GPU each, where CPU and RAM stand in one row otherwise, and are left out beside a GPU that was measured when
-        they were only estimated. `mode`, `time` (from, to) in seconds and `library` are those of `joulemap report`."""
+        CPU, RAM and GPU each, where CPU and RAM stand in one row otherwise, and have no energy beside a GPU that was
+        measured when they were only estimated. `mode`, `time` (from, to) in seconds and `library` are those of
+        `joulemap report`."""
         options: list = ["--by", by]
         if mode is not None:
             options += ["--mode", mode]

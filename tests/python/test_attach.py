@@ -1,4 +1,4 @@
-"""jm.attach without `joulemap record` around the program: a recording like any other comes out; and jm.load, which reads it."""
+"""jm.attach without `joulemap record` around the program: a recording like any other comes out; jm.load reads it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ steps = []
 for number in (2, 3):
     with jm.attach(net, file=f"{FILE}.{number}") as attached:
         train(number)
-    steps.append([len(attached.steps().rows), "train forward first.conv" in [" ".join(row.path) for row in attached.ledger().rows]])
+    paths = [" ".join(row.path) for row in attached.ledger().rows]
+    steps.append([len(attached.steps().rows), "train forward first.conv" in paths])
     train(1)  # belongs to none
 print(json.dumps(steps))
 """
@@ -195,7 +196,8 @@ def test_parts_of_the_machine_can_be_left_out_and_told_apart(run):
 with jm.attach(net, file=FILE, disable=["ram"]) as attached:
     train(20)
 def sums(ledger):
-    return {part: sum(row.energy_j or 0 for row in ledger.rows if row.part == part) for part in {row.part for row in ledger.rows}}
+    parts = {row.part for row in ledger.rows}
+    return {part: sum(row.energy_j or 0 for row in ledger.rows if row.part == part) for part in parts}
 everything = jm.load(FILE)
 print(json.dumps([sums(attached.ledger()), sums(everything.ledger()), sums(everything.ledger(apart=True))]))
 """,
