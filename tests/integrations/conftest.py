@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 _NEEDED = ("keras", "lightning", "transformers", "mlflow", "wandb", "IPython")
-collect_ignore_glob = [] if all(map(importlib.util.find_spec, _NEEDED)) else ["test_*.py"]
+collect_ignore_glob = ["test_*.py"]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / os.environ.get("JOULEMAP_BUILD", "build") / "python"))
-os.environ.update(
-    JOULEMAP_SENSORS="estimate", KERAS_BACKEND="torch", WANDB_MODE="offline", WANDB_SILENT="true", HF_HUB_OFFLINE="1",
-)  # fmt: skip
+if all(map(importlib.util.find_spec, _NEEDED)):
+    collect_ignore_glob = []
+    root = Path(__file__).resolve().parent.parent.parent
+    sys.path.insert(0, str(root / os.environ.get("JOULEMAP_BUILD", "build") / "python"))
+    os.environ.update(
+        JOULEMAP_SENSORS="estimate", KERAS_BACKEND="torch", WANDB_MODE="offline", WANDB_SILENT="true", HF_HUB_OFFLINE="1",
+    )  # fmt: skip
