@@ -17,7 +17,15 @@ build: ## the program, build/bin/joulemap
 	@cmake --preset dev $(CMAKE_QUIET)
 	@cmake --build --preset dev
 
-test: build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
+.PHONY: page-tools
+page-tools:  # what the page is bundled by
+	@command -v npm >/dev/null || tools/install_packages.sh page || echo "joulemap: without npm the page is static" >&2
+
+.PHONY: browser
+browser:  # what it is tried in
+	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
+
+test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
@@ -33,8 +41,13 @@ demo: build $(VENV)/.examples-installed ## where the joules of a real training g
 	@$(BUILD)/bin/joulemap doctor
 	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/joulemap record -o $(BUILD)/demo.joule -- $(PYTHON) examples/train_digits.py
 	@$(BUILD)/bin/joulemap report --by region $(BUILD)/demo.joule
+	@$(BUILD)/bin/joulemap report --html $(BUILD)/demo.html $(BUILD)/demo.joule
+	@echo "joulemap: and a training of ResNet-50 on an H200, recorded before (examples/README.md):"
+	@$(BUILD)/bin/joulemap report --by layer examples/resnet50-h200.joule
+	@$(BUILD)/bin/joulemap report --html $(BUILD)/demo-h200.html examples/resnet50-h200.joule
+	@echo "joulemap: open $(BUILD)/demo.html and $(BUILD)/demo-h200.html in a browser"
 
-dist: ## a folder and a Python wheel that run on other distributions: build/dist/
+dist: page-tools ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
 	@cmake --build --preset dist
@@ -57,9 +70,10 @@ tidy: build ## clang-tidy over everything; what it finds is fatal
 	@tools/install_packages.sh lint
 	@tools/run_tidy.sh
 
-update-goldens: build ## rewrite the expected texts of tests/golden; read the difference before committing it
+update-goldens: build $(VENV)/.tests-installed ## rewrite the expected texts of tests/golden and docs/; read the difference before committing it
 	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
-	@git --no-pager diff --stat tests/golden
+	@JOULEMAP_UPDATE_GOLDENS=1 $(PYTHON) -m pytest -q tests/test_doc_snippets.py
+	@git --no-pager diff --stat tests/golden docs README.md
 
 test-asan: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=asan

@@ -2,10 +2,12 @@
 //
 // What ran, from anywhere: the bytes are the payload of an activity chunk. What can be read is given its part of some energy
 // at every level; nothing that was drawn is lost or made up on the way.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
+#include "attribution/host_view.h"
 #include "attribution/ledger.h"
 #include "base/check.h"
 #include "recording/activity_codec.h"
@@ -62,6 +64,26 @@ void account(Level level, const Activity& activity) {
   JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
 }
 
+// What happened when: bands in order, and spreads that are numbers.
+void look(const Activity& activity) {
+  MachineEnergy energy{.cpu_j = evenly(kJoules)};
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});
+  ActivitySums sums(kSpan);
+  sums.add(0, activity);
+  sums.finish();
+  HostView view(kSpan, energy, sums);
+  view.add(0, activity);
+  std::int64_t last_ns = kSpan.begin_ns;
+  for (const PhaseSpan& phase : view.phases()) {
+    JOULEMAP_CHECK(phase.span.begin_ns >= last_ns && phase.span.end_ns >= phase.span.begin_ns, "bands that overlap");
+    last_ns = phase.span.end_ns;
+  }
+  for (const LayerSpread& spread : view.spreads()) {
+    JOULEMAP_CHECK(spread.quantiles_j.size() == kSpreadQuantiles, "quantiles that are missing");
+    JOULEMAP_CHECK(std::ranges::is_sorted(spread.quantiles_j), "quantiles that fall");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -72,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {Level::phase, Level::layer, Level::op, Level::tensor, Level::function, Level::region, Level::kernel}) {
     account(level, decoded->activity);
   }
+  look(decoded->activity);
   const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));
   JOULEMAP_CHECK(again.has_value(), "what was read cannot be written");
   return 0;

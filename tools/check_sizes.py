@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMITS = {".h": 150, ".cc": 350, ".py": 350}
-WIDTH = {".h": 125, ".cc": 125, ".py": 125}
+LIMITS = {".h": 150, ".cc": 350, ".py": 350, ".js": 350, ".mjs": 350, ".css": 350}
+WIDTH = dict.fromkeys(LIMITS, 125)
 ALLOWED: dict[str, str] = {}
 
 
 def tracked_files() -> list[Path]:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.h", "*.cc", "*.py"]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *(f"*{suffix}" for suffix in LIMITS)]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in listed.splitlines() if (ROOT / name).exists()]
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "attribution/clipped_activity.h"
 #include "attribution/kernel_learning.h"
@@ -33,6 +34,14 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
+// By domain, step and epoch nobody is given a part.
+bool gives_parts(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
+
+const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::vector<NumberedMoment>>& moments) {
+  const auto most = std::ranges::max_element(moments, {}, [](const auto& told) { return told.second.size(); });
+  return most == moments.end() ? nullptr : &most->second;
+}
+
 void append(LedgerResult& all, LedgerResult one) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
@@ -42,6 +51,8 @@ void append(LedgerResult& all, LedgerResult one) {
   add(all.unattributed_j, one.unattributed_j);
   all.diagnostics.add_all(one.diagnostics);
   all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
+  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
+                    std::make_move_iterator(one.groups.end()));
 }
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
@@ -88,8 +99,9 @@ void mark_unknown_counts(LedgerResult& result) {
 
 }  // namespace
 
-HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode, const KernelPriors& priors)
-    : level_(level), mode_(mode), priors_(priors) {
+HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode,
+                         const KernelPriors& priors)
+    : wanted_(std::move(wanted)), mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_of_.push_back(sources[i].source.boot_id);
     const std::optional<TimeSpan> span = sources[i].span();
@@ -128,9 +140,8 @@ void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::kernels_lost) host->losses.emplace_back(source, mark);
   host->probing.add(source, mark);
   host->dithering.add(source, mark);
-  const MarkKind wanted = level_ == Level::epoch ? MarkKind::epoch : MarkKind::step;
-  if (mark.kind != wanted || (level_ != Level::epoch && level_ != Level::step)) return;
-  host->moments[source].push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::step) host->steps[source].push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::epoch) host->epochs[source].push_back({mark.time_ns, mark.id});
 }
 
 void HostLedgers::add_losses(Host& host) {
@@ -142,10 +153,7 @@ void HostLedgers::add_losses(Host& host) {
   }
 }
 
-// By domain, step and epoch nobody is given a part.
-bool HostLedgers::shares_out() const {
-  return level_ != Level::domain && level_ != Level::step && level_ != Level::epoch;
-}
+bool HostLedgers::shares_out() const { return std::ranges::any_of(wanted_.levels, gives_parts); }
 
 // After the sums are finished.
 CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const {
@@ -229,33 +237,58 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
     host.energy.command_cpu_s = command_s->total();
   host.energy.tells_idle = host.energy.machine_cpu_s || host.energy.command_cpu_s;
   if (shares_out() && host.energy.cpu_j) host.energy.cpu = cpu_knowledge(host, energy);
-  host.ledger.emplace(level_, host.energy, host.sums);
+  for (const Level level : wanted_.levels) {
+    if (gives_parts(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
+  }
+  if (wanted_.views) host.view.emplace(host.span, host.energy, host.sums);
 }
 
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
-  if (host == nullptr || !host->ledger) return;
-  if (!is_inside(activity, host->span)) return host->ledger->add(source, clipped(activity, host->span));
-  host->ledger->add(source, activity);
+  if (host == nullptr) return;
+  const auto add_inside = [&](const Activity& inside) {
+    for (auto& [level, ledger] : host->ledgers) ledger.add(source, inside);
+    if (host->view) host->view->add(source, inside);
+  };
+  is_inside(activity, host->span) ? add_inside(activity) : add_inside(clipped(activity, host->span));
 }
 
-LedgerResult HostLedgers::result_of(Host& host) {
-  if (level_ != Level::step && level_ != Level::epoch) {
-    LedgerResult result = host.ledger ? host.ledger->finish() : LedgerResult();
-    mark_unknown_counts(result);
-    note_light_mode(host.sums, result.diagnostics);
-    if (level_ == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
-    return result;
+LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& grouping) const {
+  if (!gives_parts(level)) {
+    const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
+    return rows_of(name_of(level), moments == nullptr ? std::vector<NumberedMoment>() : *moments, host.total_j,
+                   host.span, host.probing);
   }
-  const auto most = std::max_element(host.moments.begin(), host.moments.end(),
-                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  std::vector<NumberedMoment> moments = most == host.moments.end() ? std::vector<NumberedMoment>() : most->second;
-  return rows_of(name_of(level_), std::move(moments), host.total_j, host.span, host.probing);
+  const auto ledger = host.ledgers.find(level);
+  LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
+  mark_unknown_counts(result);
+  note_light_mode(host.sums, result.diagnostics);
+  if (level == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
+  return result;
 }
 
-LedgerResult HostLedgers::finish() {
+LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
   LedgerResult all;
-  for (auto& [recorder, host] : hosts_) append(all, result_of(host));
+  for (auto& [recorder, host] : hosts_) append(all, result_of(host, level, grouping));
+  return all;
+}
+
+std::vector<NumberedEnergy> HostLedgers::energies(const Host& host, Level level) {
+  const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
+  if (moments == nullptr) return {};
+  return energies_of(*moments, host.total_j, host.span, host.probing);
+}
+
+std::vector<MachineView> HostLedgers::views() const {
+  std::vector<MachineView> all;
+  for (const auto& [recorder, host] : hosts_) {
+    MachineView one{.span = host.span, .steps = energies(host, Level::step), .epochs = energies(host, Level::epoch)};
+    one.probing.assign(host.probing.spans().begin(), host.probing.spans().end());
+    one.dithering.assign(host.dithering.spans().begin(), host.dithering.spans().end());
+    if (host.view) one.phases = host.view->phases();
+    if (host.view) one.spreads = host.view->spreads();
+    all.push_back(std::move(one));
+  }
   return all;
 }
 

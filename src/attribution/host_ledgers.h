@@ -14,6 +14,7 @@
 #include "attribution/activity_sums.h"
 #include "attribution/cpu_use.h"
 #include "attribution/gpu_work.h"
+#include "attribution/host_view.h"
 #include "attribution/ledger.h"
 #include "attribution/probe_spans.h"
 #include "attribution/recorded_energy.h"
@@ -24,8 +25,12 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
+  struct Wanted {
+    std::vector<Level> levels;  // one at least
+    bool views = false;         // what happened when, too (HostView)
+  };
   // `priors` outlive it.
-  HostLedgers(const std::vector<SurveyedSource>& sources, Level level, Mode mode, const KernelPriors& priors);
+  HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);
 
   // Second look.
   void add_sums(std::uint32_t source, const Activity& activity);
@@ -35,7 +40,10 @@ class HostLedgers {
   // Third look.
   void add(std::uint32_t source, const Activity& activity);
 
-  LedgerResult finish();
+  // Each wanted level once.
+  LedgerResult finish(Level level, const Grouping& grouping = {});
+  // After the third look, of each machine.
+  std::vector<MachineView> views() const;
   // After set_energy: what each machine's GPUs taught.
   std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
   bool has_activity() const;
@@ -58,9 +66,11 @@ class HostLedgers {
     CpuWork cpu_work;
     MachineEnergy energy;
     std::optional<TimeCurve> total_j;
-    std::map<std::uint32_t, std::vector<NumberedMoment>> moments;  // by process
-    std::vector<std::pair<std::uint32_t, Mark>> losses;            // of kernels, with the process
-    std::optional<Ledger> ledger;
+    std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
+    std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
+    std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process
+    std::map<Level, Ledger> ledgers;
+    std::optional<HostView> view;
 
     Host(std::string boot, TimeSpan command)
         : boot_id(std::move(boot)),
@@ -80,9 +90,10 @@ class HostLedgers {
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const std::string& prefix) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
-  LedgerResult result_of(Host& host);
+  static std::vector<NumberedEnergy> energies(const Host& host, Level level);
+  LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
 
-  Level level_;
+  Wanted wanted_;
   Mode mode_;
   const KernelPriors& priors_;
   std::vector<std::string> boot_of_;     // by source

@@ -15,8 +15,8 @@ namespace {
 
 // Where a program is in no phase, module or region; of use only to tell what functions it is in there.
 constexpr std::string_view kOutside = "outside";
-// What the energy of one call differs from what the counters' readings around it and the mean power of its layer say, as a
-// standard deviation. Over many calls it is their mean.
+// What the energy of one call differs from what the counters' readings around it and the mean power of its layer say,
+// as a standard deviation. Over many calls it is their mean.
 constexpr double kCallSpread = 0.3;
 
 double share_inside(const Activity& activity, TimeSpan span) {
@@ -191,7 +191,7 @@ void Ledger::balance(LedgerResult& result) const {
   }
 }
 
-LedgerResult Ledger::finish() {
+LedgerResult Ledger::finish(const Grouping& grouping) {
   if (level_ == Level::op || level_ == Level::tensor || level_ == Level::function) share_out_parts();
   share_out_places();
   if (level_ == Level::function) gather_functions();
@@ -206,6 +206,7 @@ LedgerResult Ledger::finish() {
     result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
                             "joulemap doctor tells why"});
   }
+  if (grouping.wanted) result.groups = groups(grouping);
   gpu_shares_.diagnose(result.diagnostics);
   balance(result);
   return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the sums of
-// what ran, each tally gets its part.
+// Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the
+// sums of what ran, each tally gets its part.
 //
 // - CPU and memory: while something runs, their energy is shared out by CPU time and by what layers draw, to the command's
 // places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis
@@ -36,8 +36,15 @@ enum class Level : std::uint8_t { domain, phase, layer, op, tensor, function, re
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
 
+// Sums over branches of the tree that rows make (model/path_tree.h).
+struct Grouping {
+  bool wanted = false;
+  std::string filter = {};  // only over rows that hold it
+};
+
 struct LedgerResult {
   std::vector<ReportRow> rows;
+  std::vector<ReportRow> groups;
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
@@ -51,7 +58,7 @@ class Ledger {
   Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums);
 
   void add(std::uint32_t process, const Activity& activity);
-  LedgerResult finish();
+  LedgerResult finish(const Grouping& grouping = {});
 
  private:
   struct Amount {
@@ -92,6 +99,7 @@ class Ledger {
   void gather_functions();
   void add_background();
   ReportRow row_of(const Key& key, const Entry& entry) const;
+  std::vector<ReportRow> groups(const Grouping& grouping) const;
   void balance(LedgerResult& result) const;
 
   Level level_;

@@ -59,10 +59,11 @@ void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
   const auto [place, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
-  if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value});
+  if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value, 0});
   ReportedMetric& known = metrics_[place->second];
   ++known.count;
   known.last = metric.value;
+  known.sum += metric.value;
 }
 
 void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
@@ -136,6 +137,7 @@ void RecordingSurvey::describe(ReportResult& result) const {
     const std::string& host = seen.source.host;
     if (std::find(result.hosts.begin(), result.hosts.end(), host) == result.hosts.end()) result.hosts.push_back(host);
     if (seen.end) result.diagnostics.add_all(seen.end->diagnostics);
+    result.is_clipped = result.is_clipped || seen.is_clipped;
     if (seen.source.role != "recorder") continue;
     if (result.command.empty()) result.command = seen.source.command;
     if (seen.end) {

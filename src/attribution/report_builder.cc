@@ -1,245 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/report_builder.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-
-#include "attribution/host_ledgers.h"
-#include "attribution/recorded_energy.h"
-#include "base/clock.h"
-#include "recording/recording_parts.h"
-
 namespace joulemap::attribution {
-namespace {
-
-// Finer than any terminal; a page shows it without thinning.
-constexpr std::size_t kSlices = 240;
-
-// Half widths are made for 95 %; the report states 90 %. They are sums of many small errors: the normal law's ratio.
-constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
-
-// The second look: the samples, and the sums of what ran.
-class EnergyPass final : public recording::RecordingVisitor {
- public:
-  EnergyPass(const std::vector<SurveyedSource>& sources, HostLedgers& ledgers) : ledgers_(ledgers) {
-    for (std::uint32_t i = 0; i < sources.size(); ++i) {
-      const std::optional<TimeSpan> span = sources[i].span();
-      // A recorder without sensors still tells when the command ran.
-      if (!span || (sources[i].channels.empty() && sources[i].source.role != "recorder")) continue;
-      const bool reads_there = !is_imported(sources[i].source) && !sources[i].is_clipped;
-      const EdgeReadings edges = reads_there ? EdgeReadings::taken_there : EdgeReadings::around_them;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, kSlices, edges)});
-    }
-  }
-  void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
-    const auto pass = passes_.find(source);
-    if (pass == passes_.end()) return;
-    for (Sample sample : samples) {
-      sample.channel -= pass->second.first_channel;
-      pass->second.energy.add(sample);
-    }
-  }
-  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add_sums(source, activity); }
-  void on_mark(std::uint32_t source, const Mark& mark) override { ledgers_.add_moment(source, mark); }
-  std::size_t count() const { return passes_.size(); }
-  template <class Use>
-  void finish(Use&& use) {
-    for (auto& [source, pass] : passes_) use(source, pass.energy.finish());
-  }
-
- private:
-  struct Pass {
-    std::uint32_t first_channel = 0;
-    RecordedEnergy energy;
-  };
-  HostLedgers& ledgers_;
-  std::map<std::uint32_t, Pass> passes_;
-};
-
-// The third look: each gets its part.
-class LedgerPass final : public recording::RecordingVisitor {
- public:
-  explicit LedgerPass(HostLedgers& ledgers) : ledgers_(ledgers) {}
-  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add(source, activity); }
-
- private:
-  HostLedgers& ledgers_;
-};
-
-void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
-  for (DomainEnergy& domain : energy.table.rows) {
-    domain.name = prefix + domain.name;
-    if (!domain.part_of.empty()) domain.part_of = prefix + domain.part_of;
-    if (domain.uncertainty_j) *domain.uncertainty_j *= kNinetyOfNinetyFive;
-    result.domains.push_back(std::move(domain));
-  }
-  for (PowerSeries& series : energy.power) result.power.push_back({prefix + series.domain, std::move(series.watts)});
-  for (ReportTrack& track : energy.tracks) {
-    track.name = prefix + track.name;
-    result.tracks.push_back(std::move(track));
-  }
-  for (CounterSteps& steps : energy.steps) {
-    steps.channel = prefix + steps.channel;
-    result.counter_steps.push_back(std::move(steps));
-  }
-  result.slice_s = energy.slice_s;
-  result.diagnostics.add_all(energy.table.diagnostics);
-}
-
-// A row for each domain that is counted: measured ones; estimated ones where nothing was measured.
-void add_domain_rows(ReportResult& result) {
-  const Provenance shown = result.totals.measured_j ? Provenance::measured : Provenance::estimated;
-  const std::optional<double> total_j =
-      shown == Provenance::measured ? result.totals.measured_j : result.totals.estimated_j;
-  for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != shown) continue;
-    ReportRow row;
-    row.path = {domain.name};
-    row.name = row.display_name = domain.name;
-    row.count = 1;
-    row.time_s = result.elapsed_s;
-    row.energy_j = domain.joules;
-    row.low_j = std::max(*domain.joules - domain.uncertainty_j.value_or(0), 0.0);
-    row.high_j = *domain.joules + domain.uncertainty_j.value_or(0);
-    row.power_w = domain.mean_w;
-    if (total_j && *total_j > 0) row.share = *domain.joules / *total_j;
-    row.basis = to_string(shown);
-    result.rows.push_back(std::move(row));
-  }
-  if (!total_j) return;
-  // By domain nothing is set apart: all that was measured is somebody's.
-  result.attributed_j = total_j;
-  result.idle_j = result.unattributed_j = 0;
-}
-
-Status add_ledger_rows(ReportResult& result, std::span<const recording::RecordingFile> files, HostLedgers& ledgers) {
-  LedgerPass pass(ledgers);
-  const Result<recording::RecordingSummary> read = recording::read_recording(files, pass);
-  if (!read) return read.error();
-  LedgerResult told = ledgers.finish();
-  result.rows = std::move(told.rows);
-  result.attributed_j = told.attributed_j;
-  result.idle_j = told.idle_j;
-  result.unattributed_j = told.unattributed_j;
-  result.diagnostics.add_all(told.diagnostics);
-  if (result.rows.empty()) {
-    result.diagnostics.add(
-        {"nothing_captured", 1, fmt::format("the recording does not tell what ran by {}", result.by),
-         "record a program that uses PyTorch, CUDA or joulemap's regions and steps; see docs/capture.md"});
-  }
-  return Done{};
-}
-
-void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources) {
-  bool has_recorder = false;
-  for (const SurveyedSource& seen : sources) {
-    if (seen.source.role != "recorder") continue;
-    has_recorder = true;
-    if (seen.command_end_ns) continue;
-    const std::optional<TimeSpan> span = seen.span();
-    result.diagnostics.add(
-        {"cut_off", 1,
-         fmt::format(
-             "the recording ends {} s after the command began, before the command did: energy and time are those "
-             "until then",
-             span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
-         "the recorder was killed or its disk was full"});
-  }
-  if (!has_recorder) {
-    result.diagnostics.add({"no_recorder", 1, "no part of this recording holds samples: energies are not known",
-                            "give the file that joulemap record wrote on that machine, too"});
-  } else if (result.domains.empty()) {
-    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known",
-                            "joulemap doctor tells why; an import needs --power"});
-  }
-}
-
-// A program that was killed, or left by a side door, could not be probed and could not say so.
-void note_missing_probe(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
-  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
-  if (result.probe || result.diagnostics.contains("not_probed")) return;
-  result.diagnostics.add({"not_probed", 1,
-                          "not probed: no program of the command came to its end in Python and had called modules of "
-                          "PyTorch",
-                          "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
-}
-
-// A run of less than some seconds has no room for a pause.
-void note_missing_dither(ReportResult& result) {
-  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
-  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
-  if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
-  result.diagnostics.add({"not_dithered", 1,
-                          "not dithered: no program of the command called modules of PyTorch for long enough",
-                          "a pause of 20 to 40 ms comes every few seconds; see docs/attribution.md"});
-}
-
-}  // namespace
 
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
-  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not count.
-  std::vector<std::string> ordered(paths.begin(), paths.end());
-  std::sort(ordered.begin(), ordered.end());
-  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
-  if (!files) return std::move(files).error();
-  RecordingSurvey survey;
-  Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
-  if (!summary) return std::move(summary).error();
-  if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
-  survey.leave_out(query.without);
-  const KernelPriors priors =
-      query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
-  HostLedgers ledgers(survey.sources(), query.level, query.mode, priors);
-  EnergyPass energy(survey.sources(), ledgers);
-  Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
-  if (!again) return std::move(again).error();
-
-  ReportResult result;
-  result.inputs.assign(paths.begin(), paths.end());
-  result.samples = summary->samples;
-  result.file_bytes = summary->bytes;
-  result.diagnostics = summary->diagnostics;
-  survey.describe(result);
-  const bool all_written = !result.diagnostics.contains("recording_write_failed");
-  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
-  const bool several = energy.count() > 1;
-  energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) {
-    const std::string prefix = several ? survey.sources()[source].source.host + "/" : "";
-    ledgers.set_energy(source, found, prefix);
-    add_to(result, std::move(found), prefix);
-  });
-  result.totals = total_energy(result.domains);
-  result.probe = ledgers.probe_cost();
-  result.dither_s = ledgers.dither_s();
+  Result<Analysis> found = analyse(paths, {.levels = {query.level},
+                                           .mode = query.mode,
+                                           .within = query.within,
+                                           .library = query.library,
+                                           .grouping = query.grouping,
+                                           .without = query.without});
+  if (!found) return std::move(found).error();
+  ReportResult result = std::move(found->summary);
   result.by = name_of(query.level);
   if (query.level == Level::domain) {
     add_domain_rows(result);
-  } else if (const Status added = add_ledger_rows(result, *files, ledgers); !added) {
-    return added.error();
+  } else {
+    LedgerResult& told = found->levels[query.level];
+    result.rows = std::move(told.rows);
+    result.groups = std::move(told.groups);
+    // A step is a stretch of the machine's energy, whatever told that.
+    for (ReportRow& row : result.rows) {
+      if (row.basis == to_string(Provenance::measured) && !result.totals.measured_j)
+        row.basis = to_string(Provenance::estimated);
+    }
+    result.attributed_j = told.attributed_j;
+    result.idle_j = told.idle_j;
+    result.unattributed_j = told.unattributed_j;
+    result.diagnostics.add_all(told.diagnostics);
+    note_empty_level(result.rows, result.by, result.diagnostics);
   }
-  note_what_is_missing(result, survey.sources());
-  note_missing_probe(result);
-  note_missing_dither(result);
+  note_what_is_missing(result, found->sources);
   return result;
-}
-
-Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within,
-                                              const std::string& unnamed_gpu) {
-  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
-  if (!files) return std::move(files).error();
-  RecordingSurvey survey;
-  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
-  if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
-  // Nothing is believed: what was would be learnt again and again.
-  const KernelPriors none;
-  HostLedgers ledgers(survey.sources(), Level::kernel, Mode::regress, none);
-  EnergyPass energy(survey.sources(), ledgers);
-  if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
-  energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) { ledgers.set_energy(source, found, ""); });
-  return ledgers.findings(unnamed_gpu);
 }
 
 }  // namespace joulemap::attribution

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attribution/ledger.h"
+#include "attribution/recording_analysis.h"
 #include "attribution/recording_survey.h"
 #include "base/result.h"
 #include "model/report_result.h"
@@ -20,17 +21,13 @@ struct ReportQuery {
   Level level = Level::domain;
   Mode mode = Mode::regress;
   SecondsWithin within;                                  // nothing else is told of, or learnt from
-  std::vector<DomainClass> without = {};                 // domains that are not counted
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one; empty: none
+  Grouping grouping = {};
+  std::vector<DomainClass> without = {};  // domains that are not counted
 };
 
 // The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
 // they end before the time that is asked for begins.
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query);
-
-// What the same files teach about classes of kernels (kernel_learning.h), in the time of a report.
-// `unnamed_gpu`: the model of GPUs that do not tell theirs.
-Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within = {},
-                                              const std::string& unnamed_gpu = {});
 
 }  // namespace joulemap::attribution

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "attribution/report_builder.h"
+#include "attribution/run_view_builder.h"
 #include "recording/recording_writer.h"
 #include "support/recordings.h"
 #include "support/simulated_gpu.h"
@@ -139,6 +140,36 @@ TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
   }
 }
 
+// Never less sure than if all errors had one sign.
+TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsHangTogether) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const std::vector<std::string> files = record(folder, seed, 0);
+    ReportQuery query;
+    query.level = Level::layer;
+    query.grouping = {true, ""};
+    const Result<ReportResult> result = build_report(files, query);
+    ASSERT_TRUE(result);
+    ASSERT_FALSE(result->groups.empty());
+    for (const ReportRow& group : result->groups) {
+      double energy_j = 0;
+      double width_j = 0;
+      for (const ReportRow& row : result->rows) {
+        const bool is_within = row.device == group.device && row.path.size() >= group.path.size() &&
+                               std::equal(group.path.begin(), group.path.end(), row.path.begin());
+        if (!is_within) continue;
+        energy_j += row.energy_j.value_or(0);
+        width_j += row.high_j.value_or(0) - row.low_j.value_or(0);
+      }
+      SCOPED_TRACE(fmt::format("{} on {}", fmt::join(group.path, "/"), group.device));
+      EXPECT_NEAR(group.energy_j.value_or(0), energy_j, 1e-9 * *result->attributed_j);
+      const double own_width_j = group.high_j.value_or(0) - group.low_j.value_or(0);
+      EXPECT_LE(own_width_j, 1.05 * width_j + 1e-9);
+    }
+  }
+}
+
 TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
@@ -151,6 +182,29 @@ TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
         std::shuffle(files.begin(), files.end(), random);
         EXPECT_EQ(ledger_text(report(files, level)), first);
       }
+    }
+  }
+}
+
+TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    const std::vector<std::string> files = record(folder, seed, 0);
+    const Result<RunView> view = build_run_view(files);
+    ASSERT_TRUE(view) << view.error().message;
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
+      const LevelView* const shown = view->level(name_of(level));
+      ASSERT_NE(shown, nullptr);
+      const ReportResult told = report(files, level);
+      ReportResult same;
+      same.rows = shown->rows;
+      same.attributed_j = shown->attributed_j;
+      same.idle_j = shown->idle_j;
+      same.unattributed_j = shown->unattributed_j;
+      same.diagnostics = told.diagnostics;
+      EXPECT_EQ(ledger_text(same), ledger_text(told));
+      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(told.diagnostics.contains(note.code));
     }
   }
 }

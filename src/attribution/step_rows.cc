@@ -25,20 +25,30 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
 
 }  // namespace
 
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing) {
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const std::optional<TimeCurve>& energy_j,
+                                        TimeSpan span, const ProbeSpans& probing) {
   std::sort(moments.begin(), moments.end(),
             [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
-  LedgerResult result;
-  double attributed_j = 0;
+  std::vector<NumberedEnergy> energies;
+  energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
     const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : span.end_ns;
     std::optional<double> own_j;
     if (energy_j) own_j = energy_j->between(begin_ns, end_ns) - probing.sum_between(*energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
-    result.rows.push_back(row_of(fmt::format("{} {}", name, moments[i].number), time_s, own_j));
-    result.rows.back().name = fmt::format("{}", moments[i].number);
+    energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j});
+  }
+  return energies;
+}
+
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
+                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing) {
+  LedgerResult result;
+  double attributed_j = 0;
+  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing)) {
+    result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
+    result.rows.back().name = fmt::format("{}", one.number);
   }
   if (!probing.empty() && !result.rows.empty()) {
     const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(*energy_j)) : std::nullopt;

@@ -20,6 +20,15 @@ struct NumberedMoment {
   std::uint64_t number = 0;
 };
 
+struct NumberedEnergy {
+  std::uint64_t number = 0;
+  TimeSpan span;
+  double time_s = 0;  // without probing, as is the energy
+  std::optional<double> energy_j;
+};
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const std::optional<TimeCurve>& energy_j,
+                                        TimeSpan span, const ProbeSpans& probing);
+
 // `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
 // (ranks) number the same steps: those of the process that told the most are taken.
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,

@@ -5,6 +5,7 @@
 
 #include "cli/calibrate_command.h"
 #include "cli/command.h"
+#include "cli/diff_command.h"
 #include "cli/doctor_command.h"
 #include "cli/import_command.h"
 #include "cli/output.h"
@@ -15,12 +16,13 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"calibrate",
      "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
      "they are",
      &add_calibrate_command},
+    {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
     {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},
     {"record", "samples and events of a command, into a file", &add_record_command},
     {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",

@@ -3,42 +3,47 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "attribution/report_builder.h"
+#include "attribution/run_view_builder.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/picture_file.h"
+#include "cli/terminal.h"
+#include "page/page_html.h"
 #include "recording/library_file.h"
+#include "report/citation.h"
+#include "report/plots.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
+#include "report/tables.h"
 
 namespace joulemap::cli {
 namespace {
 
 struct ReportFlags {
   std::vector<std::string> files;
-  std::string by = "domain";
+  std::string by;  // domains, if nothing is said
   std::string mode = "regress";
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
   std::vector<std::string> without;
+  std::optional<std::size_t> depth;
+  std::optional<std::size_t> top;
+  std::optional<report::SortBy> sort;
+  std::string filter;
   bool json = false;
+  std::string plot;
+  std::string html;
+  std::string format = "text";
+  bool cite = false;
+  bool model_card = false;
+  report::CardQuery card;
   std::string output;
 };
-
-// As the C library decides which of the variables counts.
-report::Characters characters_of_the_terminal() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
-    if (value == nullptr || *value == '\0') continue;
-    const std::string_view locale(value);
-    const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
-    return utf8 ? report::Characters::unicode : report::Characters::ascii;
-  }
-  return report::Characters::ascii;
-}
 
 // Nothing of "none"; a name that no file has is a mistake.
 Result<recording::LoadedLibrary> named_library(const std::string& name) {
@@ -64,6 +69,28 @@ Status read_window(std::string_view text, attribution::SecondsWithin& within) {
   return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
 }
 
+Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
+  if (flags.json) return report::report_json(result) + "\n";
+  if (flags.cite) return report::citation_text(result, JOULEMAP_VERSION);
+  if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
+  const report::TreeQuery rows{flags.sort, flags.filter};
+  if (flags.format == "markdown") return report::table_text(result, report::TableFormat::markdown, {rows, flags.top});
+  if (flags.format == "latex") return report::table_text(result, report::TableFormat::latex, {rows, flags.top});
+  if (flags.format == "csv") return report::table_text(result, report::TableFormat::csv, {rows, flags.top});
+  report::TextStyle style = style_of_stdout();
+  if (!flags.output.empty()) style.colour = false;
+  return report::report_text(result, {rows, flags.depth, flags.top}, style);
+}
+
+// What is asked of the recording, whatever is made of it.
+struct Question {
+  attribution::Mode mode = attribution::Mode::regress;
+  attribution::SecondsWithin within;
+  std::optional<std::vector<KernelPower>> library;
+  std::vector<DomainClass> without;
+  Diagnostics diagnostics;  // of the library
+};
+
 std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
   std::vector<DomainClass> classes;
   for (const std::string& name : names) {
@@ -72,29 +99,128 @@ std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
   return classes;
 }
 
+Result<Question> question_of(const ReportFlags& flags) {
+  Question question;
+  question.mode = attribution::mode_named(flags.mode).value_or(attribution::Mode::regress);
+  if (const Status told = read_window(flags.time, question.within); !told) return told.error();
+  Result<recording::LoadedLibrary> library = named_library(flags.library);
+  if (!library) return std::move(library).error();
+  if (!flags.library.empty()) question.library = std::move(library->powers);
+  question.diagnostics = std::move(library->diagnostics);
+  question.without = left_out(flags.without);
+  return question;
+}
+
+int run_plot(const ReportFlags& flags) {
+  const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
+                                flags.top};
+  if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
+  attribution::ViewQuery wanted{
+      question->mode, question->within, std::move(question->library), true, {}, std::move(question->without)};
+  const std::optional<attribution::Level> level = attribution::level_named(flags.by);
+  wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
+  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
+  if (!view) return fail(view.error());
+  view->run.diagnostics.add_all(question->diagnostics);
+  const Result<std::string> svg = report::plot_svg(*view, query);
+  if (!svg) return fail(svg.error());
+  const Status written = write_picture(flags.output, *svg);
+  return written ? kDone : fail(written.error());
+}
+
+// The page has all levels: what rows would be by is chosen there.
+int write_page(const ReportFlags& flags) {
+  Result<OutputFile> file = OutputFile::open(flags.html);
+  if (!file) return fail(file.error());
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
+  attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true};
+  wanted.without = std::move(question->without);
+  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
+  if (!view) return fail(view.error());
+  view->run.diagnostics.add_all(question->diagnostics);
+  const Status written = file->replace_content(page::page_html(*view));
+  return written ? kDone : fail(written.error());
+}
+
+// They say different things: one at a time.
+Status is_one_output(const ReportFlags& flags) {
+  const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
+                     (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);
+  if (wanted <= 1) return Done{};
+  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --model-card each give something else",
+               "give one of them"};
+}
+
 int run_report(const ReportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
+  if (const Status is_clear = is_one_output(flags); !is_clear) return fail(is_clear.error());
+  if (!flags.plot.empty()) return run_plot(flags);
+  if (!flags.html.empty()) return write_page(flags);
   std::optional<OutputFile> file;
   if (!flags.output.empty()) {
     Result<OutputFile> opened = OutputFile::open(flags.output);
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
+  Result<Question> question = question_of(flags);
+  if (!question) return fail(question.error());
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
-                                 attribution::mode_named(flags.mode).value_or(attribution::Mode::regress),
-                                 {}};
-  if (const Status told = read_window(flags.time, query.within); !told) return fail(told.error());
-  query.without = left_out(flags.without);
-  Result<recording::LoadedLibrary> library = named_library(flags.library);
-  if (!library) return fail(library.error());
-  if (!flags.library.empty()) query.library = std::move(library->powers);
+                                 question->mode,
+                                 question->within,
+                                 std::move(question->library),
+                                 {!flags.json, flags.filter},
+                                 std::move(question->without)};
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
-  result->diagnostics.add_all(library->diagnostics);
-  const std::string text =
-      flags.json ? report::report_json(*result) + "\n" : report::report_text(*result, characters_of_the_terminal());
-  const Status written = file ? file->replace_content(text) : write_to(Stream::out, text);
+  result->diagnostics.add_all(question->diagnostics);
+  const Result<std::string> text = text_of(*result, flags);
+  if (!text) return fail(text.error());
+  const Status written = file ? file->replace_content(*text) : write_to(Stream::out, *text);
   return written ? kDone : fail(written.error());
+}
+
+void add_view_flags(CLI::App& verb, ReportFlags& flags) {
+  const std::map<std::string, report::SortBy> orders = {
+      {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
+      {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
+  verb.add_option("--depth", flags.depth, "levels of the tree that are unfolded, devices being the first")
+      ->type_name("N");
+  verb.add_option("--top", flags.top, "at most N lines, the largest branches unfolded first (30); 0 shows all")
+      ->type_name("N");
+  verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (as steps ran)")
+      ->type_name("KEY")
+      ->transform(CLI::CheckedTransformer(orders).description(""));
+  verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT")->type_name("TEXT");
+}
+
+void add_document_flags(CLI::App& verb, ReportFlags& flags) {
+  verb.add_option("--format", flags.format, "the rows as text (the default), markdown, latex or csv")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
+  verb.add_option(
+          "--plot", flags.plot,
+          "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
+      ->type_name("PLOT")
+      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}));
+  verb.add_option("--html", flags.html, "write a page to FILE: one file that loads nothing, with all levels and plots")
+      ->type_name("FILE");
+  verb.add_flag("--cite", flags.cite, "a sentence for a paper");
+  CLI::Option* const card =
+      verb.add_flag("--model-card", flags.model_card, "co2_eq_emissions for a card of Hugging Face");
+  verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the card")
+      ->type_name("GRAMS")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(card);
+  verb.add_option("--location", flags.card.location, "where it ran, for the card")->type_name("TEXT")->needs(card);
+  verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
+      ->type_name("TEXT")
+      ->needs(card);
+  verb.add_option("--hardware", flags.card.hardware, "what it ran on, for the card; else what the recording tells")
+      ->type_name("TEXT")
+      ->needs(card);
 }
 
 }  // namespace
@@ -122,7 +248,9 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--library", flags->library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");
+  add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
+  add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }

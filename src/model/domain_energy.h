@@ -29,8 +29,9 @@ struct DomainEnergy {
   bool counted = false;                  // part of the total; false for what another counted domain contains
   std::string part_of;
   std::string sensor;
-  std::string channel;  // of that sensor: the one whose value this is
-  std::string model;    // of an estimate: the formula
+  std::string channel;            // of that sensor: the one whose value this is
+  std::string model;              // of an estimate: the formula
+  std::string device_model = {};  // "NVIDIA H200"; empty where not known
   std::vector<CrossCheck> checks;
 };
 

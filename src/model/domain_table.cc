@@ -43,6 +43,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   row.counted = energy.channel.countable;
   row.sensor = energy.channel.sensor;
   row.channel = energy.channel.name;
+  row.device_model = energy.channel.device_model;
   if (!energy.joules) {
     row.reason = energy.reason;
     return row;

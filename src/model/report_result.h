@@ -59,6 +59,7 @@ struct ReportedMetric {
   std::uint64_t count = 0;
   double first = 0;
   double last = 0;
+  double sum = 0;
 };
 
 // What replaying modules cost, to find out what they draw: all that the machine drew meanwhile.
@@ -75,7 +76,8 @@ struct ReportResult {
   std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
-  bool complete = false;  // every part was ended as it should, and nothing was lost on the way
+  bool is_clipped = false;  // only a part of the run is told of; steps, epochs and metrics are of all of it
+  bool complete = false;    // every part was ended as it should, and nothing was lost on the way
 
   std::string by = "domain";
   double interval = 0.9;
@@ -86,6 +88,9 @@ struct ReportResult {
   std::optional<double> unattributed_j;
   std::vector<DomainEnergy> domains;
   std::vector<ReportRow> rows;
+  // Sums over branches of the tree that rows make, in the path of the branch (model/path_tree.h), whose intervals know
+  // how errors of rows hang together. An empty path: all of a device. Only where they were asked for.
+  std::vector<ReportRow> groups;
 
   double slice_s = 0;
   std::vector<PowerSeries> power;

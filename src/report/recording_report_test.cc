@@ -62,7 +62,7 @@ ReportResult training() {
   result.counter_steps = {{"gpu0-energy", 0.0999997, 0.0013, 14'900'000'000, 0}};
   result.steps = 100;
   result.epochs = 2;
-  result.metrics = {{"loss", 100, 2.3, 0.41}};
+  result.metrics = {{"loss", 100, 2.3, 0.41, 60}};
   result.environment = {{"kernel", "6.8.0"}, {"governor", "performance"}};
   result.probe = ProbeCost{1.5, 210};
   result.own_cpu_s = 0.07;
@@ -157,10 +157,10 @@ RecordResult recorded() {
 }
 
 TEST(RecordingReport, TellsARecordingInText) {
-  expect_golden("report.txt", report_text(training(), Characters::unicode));
+  expect_golden("report.txt", report_text(training(), {}, {Characters::unicode}));
 }
 
-TEST(RecordingReport, NeedsNoUnicode) { expect_golden("report_ascii.txt", report_text(training(), Characters::ascii)); }
+TEST(RecordingReport, NeedsNoUnicode) { expect_golden("report_ascii.txt", report_text(training(), {}, {})); }
 
 TEST(RecordingReport, TellsARecordingInJson) { expect_golden("report.json", report_json(training()) + "\n"); }
 
@@ -168,7 +168,7 @@ TEST(RecordingReport, SaysWhenARecordingWasCutOffAndNothingIsKnown) {
   ReportResult result;
   result.diagnostics.add(
       {"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
-  expect_golden("report_nothing.txt", report_text(result, Characters::ascii));
+  expect_golden("report_nothing.txt", report_text(result, {}, {}));
   expect_golden("report_nothing.json", report_json(result) + "\n");
 }
 

@@ -6,21 +6,24 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "model/run_rates.h"
 #include "report/diagnostics_text.h"
 #include "report/energy_rows.h"
-#include "report/ledger_text.h"
 #include "report/sparkline.h"
+#include "report/summary_text.h"
 
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kCurveColumns = 48;
+// Beside a curve stand its name and its range.
+constexpr std::size_t kBesideCurve = 32;
+constexpr std::size_t kMostCurve = 120;
 
-std::string title(const ReportResult& result) {
+std::string title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
-  std::string out =
-      subject.empty() ? "\n Energy of a recording\n" : fmt::format("\n Energy of {}\n", quoted(subject, 56));
+  const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
+  std::string out = "\n" + style.strong(" Energy of " + what) + "\n";
   if (!result.complete) out += " The recording is not complete: this is what it holds.\n";
   return out + "\n";
 }
@@ -37,9 +40,10 @@ std::string totals(const ReportResult& result) {
   return out.empty() ? out : "  -----------\n" + out;
 }
 
-std::string power_curves(const ReportResult& result, Characters characters) {
+std::string power_curves(const ReportResult& result, const TextStyle& style) {
   if (result.power.empty()) return {};
-  std::string out = fmt::format("\n Power over {} s\n", number(result.elapsed_s));
+  const std::size_t columns = std::min(kMostCurve, style.columns - kBesideCurve);
+  std::string out = "\n" + style.strong(fmt::format(" Power over {} s", number(result.elapsed_s))) + "\n";
   for (const PowerSeries& series : result.power) {
     double lowest = 0;
     double highest = 0;
@@ -51,56 +55,20 @@ std::string power_curves(const ReportResult& result, Characters characters) {
       any = true;
     }
     if (!any) continue;
-    const std::string line = sparkline(series.watts, kCurveColumns, highest, characters == Characters::unicode);
-    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, line, number(lowest, 3), number(highest, 3));
-  }
-  return out;
-}
-
-std::string facts(const ReportResult& result) {
-  std::string out = fmt::format("\n  {:>11} s elapsed\n", number(result.elapsed_s));
-  if (result.epochs > 0) out += fmt::format("  {:>11} epochs\n", result.epochs);
-  if (result.steps > 0) {
-    out += fmt::format("  {:>11} steps", result.steps);
-    // Probing is no part of any step.
-    const double probed_j = result.probe ? result.probe->energy_j.value_or(0) : 0;
-    if (result.totals.measured_j)
-      out += fmt::format(", {} J each",
-                         number((*result.totals.measured_j - probed_j) / static_cast<double>(result.steps)));
-    out += "\n";
-  }
-  for (const ReportedMetric& metric : result.metrics) {
-    out += fmt::format("  {:>11} {} (first {}, {} values)\n", number(metric.last), metric.name, number(metric.first),
-                       metric.count);
-  }
-  if (result.probe) {
-    out += fmt::format("  {:>11} s of it probing, {} J\n", number(result.probe->time_s),
-                       result.probe->energy_j ? number(*result.probe->energy_j) : "?");
-  }
-  if (result.dither_s) {
-    const double share = result.elapsed_s > 0 ? 100 * *result.dither_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", number(*result.dither_s), share);
-  }
-  if (result.own_cpu_s) {
-    const double share = result.elapsed_s > 0 ? 100 * *result.own_cpu_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(*result.own_cpu_s), share);
-  }
-  if (result.signal) {
-    out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal,
-                       result.exit_code.value_or(0));
-  } else if (result.exit_code.value_or(0) != 0) {
-    out += fmt::format("  the command failed with exit code {}\n", *result.exit_code);
+    const std::string line = sparkline(series.watts, columns, highest, style.is_unicode());
+    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.bar_colour(line), number(lowest, 3),
+                       number(highest, 3));
   }
   return out;
 }
 
 }  // namespace
 
-std::string report_text(const ReportResult& result, Characters characters) {
-  std::string out = title(result);
+std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style) {
+  std::string out = title(result, style);
   for (const DomainEnergy& domain : result.domains) out += row_text(row_of(domain));
   if (result.domains.empty()) out += "  no sensor gave a value\n";
-  out += totals(result) + ledger_text(result) + power_curves(result, characters) + facts(result);
+  out += totals(result) + tree_text(result, view, style) + power_curves(result, style) + summary_text(result, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

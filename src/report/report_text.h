@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap report` for people: energy by domain, power over time, what recording cost. 80 columns, no colour.
+// `joulemap report` for people: energy by domain, the tree of what ran, power over time, what a step costs, what
+// recording cost, what was wrong. Fits the terminal; reads the same without colour. Pure.
 #pragma once
 
 #include <string>
 
 #include "model/report_result.h"
+#include "report/text_style.h"
+#include "report/tree_text.h"
 
 namespace joulemap::report {
 
-// What the reader's terminal can show.
-enum class Characters { unicode, ascii };
-
-std::string report_text(const ReportResult& result, Characters characters);
+std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style);
 
 }  // namespace joulemap::report

@@ -43,7 +43,7 @@ inline std::vector<Channel> recorded_channels(std::size_t count) {
 
 // One reading every 50 ms, at multiples of 512 ns: what a recording gives back unchanged.
 inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
-  const std::int64_t before_ns = 512 * (2'000'000 + tick * 97'657 + channel * 4);
+  const std::int64_t before_ns = 512 * (2'000'000 + tick * 97'657 + std::int64_t{channel} * 4);
   return {channel, {static_cast<std::uint64_t>(tick) * 2'500'000 + channel, before_ns, before_ns + 512, ReadCode::ok}};
 }
 

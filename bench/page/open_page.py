@@ -1,0 +1,79 @@
+"""How long the page of a large recording takes to write and to open, beside the report that it is made of.
+
+    make build && build/venv/bin/python bench/page/open_page.py
+
+A made-up training of 2.7 million kernels (tests/web/made_recording.cc). Writing is told as a ratio to `report --by layer`
+of the same file, in turns; opening is from the navigation until everything is drawn, in headless Chromium.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BINARIES = ROOT / "build" / "bin"
+SHAPE = ("2700", "125", "4")  # steps, layers, kernels of each layer and pass
+ROUNDS = 5
+OPENED = "performance.now()"
+
+
+def timed(*command: object) -> tuple[float, float]:
+    """Seconds of wall time and of CPU time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.monotonic()
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    wall_s = time.monotonic() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def opening_s(page: Path) -> float | None:
+    """Median over fresh pages; nothing without a browser."""
+    chromium = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    if chromium is None:
+        return None
+    took = []
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for _ in range(ROUNDS):
+            opened = browser.new_page(viewport={"width": 1440, "height": 900})
+            opened.goto(page.as_uri())
+            opened.wait_for_selector("html[data-ready]")
+            took.append(opened.evaluate(OPENED) / 1e3)
+            opened.close()
+        browser.close()
+    return statistics.median(took)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        recording, page = Path(folder) / "large.joule", Path(folder) / "large.html"
+        subprocess.run([BINARIES / "joulemap-made-recording", recording, *SHAPE], check=True)
+        layers, pages = [], []
+        for _ in range(ROUNDS):
+            layers.append(timed(BINARIES / "joulemap", "report", "--by", "layer", recording))
+            pages.append(timed(BINARIES / "joulemap", "report", "--html", page, recording))
+        ratio = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(pages, layers))
+        print(f"{recording.stat().st_size / 1e6:.1f} MB of recording, 2.7 million kernels")
+        for name, rounds in (("report --by layer", layers), ("report --html", pages)):
+            wall_s, cpu_s = (statistics.median(part) for part in zip(*rounds))
+            print(f"{name:18} {wall_s:6.2f} s, {cpu_s:.2f} s of CPU")
+        print(f"the page takes {ratio:.2f} times the CPU time of the report; {page.stat().st_size / 1e6:.2f} MB")
+        opened_s = opening_s(page)
+        print("not opened: no Chromium or Playwright" if opened_s is None else f"opened in {opened_s:.2f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostView: what happened when on one machine, for pages and plots: which phase ran most at each moment, and how the energy
+// of each layer differs from step to step. Takes the third look at a recording beside the ledgers. Memory grows with
+// layers and steps that were kept one by one. Pure; joules, CLOCK_MONOTONIC of that machine.
+//
+// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by what its class draws. On
+// CPUs only sums over stretches of time are told: there it is the mean over the calls of a stretch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "attribution/activity_sums.h"
+#include "attribution/cpu_shares.h"
+#include "attribution/gpu_shares.h"
+#include "attribution/machine_energy.h"
+#include "attribution/step_rows.h"
+#include "attribution/time_curve.h"
+#include "model/activity.h"
+#include "model/run_view.h"
+
+namespace joulemap::attribution {
+
+struct PhaseSpan {
+  std::string name;
+  TimeSpan span;
+};
+
+// What one machine adds to a RunView.
+struct MachineView {
+  TimeSpan span;
+  std::vector<NumberedEnergy> steps = {};  // of the process that told the most
+  std::vector<NumberedEnergy> epochs = {};
+  std::vector<TimeSpan> probing = {};
+  std::vector<TimeSpan> dithering = {};
+  std::vector<PhaseSpan> phases = {};
+  std::vector<LayerSpread> spreads = {};
+};
+
+class HostView {
+ public:
+  // `energy` and `sums` are finished and outlive it.
+  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums);
+
+  void add(std::uint32_t process, const Activity& activity);
+
+  // In order of time, none overlapping. Of kernels where any were told one by one, else of CPU time.
+  std::vector<PhaseSpan> phases() const;
+  // The kMostSpreads that drew the most in all.
+  std::vector<LayerSpread> spreads() const;
+
+ private:
+  struct Samples {
+    std::vector<float> joules;  // one a step or stretch
+    double sum_j = 0;           // on CPUs: of all
+    double open_j = 0;          // of the step or stretch that is being added up
+    std::uint64_t step = 0;     // its serial number; 0: none yet
+  };
+  using Layer = std::pair<std::vector<std::string>, std::string>;  // path, device
+  using PhaseCurves = std::map<std::string, TimeCurve>;
+  // What is the same for all kernels of a class at a place.
+  struct KernelMeaning {
+    std::string device;
+    double weight = 0;
+    TimeCurve* phase = nullptr;
+    Samples* layer = nullptr;  // nothing: of none
+  };
+  struct PlaceHere {
+    TimeCurve* phase = nullptr;
+    Samples* layer = nullptr;
+    bool is_layer = false;  // itself, and no operation or function within it
+  };
+  using KernelKey = std::array<std::uint32_t, 4>;  // process, class, queue, place
+  struct KeyHash {
+    std::size_t operator()(const KernelKey& key) const {
+      std::uint64_t hash = 0;
+      for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+      return hash ^ hash >> 32;
+    }
+  };
+
+  KernelMeaning& meaning_of(std::uint32_t process, const Kernel& kernel);
+  PlaceHere& place_of(std::uint32_t process, std::uint32_t place);
+  void add_kernels(std::uint32_t process, const Activity& activity);
+  void add_places(std::uint32_t process, const Activity& activity);
+  TimeCurve* curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const;
+
+  TimeSpan span_;
+  const MachineEnergy& energy_;
+  ActivitySums& sums_;
+  GpuShares gpu_shares_;
+  CpuShares cpu_shares_;
+  PhaseCurves gpu_phases_;
+  PhaseCurves cpu_phases_;
+  std::map<Layer, Samples> gpu_layers_;
+  std::map<Layer, Samples> cpu_layers_;
+  std::unordered_map<KernelKey, KernelMeaning, KeyHash> kernel_meanings_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceHere> places_;
+  std::uint64_t steps_seen_ = 0;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/run_view_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <ranges>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Names of regions that are shown over time; a program that numbers its regions has any number.
+constexpr std::size_t kMostRegionNames = 40;
+
+constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
+                                                                                  {DomainClass::cpu, "CPU"},
+                                                                                  {DomainClass::memory, "memory"},
+                                                                                  {DomainClass::platform, "platform"},
+                                                                                  {DomainClass::other, "other"}}};
+
+double since(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
+
+std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const TimeSpan& command) {
+  std::vector<StageView> stages;
+  const std::size_t together = (told.size() + kMostStages - 1) / kMostStages;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const NumberedEnergy& one = told[i];
+    if (i % together == 0) {
+      stages.push_back({.number = one.number, .count = 0, .begin_s = since(command, one.span.begin_ns)});
+      if (one.energy_j) stages.back().energy_j = 0;
+    }
+    StageView& stage = stages.back();
+    ++stage.count;
+    stage.end_s = since(command, one.span.end_ns);
+    stage.time_s += one.time_s;
+    if (one.energy_j && stage.energy_j) *stage.energy_j += *one.energy_j;
+  }
+  return stages;
+}
+
+std::vector<TimeBand> bands_of(const std::vector<TimeSpan>& spans, const TimeSpan& command, std::string_view name) {
+  std::vector<TimeBand> bands;
+  for (const TimeSpan& span : spans) {
+    bands.push_back({std::string(name), since(command, span.begin_ns), since(command, span.end_ns)});
+  }
+  return bands;
+}
+
+// Neighbours of one name that are closer than could be seen become one.
+std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap_s) {
+  std::ranges::sort(bands, {}, [](const TimeBand& band) { return std::tie(band.name, band.begin_s); });
+  std::vector<TimeBand> joined;
+  for (TimeBand& band : bands) {
+    if (!joined.empty() && joined.back().name == band.name && band.begin_s - joined.back().end_s < least_gap_s) {
+      joined.back().end_s = std::max(joined.back().end_s, band.end_s);
+      joined.back().count += band.count;
+    } else {
+      joined.push_back(std::move(band));
+    }
+  }
+  return joined;
+}
+
+// Those that took the most time.
+std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command) {
+  std::map<std::string, double> time_s;
+  for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
+  std::vector<std::pair<double, std::string>> names;
+  for (const auto& [name, sum_s] : time_s) names.emplace_back(sum_s, name);
+  std::ranges::sort(names, std::greater<>());
+  std::vector<TimeBand> bands;
+  if (names.size() > kMostRegionNames) names.resize(kMostRegionNames);
+  for (const auto& [sum_s, name] : names) {
+    for (const NamedSpan& region : regions) {
+      if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
+        continue;
+      bands.push_back({name, std::max(since(command, region.span.begin_ns), 0.0),
+                       since(command, std::min(region.span.end_ns, command.end_ns))});
+    }
+  }
+  const double length_s = seconds(command.end_ns - command.begin_ns);
+  if (bands.size() > kMostStages) bands = joined_bands(std::move(bands), length_s / kMostStages);
+  std::ranges::stable_sort(bands, {}, &TimeBand::begin_s);
+  return bands;
+}
+
+// Losses of a stage are those that were reported while it lasted; both are in order of time.
+void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, const TimeSpan& command) {
+  std::size_t next = 0;
+  std::optional<double> before;
+  for (StageView& stage : stages) {
+    double sum = 0;
+    std::size_t count = 0;
+    for (; next < losses.kept.size() && since(command, losses.kept[next].time_ns) < stage.end_s; ++next) {
+      if (since(command, losses.kept[next].time_ns) < stage.begin_s) continue;
+      sum += losses.kept[next].value;
+      ++count;
+    }
+    if (count == 0) continue;
+    stage.loss = sum / static_cast<double>(count);
+    if (before && *before > *stage.loss && stage.energy_j)
+      stage.joules_per_loss = *stage.energy_j / (*before - *stage.loss);
+    before = stage.loss;
+  }
+}
+
+MetricSeries series_of(const std::string& name, const ReportedValues& values, const TimeSpan& command) {
+  MetricSeries series{name, values.count, {}};
+  const std::size_t stride = (values.kept.size() + kMostMetricPoints - 1) / kMostMetricPoints;
+  for (std::size_t i = 0; i < values.kept.size(); i += stride) {
+    const ReportedValue& value = values.kept[i];
+    if (value.time_ns < command.begin_ns || value.time_ns > command.end_ns) continue;
+    series.points.push_back({since(command, value.time_ns), value.step, value.value});
+  }
+  return series;
+}
+
+// Which machine a source is of, by the boot they share; the first one where none is.
+const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint32_t source,
+                           std::map<std::string, TimeSpan>& by_boot) {
+  if (by_boot.empty()) {
+    for (const SurveyedSource& seen : sources) {
+      const std::optional<TimeSpan> span = seen.span();
+      if (seen.source.role == "recorder" && span) by_boot.try_emplace(seen.source.boot_id, *span);
+    }
+  }
+  const auto known = by_boot.find(source < sources.size() ? sources[source].source.boot_id : "");
+  return known == by_boot.end() ? nullptr : &known->second;
+}
+
+void add_events(RunView& view, const Analysis& found) {
+  std::map<std::string, TimeSpan> by_boot;
+  std::map<std::string, std::uint32_t>
+      teller;  // of several processes that report the same, the one that did most often
+  for (const auto& [key, values] : found.events.metrics()) {
+    const auto [known, is_new] = teller.try_emplace(key.second, key.first);
+    if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
+      known->second = key.first;
+    if (key.second == "samples") view.figures.samples = view.figures.samples.value_or(0) + values.sum;
+  }
+  bool has_loss = false;
+  for (const auto& [name, source] : teller) {
+    const TimeSpan* const command = command_of(found.sources, source, by_boot);
+    if (command == nullptr) continue;
+    const ReportedValues& values = found.events.metrics().at({source, name});
+    view.metrics.push_back(series_of(name, values, *command));
+    if (has_loss || name.find("loss") == std::string::npos) continue;
+    if (teller.contains("loss") && name != "loss") continue;
+    has_loss = true;
+    add_losses(view.steps, values, *command);
+    add_losses(view.epochs, values, *command);
+  }
+  for (const auto& [source, regions] : found.events.regions()) {
+    const TimeSpan* const command = command_of(found.sources, source, by_boot);
+    if (command != nullptr && view.regions.empty()) view.regions = bands_of_regions(regions, *command);
+  }
+}
+
+// Of the machine that told the most steps; the ranks of a run do the same at the same time.
+std::size_t add_times(RunView& view, const std::vector<MachineView>& machines) {
+  if (machines.empty()) return 0;
+  const auto most = std::ranges::max_element(
+      machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
+  view.steps = stages_of(most->steps, most->span);
+  view.epochs = stages_of(most->epochs, most->span);
+  view.probing = bands_of(most->probing, most->span, "probe");
+  view.dithering = bands_of(most->dithering, most->span, "dither");
+  for (const PhaseSpan& phase : most->phases) {
+    view.phases.push_back({phase.name, since(most->span, phase.span.begin_ns), since(most->span, phase.span.end_ns)});
+  }
+  for (const MachineView& machine : machines) {
+    view.layer_spreads.insert(view.layer_spreads.end(), machine.spreads.begin(), machine.spreads.end());
+  }
+  const auto sum_j = [](const LayerSpread& spread) { return spread.mean_j * static_cast<double>(spread.samples); };
+  std::ranges::stable_sort(view.layer_spreads, std::greater<>(), sum_j);
+  if (view.layer_spreads.size() > kMostSpreads) view.layer_spreads.resize(kMostSpreads);
+  return most->steps.size();
+}
+
+void add_figures(RunView& view, std::size_t steps) {
+  RunFigures& figures = view.figures;
+  const ReportResult& run = view.run;
+  figures.is_estimated = !run.totals.measured_j && run.totals.estimated_j;
+  figures.energy_j = run.totals.measured_j ? run.totals.measured_j : run.totals.estimated_j;
+  if (run.probe && run.probe->energy_j && figures.energy_j) *figures.energy_j -= *run.probe->energy_j;
+  const double time_s = run.elapsed_s - (run.probe ? run.probe->time_s : 0);
+  if (time_s > 0) figures.time_s = time_s;
+  const auto each = [&](double count) {
+    return figures.energy_j && count > 0 ? std::optional(*figures.energy_j / count) : std::nullopt;
+  };
+  const auto a_second = [&](double count) {
+    return figures.time_s && count > 0 ? std::optional(count / *figures.time_s) : std::nullopt;
+  };
+  figures.joules_per_step = each(static_cast<double>(steps));
+  figures.steps_per_s = a_second(static_cast<double>(steps));
+  figures.joules_per_epoch = each(static_cast<double>(view.epochs.size()));
+  figures.joules_per_sample = each(figures.samples.value_or(0));
+  figures.samples_per_s = a_second(figures.samples.value_or(0));
+  if (figures.energy_j && figures.time_s) figures.energy_delay_js = *figures.energy_j * *figures.time_s;
+}
+
+void add_components(RunView& view, const std::map<std::string, DomainClass>& class_of) {
+  for (const auto& [domain_class, name] : kComponents) {
+    ComponentEnergy component{std::string(name), {}, {}, 0};
+    for (const DomainEnergy& domain : view.run.domains) {
+      const auto known = class_of.find(domain.name);
+      if (!domain.counted || !domain.joules || known == class_of.end() || known->second != domain_class) continue;
+      std::optional<double>& sum_j =
+          domain.provenance == Provenance::measured ? component.measured_j : component.estimated_j;
+      sum_j = sum_j.value_or(0) + *domain.joules;
+      component.uncertainty_j += domain.uncertainty_j.value_or(0);
+    }
+    if (component.measured_j || component.estimated_j) view.components.push_back(std::move(component));
+  }
+}
+
+void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels) {
+  for (const Level level : levels) {
+    const auto told = found.levels.find(level);
+    if (told == found.levels.end() || told->second.rows.empty()) continue;
+    LedgerResult& result = told->second;
+    view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
+                           result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.diagnostics)});
+  }
+}
+
+}  // namespace
+
+Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
+  Result<Analysis> found = analyse(
+      paths, {query.levels, query.mode, query.within, query.library, kViewSlices, true, {query.groups}, query.without});
+  if (!found) return std::move(found).error();
+  RunView view;
+  view.run = std::move(found->summary);
+  add_domain_rows(view.run);
+  note_what_is_missing(view.run, found->sources);
+  const std::size_t steps = add_times(view, found->machines);
+  add_events(view, *found);
+  add_figures(view, steps);
+  add_components(view, found->class_of);
+  add_levels(view, *found, query.levels);
+  return view;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "attribution/run_view_builder.h"
+#include "attribution/shaped_power.h"
+#include "base/clock.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::int64_t kStep_ns = 2 * kNanosecondsPerMillisecond;
+constexpr std::uint64_t kSteps = 5000;
+constexpr double kWatts = 50;
+
+// Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one an epoch, 8 samples a step.
+std::string record_steps(const TemporaryDirectory& folder) {
+  std::string file = folder.path() + "/steps.joule";
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  EXPECT_TRUE(writer);
+  Channel channel = recorded_channel("package-0");
+  channel.domain_class = DomainClass::cpu;
+  writer->set_channels({&channel, 1});
+  const std::int64_t begin_ns = kSecond;
+  const auto end_ns = begin_ns + static_cast<std::int64_t>(kSteps) * kStep_ns;
+  writer->add(Mark{begin_ns, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = begin_ns - kSecond / 2; at_ns <= end_ns + kSecond / 2; at_ns += kSecond / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  }
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    const std::int64_t at_ns = begin_ns + static_cast<std::int64_t>(step) * kStep_ns;
+    if (step % 1000 == 0) writer->add(Mark{at_ns, MarkKind::epoch, step / 1000, 1, {}});
+    writer->add(Mark{at_ns, MarkKind::step, step, 1, {}});
+    const auto number = static_cast<std::int64_t>(step);
+    writer->add(Metric{at_ns + 1000, number, "loss", 9.0 - std::floor(static_cast<double>(step) / 1000)});
+    writer->add(Metric{at_ns + 1000, number, "samples", 8});
+    if (step % 500 == 0) {
+      EXPECT_TRUE(writer->flush());
+    }
+  }
+  writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
+  EXPECT_TRUE(writer->finish({}));
+  return file;
+}
+
+RunView view_of(const std::string& file) {
+  Result<RunView> view = build_run_view({&file, 1});
+  EXPECT_TRUE(view) << view.error().message;
+  return view ? std::move(*view) : RunView();
+}
+
+double sum_of(const std::vector<StageView>& stages) {
+  double sum_j = 0;
+  for (const StageView& stage : stages) sum_j += stage.energy_j.value_or(0);
+  return sum_j;
+}
+
+TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  EXPECT_LE(view.steps.size(), kMostStages);
+  std::uint64_t steps = 0;
+  for (const StageView& stage : view.steps) steps += stage.count;
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_NEAR(sum_of(view.steps), 500, 1);
+  EXPECT_EQ(view.epochs.size(), 5u);
+  EXPECT_NEAR(sum_of(view.epochs), 500, 1);
+}
+
+TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.epochs.size(), 5u);
+  EXPECT_FALSE(view.epochs[0].joules_per_loss);  // nothing was before it
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(view.epochs[i].loss.value(), 9.0 - static_cast<double>(i), 1e-9);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_NEAR(view.epochs[i].joules_per_loss.value(), 100, 1);
+}
+
+TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  const RunFigures& figures = view.figures;
+  EXPECT_NEAR(figures.joules_per_step.value(), 0.1, 1e-3);
+  EXPECT_NEAR(figures.joules_per_epoch.value(), 100, 1);
+  EXPECT_NEAR(figures.joules_per_sample.value(), 500.0 / 40'000, 1e-4);
+  EXPECT_NEAR(figures.samples_per_s.value(), 4000, 1);
+  EXPECT_NEAR(figures.energy_delay_js.value(), 5000, 10);
+  ASSERT_EQ(view.components.size(), 1u);
+  EXPECT_EQ(view.components[0].name, "CPU");
+  EXPECT_NEAR(view.components[0].measured_j.value(), 500, 1);
+}
+
+TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.metrics.size(), 2u);
+  EXPECT_EQ(view.metrics[0].name, "loss");
+  EXPECT_EQ(view.metrics[0].count, kSteps);
+  EXPECT_LE(view.metrics[0].points.size(), kMostMetricPoints);
+  EXPECT_EQ(view.metrics[0].points.front().step, 0);
+}
+
+TEST(RunView, PowerOverTimeKeepsTheEnergy) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.run.power.size(), 1u);
+  double joules = 0;
+  for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;
+  EXPECT_NEAR(joules, view.run.totals.measured_j.value(), 1e-6 * joules);
+}
+
+// A counter that is read every two seconds, of a device that says it drew all of it in every other half second.
+TEST(ShapedPower, TheCounterSaysHowMuchAndTheHistoryWhen) {
+  RecordedEnergy::Result::DomainCurve curve{"gpu0", DomainClass::gpu, "GPU-1", TimeCurve({0, 4 * kSecond}, 400), {}};
+  curve.energy_j.add(0, 4 * kSecond, 800);
+  curve.energy_j.finish();
+  curve.steps = {{0, 0}, {2 * kSecond, 400}, {4 * kSecond, 800}};
+  for (std::int64_t at_ns = -kSecond / 50; at_ns <= 2 * kSecond; at_ns += kSecond / 50) {
+    const bool is_busy = (at_ns - 1) / (kSecond / 2) % 2 == 0;
+    curve.history.push_back({at_ns, is_busy ? 900.0 : 100.0});
+  }
+  const std::vector<std::optional<double>> watts = shaped_power(curve, 40);
+  ASSERT_EQ(watts.size(), 40u);
+  EXPECT_NEAR(watts[2].value(), 360, 1);   // nine tenths of 400 J in one second
+  EXPECT_NEAR(watts[7].value(), 40, 1);    // and one tenth in the other
+  EXPECT_NEAR(watts[30].value(), 200, 1);  // nothing is known of when
+  const double joules = std::accumulate(watts.begin(), watts.end(), 0.0,
+                                        [](double sum, const auto& one) { return sum + one.value_or(0) * 0.1; });
+  EXPECT_NEAR(joules, 800, 1e-6);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

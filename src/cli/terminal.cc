@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::size_t kLeastColumns = 60;  // a table of numbers fits into no less
+constexpr std::size_t kMostColumns = 200;  // nobody follows a longer line
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+// As the C library decides which of the variables counts.
+report::Characters characters_of_the_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view locale = variable(name);
+    if (locale.empty()) continue;
+    const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
+    return utf8 ? report::Characters::unicode : report::Characters::ascii;
+  }
+  return report::Characters::ascii;
+}
+
+std::optional<std::size_t> columns_of_stdout() {
+  if (const std::optional<std::uint64_t> wanted = parse_u64(variable("COLUMNS")); wanted && *wanted > 0) return *wanted;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return size.ws_col;
+}
+
+}  // namespace
+
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+report::TextStyle style_of_stdout() {
+  report::TextStyle style;
+  style.characters = characters_of_the_locale();
+  if (const std::optional<std::size_t> columns = columns_of_stdout()) {
+    style.columns = std::clamp(*columns, kLeastColumns, kMostColumns);
+  }
+  style.colour = stdout_is_terminal() && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  return style;
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/path_tree.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+
+namespace joulemap {
+namespace {
+
+bool is_identifier(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// "layer4.0.conv2", but not "train.py line 3" and not "1.5 W".
+bool is_module_path(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, '.');
+  return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), is_identifier);
+}
+
+// How many elements of a path may be modules: of operations and functions the last one is none.
+std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
+  if (by == "layer") return path.size();
+  if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
+  return 0;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by) {
+  std::vector<std::string> out;
+  const std::size_t modules = elements_of_modules(path, by);
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (i >= modules || !is_module_path(path[i])) {
+      out.push_back(path[i]);
+      continue;
+    }
+    bool is_first = true;
+    for (const std::string_view part : split(path[i], '.')) {
+      out.push_back((is_first ? "" : ".") + std::string(part));
+      is_first = false;
+    }
+  }
+  return out;
+}
+
+bool path_holds(std::span<const std::string> path, std::string_view device, std::string_view text) {
+  if (text.empty()) return true;
+  std::string whole(device);
+  for (const std::string& element : path) whole += " " + element;
+  return lower(whole).find(lower(text)) != std::string::npos;
+}
+
+std::string joined_branches(std::string_view outer, std::string_view inner) {
+  return std::string(outer) + (inner.starts_with('.') ? "" : " ") + std::string(inner);
+}
+
+}  // namespace joulemap

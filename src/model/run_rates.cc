@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/run_rates.h"
+
+#include <algorithm>
+
+namespace joulemap {
+namespace {
+
+// What probing cost is told as a whole. Of estimates it is not known, but they follow time closely.
+double probed_j(const ReportResult& result, Provenance provenance, double energy_j) {
+  if (!result.probe) return 0;
+  if (provenance == Provenance::measured) return result.probe->energy_j.value_or(0);
+  return result.elapsed_s > 0 ? energy_j * result.probe->time_s / result.elapsed_s : 0;
+}
+
+}  // namespace
+
+RunRates run_rates(const ReportResult& result) {
+  RunRates rates;
+  rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
+  if (result.totals.measured_j || result.totals.estimated_j) {
+    const Provenance shown = result.totals.measured_j ? Provenance::measured : Provenance::estimated;
+    const double all_j = result.totals.measured_j ? *result.totals.measured_j : *result.totals.estimated_j;
+    rates.provenance = shown;
+    rates.energy_j = std::max(all_j - probed_j(result, shown, all_j), 0.0);
+    for (const DomainEnergy& domain : result.domains) {
+      if (!domain.counted || domain.provenance != shown || !domain.uncertainty_j) continue;
+      rates.half_width_j = rates.half_width_j.value_or(0) + *domain.uncertainty_j;
+    }
+  }
+  // Of a part of a run nobody counted how many there were in it.
+  if (result.is_clipped) return rates;
+  if (result.steps > 0) rates.steps = static_cast<double>(result.steps);
+  if (result.epochs > 0) rates.epochs = static_cast<double>(result.epochs);
+  for (const ReportedMetric& metric : result.metrics) {
+    if (metric.name == "samples" && metric.sum > 0) rates.samples = metric.sum;
+  }
+  return rates;
+}
+
+}  // namespace joulemap

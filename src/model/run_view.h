@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunView: what pages and plots show of one run: all levels of its report at once, and what happened when. Plain data of
+// bounded size, however long the run; built by attribution/run_view_builder.h. Joules, watts; times are seconds since the
+// command began. What is not known is empty, never 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/diagnostics.h"
+#include "model/report_result.h"
+
+namespace joulemap {
+
+// The rows of `report --by <by>`, the largest first.
+struct LevelView {
+  std::string by;
+  std::vector<ReportRow> rows;
+  std::vector<ReportRow> groups;  // as in ReportResult; only where they were asked for
+  std::optional<double> attributed_j;
+  std::optional<double> idle_j;
+  std::optional<double> unattributed_j;
+  Diagnostics diagnostics;  // of this level; those of the run are in RunView::run
+};
+
+// Neighbours are put together where there would be too many: then `count` is how many it stands for.
+struct TimeBand {
+  std::string name;
+  double begin_s = 0;
+  double end_s = 0;
+  std::uint64_t count = 1;
+};
+
+// A step or an epoch: what the whole machine drew while it lasted, probing apart. Of several steps in one, sums.
+struct StageView {
+  std::uint64_t number = 0;  // of the first
+  std::uint64_t count = 1;
+  double begin_s = 0;
+  double end_s = 0;
+  double time_s = 0;
+  std::optional<double> energy_j;
+  std::optional<double> loss;  // mean of what was reported meanwhile
+  // Energy for each unit by which the loss is below that of the stage before; nothing where it is not.
+  std::optional<double> joules_per_loss;
+};
+
+struct MetricPoint {
+  double time_s = 0;
+  std::optional<std::int64_t> step;
+  double value = 0;
+};
+
+struct MetricSeries {
+  std::string name;
+  std::uint64_t count = 0;          // reported
+  std::vector<MetricPoint> points;  // every n-th of them
+};
+
+// How the energy of a layer differs from time to time.
+struct LayerSpread {
+  std::vector<std::string> path;  // as in the rows by layer
+  std::string device;
+  std::string per;            // "step": of single kernels; "call": means over stretches of time
+  std::uint64_t samples = 0;  // steps, or stretches
+  double mean_j = 0;
+  std::vector<double> quantiles_j;  // kSpreadQuantiles of them, from the least to the most
+};
+inline constexpr std::size_t kSpreadQuantiles = 101;
+
+// What the parts of the machine drew: sums of the domains that are counted.
+struct ComponentEnergy {
+  std::string name;  // "GPU", "CPU", "memory", "platform", "other"
+  std::optional<double> measured_j;
+  std::optional<double> estimated_j;
+  double uncertainty_j = 0;  // half width at the report's interval, as if all errors were alike
+};
+
+// What runs are compared by. Energy is what was measured; estimated where nothing was. Probing is no part of it.
+struct RunFigures {
+  std::optional<double> energy_j;
+  std::optional<double> time_s;
+  bool is_estimated = false;
+  std::optional<double> steps_per_s;
+  std::optional<double> joules_per_step;
+  std::optional<double> joules_per_epoch;
+  std::optional<double> samples;  // that the program reported: the sum of its metric "samples"
+  std::optional<double> joules_per_sample;
+  std::optional<double> samples_per_s;
+  std::optional<double> energy_delay_js;  // energy times time
+};
+
+struct RunView {
+  // As of `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means over
+  // `slice_s` each, up to kViewSlices of them, so they keep the energy.
+  ReportResult run;
+  RunFigures figures;
+  std::vector<ComponentEnergy> components;
+  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; those that have rows
+
+  std::vector<StageView> steps;   // up to kMostStages; then several in one
+  std::vector<StageView> epochs;  // likewise
+  std::vector<TimeBand> phases;   // what ran most at each moment: of the GPU where its kernels are known, else of CPUs
+  std::vector<TimeBand> regions;  // that the program named itself
+  std::vector<TimeBand> probing;  // when modules were replayed, and
+  std::vector<TimeBand> dithering;  // when the program was held up
+  std::vector<MetricSeries> metrics;
+  std::vector<LayerSpread> layer_spreads;  // of those that drew the most
+
+  const LevelView* level(std::string_view by) const {
+    for (const LevelView& level : levels) {
+      if (level.by == by) return &level;
+    }
+    return nullptr;
+  }
+};
+
+inline constexpr std::size_t kViewSlices = 1200;
+inline constexpr std::size_t kMostStages = 2000;
+inline constexpr std::size_t kMostMetricPoints = 2000;
+inline constexpr std::size_t kMostSpreads = 40;
+
+}  // namespace joulemap

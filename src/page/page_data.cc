@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/page_data.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "formats/json_writer.h"
+#include "report/diagnostics_json.h"
+#include "report/kernel_names.h"
+
+namespace joulemap::page {
+namespace {
+
+using formats::JsonWriter;
+
+constexpr int kDigits = 6;
+constexpr std::size_t kKernelColumns = 72;
+constexpr double kThinnest = 5e-4;  // share of a branch that can be seen
+
+// What can be seen and a little more; shortest to write.
+double brief(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10, kDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
+
+std::optional<double> brief(const std::optional<double>& value) {
+  return value ? std::optional(brief(*value)) : std::nullopt;
+}
+
+void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
+  json.begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+void write_values(JsonWriter& json, const std::vector<std::optional<double>>& values) {
+  json.begin_array();
+  for (const std::optional<double>& value : values) json.value(brief(value));
+  json.end_array();
+}
+
+void write_run(JsonWriter& json, const ReportResult& run) {
+  json.key("run").begin_object().key("inputs");
+  write_texts(json, run.inputs);
+  json.key("command");
+  write_texts(json, run.command);
+  json.key("hosts");
+  write_texts(json, run.hosts);
+  json.member("start_unix_ns", run.start_unix_ns)
+      .member("exit_code", run.exit_code)
+      .member("signal", run.signal)
+      .member("complete", run.complete)
+      .member("interval", run.interval)
+      .member("elapsed_s", run.elapsed_s)
+      .member("measured_j", run.totals.measured_j)
+      .member("estimated_j", run.totals.estimated_j)
+      .member("steps", run.steps)
+      .member("epochs", run.epochs)
+      .member("samples", run.samples)
+      .member("file_bytes", run.file_bytes);
+  json.key("environment").begin_array();
+  for (const EnvironmentFact& fact : run.environment) {
+    json.begin_array().value(fact.name).value(fact.value).end_array();
+  }
+  json.end_array().key("overhead").begin_object().member("cpu_s", run.own_cpu_s);
+  json.member("probe_s", run.probe ? std::optional(run.probe->time_s) : std::nullopt)
+      .member("probe_j", run.probe ? run.probe->energy_j : std::nullopt)
+      .member("dither_s", run.dither_s)
+      .end_object()
+      .end_object();
+}
+
+void write_figures(JsonWriter& json, const RunFigures& figures) {
+  json.key("figures")
+      .begin_object()
+      .member("energy_j", figures.energy_j)
+      .member("time_s", figures.time_s)
+      .member("is_estimated", figures.is_estimated)
+      .member("steps_per_s", figures.steps_per_s)
+      .member("joules_per_step", figures.joules_per_step)
+      .member("joules_per_epoch", figures.joules_per_epoch)
+      .member("samples", figures.samples)
+      .member("joules_per_sample", figures.joules_per_sample)
+      .member("samples_per_s", figures.samples_per_s)
+      .member("energy_delay_js", figures.energy_delay_js)
+      .end_object();
+}
+
+void write_domains(JsonWriter& json, const RunView& view) {
+  json.key("domains").begin_array();
+  for (const DomainEnergy& domain : view.run.domains) {
+    json.begin_object()
+        .member("name", domain.name)
+        .member("energy_j", domain.joules)
+        .member("uncertainty_j", domain.uncertainty_j)
+        .member("mean_w", domain.mean_w)
+        .text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "")
+        .member("counted", domain.counted)
+        .text_or_null("part_of", domain.part_of)
+        .text_or_null("reason", domain.reason)
+        .member("sensor", domain.sensor)
+        .text_or_null("model", domain.model)
+        .end_object();
+  }
+  json.end_array().key("components").begin_array();
+  for (const ComponentEnergy& component : view.components) {
+    json.begin_object()
+        .member("name", component.name)
+        .member("measured_j", component.measured_j)
+        .member("estimated_j", component.estimated_j)
+        .member("uncertainty_j", component.uncertainty_j)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_power(JsonWriter& json, const ReportResult& run) {
+  json.key("power").begin_object().member("slice_s", run.slice_s).key("domains").begin_array();
+  for (const PowerSeries& series : run.power) {
+    json.begin_object().member("name", series.domain).key("values");
+    write_values(json, series.watts);
+    json.end_object();
+  }
+  json.end_array().key("tracks").begin_array();
+  for (const ReportTrack& track : run.tracks) {
+    json.begin_object().member("name", track.name).member("unit", unit_of(track.quantity)).key("values");
+    write_values(json, track.values);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+// Paths share most of their names: each is written once.
+class Names {
+ public:
+  std::uint64_t number_of(const std::string& name) {
+    const auto [known, is_new] = numbers_.try_emplace(name, numbers_.size());
+    if (is_new) names_.push_back(name);
+    return known->second;
+  }
+  void write_path(JsonWriter& json, const std::vector<std::string>& path) {
+    json.begin_array();
+    for (const std::string& name : path) json.value(number_of(name));
+    json.end_array();
+  }
+  const std::vector<std::string>& all() const { return names_; }
+
+ private:
+  std::map<std::string, std::uint64_t> numbers_;
+  std::vector<std::string> names_;
+};
+
+// A kernel's name is a line of C++: its brief one is shown, the whole one told beside it, and the mangled one to nobody.
+void write_row(JsonWriter& json, const ReportRow& row, bool is_kernel, Names& names) {
+  json.begin_array();
+  names.write_path(json, is_kernel ? std::vector{row.display_name} : row.path);
+  const std::string brief_name =
+      is_kernel ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
+  json.value(names.number_of(brief_name))
+      .value(names.number_of(row.device))
+      .value(row.count)
+      .value(row.time_s)
+      .value(row.energy_j)
+      .value(brief(row.low_j))
+      .value(brief(row.high_j))
+      .value(brief(row.dynamic_j))
+      .value(brief(row.power_w))
+      .value(names.number_of(row.basis))
+      .end_array();
+}
+
+void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_t from) {
+  if (rows.size() <= from) {
+    json.null();
+    return;
+  }
+  std::optional<double> energy_j;
+  double time_s = 0;
+  for (std::size_t i = from; i < rows.size(); ++i) {
+    if (rows[i].energy_j) energy_j = energy_j.value_or(0) + *rows[i].energy_j;
+    time_s += rows[i].time_s;
+  }
+  json.begin_object()
+      .member("rows", std::uint64_t{rows.size() - from})
+      .member("energy_j", energy_j)
+      .member("time_s", time_s)
+      .end_object();
+}
+
+// Intervals of branches of the tree, which do not follow from those of their rows. Too thin ones are not drawn.
+void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
+  const double least_j = kThinnest * level.attributed_j.value_or(0);
+  json.key("branches").begin_array();
+  for (const ReportRow& branch : level.groups) {
+    if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < least_j) continue;
+    json.begin_array();
+    names.write_path(json, branch.path);
+    json.value(names.number_of(branch.device)).value(brief(branch.low_j)).value(brief(branch.high_j)).end_array();
+  }
+  json.end_array();
+}
+
+void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
+  json.key("columns").begin_array();
+  for (const char* name :
+       {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "power_w", "basis"}) {
+    json.value(name);
+  }
+  json.end_array().key("levels").begin_array();
+  for (const LevelView& level : view.levels) {
+    json.begin_object()
+        .member("by", level.by)
+        .member("attributed_j", level.attributed_j)
+        .member("idle_j", level.idle_j)
+        .member("unattributed_j", level.unattributed_j)
+        .key("rows")
+        .begin_array();
+    for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) {
+      write_row(json, level.rows[i], level.by == "kernel", names);
+    }
+    json.end_array().key("rest");
+    write_rest(json, level.rows, limits.rows);
+    write_branches(json, level, names);
+    report::write_diagnostics(json, level.diagnostics);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]
+void write_stages(JsonWriter& json, std::string_view key, const std::vector<StageView>& stages) {
+  json.key(key).begin_array();
+  for (const StageView& stage : stages) {
+    json.begin_array()
+        .value(stage.number)
+        .value(stage.count)
+        .value(brief(stage.begin_s))
+        .value(brief(stage.end_s))
+        .value(brief(stage.time_s))
+        .value(brief(stage.energy_j))
+        .value(brief(stage.loss))
+        .value(brief(stage.joules_per_loss))
+        .end_array();
+  }
+  json.end_array();
+}
+
+// [name, begin_s, end_s, count]
+void write_bands(JsonWriter& json, std::string_view key, const std::vector<TimeBand>& bands, Names& names) {
+  json.key(key).begin_array();
+  for (const TimeBand& band : bands) {
+    json.begin_array()
+        .value(names.number_of(band.name))
+        .value(brief(band.begin_s))
+        .value(brief(band.end_s))
+        .value(band.count)
+        .end_array();
+  }
+  json.end_array();
+}
+
+void write_metrics(JsonWriter& json, const RunView& view) {
+  json.key("metrics").begin_array();
+  for (const MetricSeries& series : view.metrics) {
+    json.begin_object().member("name", series.name).member("count", series.count).key("points").begin_array();
+    for (const MetricPoint& point : series.points) {
+      json.begin_array().value(brief(point.time_s)).value(point.step).value(brief(point.value)).end_array();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+void write_spreads(JsonWriter& json, const RunView& view, Names& names) {
+  json.key("spreads").begin_array();
+  for (const LayerSpread& spread : view.layer_spreads) {
+    json.begin_object().key("path");
+    names.write_path(json, spread.path);
+    json.member("device", spread.device)
+        .member("per", spread.per)
+        .member("samples", spread.samples)
+        .member("mean_j", brief(spread.mean_j))
+        .key("quantiles_j")
+        .begin_array();
+    for (const double joules : spread.quantiles_j) json.value(brief(joules));
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string page_data(const RunView& view, const PageLimits& limits) {
+  JsonWriter json;
+  Names names;
+  json.begin_object().member("schema", "joulemap.page/1").member("version", JOULEMAP_VERSION);
+  write_run(json, view.run);
+  write_figures(json, view.figures);
+  write_domains(json, view);
+  write_power(json, view.run);
+  write_levels(json, view, limits, names);
+  write_stages(json, "steps", view.steps);
+  write_stages(json, "epochs", view.epochs);
+  write_bands(json, "phases", view.phases, names);
+  write_bands(json, "regions", view.regions, names);
+  write_bands(json, "probing", view.probing, names);
+  write_bands(json, "dithering", view.dithering, names);
+  write_metrics(json, view);
+  write_spreads(json, view, names);
+  json.key("names");
+  write_texts(json, names.all());
+  report::write_diagnostics(json, view.run.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::page

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "page/page_data.h"
+#include "page/page_html.h"
+
+namespace joulemap::page {
+namespace {
+
+constexpr std::string_view kHostile = "</script><b onload=x>&\"'<!--";
+
+RunView view_of(const std::string& name, std::size_t rows = 1) {
+  RunView view;
+  view.run.command = {"python", name};
+  view.run.elapsed_s = 2;
+  view.run.slice_s = 1;
+  view.run.totals.measured_j = 100;
+  view.run.power = {{name, {50.0, std::nullopt}}};
+  view.run.diagnostics.add({"odd", 1, name, name});
+  LevelView level{.by = "layer", .rows = {}, .attributed_j = 90, .idle_j = 6, .unattributed_j = 4, .diagnostics = {}};
+  for (std::size_t i = 0; i < rows; ++i) {
+    ReportRow row;
+    row.path = {"train", "forward", name};
+    row.name = row.display_name = name;
+    row.device = "gpu0";
+    row.energy_j = 90.0 / static_cast<double>(rows);
+    level.rows.push_back(row);
+  }
+  view.levels.push_back(level);
+  return view;
+}
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Page, NamesOfARecordingAreTextAndNeverMarkup) {
+  for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
+    const std::string page = page_html(view_of(std::string(kHostile)), bundle);
+    EXPECT_EQ(count_of(page, "<b onload"), 0u);
+    EXPECT_EQ(count_of(page, "<!--"), 0u);
+    EXPECT_EQ(count_of(page, "</script>"), bundle.script.empty() ? 0u : 2u);
+    EXPECT_NE(page.find("&lt;/script&gt;&lt;b onload=x&gt;"), page.npos);
+  }
+}
+
+TEST(Page, LoadsNothingWhateverItShows) {
+  const std::string page = page_html(view_of("conv1"));
+  for (const char* loads : {"src=\"", "href=\"http", "<link", "@import", "url("}) {
+    EXPECT_EQ(count_of(page, loads), 0u) << loads;
+  }
+  EXPECT_NE(page.find("default-src 'none'"), page.npos);
+}
+
+TEST(Page, WithoutAScriptItIsStaticAndSaysTheSame) {
+  const std::string page = page_html(view_of("conv1"), {});
+  EXPECT_EQ(page.find("<script"), page.npos);
+  EXPECT_NE(page.find("<svg"), page.npos);
+  EXPECT_NE(page.find("train forward conv1"), page.npos);
+  for (const char* told : {"idle</th><td></td><td>6 J", "not attributed</th><td></td><td>4 J", "odd"}) {
+    EXPECT_NE(page.find(told), page.npos) << told;
+  }
+}
+
+TEST(Page, OfVeryManyRowsTheRestIsASum) {
+  const std::string data = page_data(view_of("conv1", 30), {.rows = 20});
+  EXPECT_EQ(count_of(data, "[[0,1,2],2,3,"), 20u);
+  EXPECT_NE(data.find("\"rest\":{\"rows\":10,\"energy_j\":30.0"), data.npos) << data;
+}
+
+TEST(Page, WhatIsNotKnownIsNull) {
+  const std::string data = page_data(view_of("conv1"));
+  EXPECT_NE(data.find("\"values\":[50.0,null]"), data.npos);
+  EXPECT_NE(data.find("\"joules_per_sample\":null"), data.npos);
+}
+
+}  // namespace
+}  // namespace joulemap::page

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/static_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "page/page_html.h"
+#include "page/power_svg.h"
+
+namespace joulemap::page {
+namespace {
+
+constexpr std::size_t kRows = 40;   // of each level
+constexpr double kLeftOver = 1e-9;  // share of all: what adding up leaves over
+
+std::string number(const std::optional<double>& value, std::string_view unit) {
+  if (!value) return "–";
+  return fmt::format("{:.4g} {}", *value, unit);
+}
+
+std::string cells(std::initializer_list<std::string> texts) {
+  std::string row = "<tr>";
+  bool is_first = true;
+  for (const std::string& text : texts) {
+    row += is_first ? "<th scope=\"row\">" + text + "</th>" : "<td>" + text + "</td>";
+    is_first = false;
+  }
+  return row + "</tr>\n";
+}
+
+std::string table_of(std::string_view caption, std::initializer_list<std::string_view> heads, const std::string& rows) {
+  std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(caption));
+  for (const std::string_view head : heads) table += fmt::format("<th scope=\"col\">{}</th>", head);
+  return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
+}
+
+std::string summary_of(const RunView& view) {
+  const ReportResult& run = view.run;
+  std::string command;
+  for (const std::string& part : run.command) command += (command.empty() ? "" : " ") + part;
+  std::string rows;
+  const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
+    if (value) rows += cells({std::string(name), number(value, unit)});
+  };
+  add("measured", run.totals.measured_j, "J");
+  add("estimated", run.totals.estimated_j, "J");
+  add("elapsed", run.elapsed_s, "s");
+  add("per step", view.figures.joules_per_step, "J");
+  add("per epoch", view.figures.joules_per_epoch, "J");
+  add("per sample", view.figures.joules_per_sample, "J");
+  add("samples per second", view.figures.samples_per_s, "/s");
+  add("energy x delay", view.figures.energy_delay_js, "J s");
+  add("CPU time of the recorder", run.own_cpu_s, "s");
+  if (run.probe) add("probing", run.probe->energy_j, "J");
+  std::string domains;
+  for (const DomainEnergy& domain : run.domains) {
+    domains += cells({escaped_html(domain.name), number(domain.joules, "J"), number(domain.uncertainty_j, "J"),
+                      number(domain.mean_w, "W"), domain.provenance ? std::string(to_string(*domain.provenance)) : "",
+                      domain.counted ? "yes" : "no"});
+  }
+  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n", escaped_html(command)) +
+         table_of("Summary", {"", ""}, rows) +
+         table_of("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
+         "</section>\n";
+}
+
+std::string level_of(const LevelView& level) {
+  std::string rows;
+  const std::size_t shown = std::min(level.rows.size(), kRows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ReportRow& row = level.rows[i];
+    std::string path;
+    for (const std::string& part : row.path) path += (path.empty() ? "" : " ") + part;
+    const std::string name = row.path.size() > 1 ? path : row.display_name;
+    const std::string interval =
+        row.low_j && row.high_j ? fmt::format("{:.4g} to {:.4g} J", *row.low_j, *row.high_j) : "–";
+    rows += cells({escaped_html(name), escaped_html(row.device), number(row.energy_j, "J"), interval,
+                   number(row.time_s, "s"), row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
+  }
+  if (shown < level.rows.size()) {
+    double rest_j = 0;
+    for (std::size_t i = shown; i < level.rows.size(); ++i) rest_j += level.rows[i].energy_j.value_or(0);
+    rows += cells({fmt::format("and {} more", level.rows.size() - shown), "", number(rest_j, "J"), "", "", "", ""});
+  }
+  rows += cells({"idle", "", number(level.idle_j, "J"), "", "", "", ""});
+  const double least_j = kLeftOver * level.attributed_j.value_or(0);
+  const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
+  rows += cells({"not attributed", "", is_left_over ? "0 J" : number(level.unattributed_j, "J"), "", "", "", ""});
+  return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
+         table_of("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"}, rows) +
+         "</section>\n";
+}
+
+std::string notes_of(const RunView& view) {
+  Diagnostics all = view.run.diagnostics;
+  for (const LevelView& level : view.levels) {
+    for (const Diagnostic& note : level.diagnostics.list()) {
+      const auto is_same = [&](const Diagnostic& known) { return known.message == note.message; };
+      if (std::ranges::none_of(all.list(), is_same)) all.add(note);
+    }
+  }
+  std::string list = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";
+  for (const Diagnostic& note : all.list()) {
+    list += fmt::format("<li>{} <code>{}</code> {}</li>\n", escaped_html(note.message), escaped_html(note.code),
+                        escaped_html(note.remedy));
+  }
+  if (all.empty()) list += "<li>Every reading was good, and nothing was lost on the way.</li>\n";
+  return list + "</ul></section>\n";
+}
+
+}  // namespace
+
+std::string_view static_style() {
+  return ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1100px;"
+         "padding:16px;font-variant-numeric:tabular-nums}table{border-collapse:collapse;margin:12px 0 28px}"
+         "caption{text-align:left;opacity:.7;padding:4px 0}th,td{padding:3px 14px 3px 0;text-align:left;"
+         "font-weight:400;vertical-align:baseline}td+td{white-space:nowrap}thead th{border-bottom:1px solid #8886;"
+         "opacity:.7}h1{font-size:22px;overflow-wrap:anywhere}section{overflow-x:auto}svg{width:100%;height:auto}";
+}
+
+std::string static_page(const RunView& view) {
+  std::string page = summary_of(view);
+  page += "<section id=\"timeline\"><h2>Power over time</h2>\n" + power_svg(view.run) + "</section>\n";
+  for (const LevelView& level : view.levels) page += level_of(level);
+  return page + notes_of(view);
+}
+
+}  // namespace joulemap::page

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/diff_json.h"
+
+#include "formats/json_writer.h"
+#include "report/diagnostics_json.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+void write_energy(JsonWriter& json, std::string_view name, const std::optional<ComparedEnergy>& energy) {
+  json.key(name);
+  if (!energy) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("energy_j", energy->energy_j)
+      .member("low_j", energy->low_j)
+      .member("high_j", energy->high_j)
+      .end_object();
+}
+
+void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
+  json.begin_object();
+  write_texts(json, "path", entry.path);
+  json.member("name", entry.name).member("display_name", entry.display_name).text_or_null("device", entry.device);
+  write_energy(json, "a", entry.a);
+  write_energy(json, "b", entry.b);
+  json.member("difference_j", entry.difference_j)
+      .member("low_j", entry.low_j)
+      .member("high_j", entry.high_j)
+      .member("relative", entry.relative)
+      .member("verdict", to_string(entry.verdict))
+      .end_object();
+}
+
+void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) {
+  json.key(name).begin_object();
+  write_texts(json, "inputs", run.inputs);
+  write_texts(json, "command", run.command);
+  json.member("units", run.units)
+      .member("time_s", run.time_s)
+      .member("scatter", run.scatter)
+      .member("provenance", run.is_estimated ? "estimated" : "measured")
+      .end_object();
+}
+
+}  // namespace
+
+std::string diff_json(const RunDifference& difference) {
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.diff/1")
+      .member("interval", difference.interval)
+      .member("by", difference.by)
+      .member("per", difference.per);
+  write_run(json, "a", difference.a);
+  write_run(json, "b", difference.b);
+  write_texts(json, "domains", difference.domains);
+  json.key("total");
+  write_entry(json, difference.total);
+  json.key("entries").begin_array();
+  for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
+  json.end_array().member("fail_over", difference.fail_over).member("failed", difference.failed);
+  write_diagnostics(json, difference.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

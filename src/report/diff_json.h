@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `joulemap diff --json`: schema joulemap.diff/1, one line. Energies are per unit, which `per` names. Pure.
+#pragma once
+
+#include <string>
+
+#include "model/run_difference.h"
+
+namespace joulemap::report {
+
+std::string diff_json(const RunDifference& difference);
+
+}  // namespace joulemap::report

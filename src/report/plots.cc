@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plots.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace joulemap::report {
+
+std::optional<Plot> plot_named(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Plot>, 7> kPlots = {{{"timeline", Plot::timeline},
+                                                                        {"violin", Plot::violin},
+                                                                        {"box", Plot::box},
+                                                                        {"bars", Plot::bars},
+                                                                        {"loss", Plot::loss},
+                                                                        {"flame", Plot::flame},
+                                                                        {"heatmap", Plot::heatmap}}};
+  for (const auto& [known, plot] : kPlots) {
+    if (known == name) return plot;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
+  switch (query.plot) {
+    case Plot::timeline:
+      return timeline_svg(view);
+    case Plot::violin:
+    case Plot::box:
+      return spreads_svg(view, query);
+    case Plot::bars:
+      return bars_svg(view, query);
+    case Plot::loss:
+      return loss_svg(view);
+    case Plot::flame:
+      return flame_svg(view, query);
+    case Plot::heatmap:
+      return heatmap_svg(view, query);
+  }
+  return nothing_to_plot("no such plot", {});
+}
+
+const LevelView* level_of(const RunView& view, std::string_view by) {
+  if (!by.empty()) return view.level(by);
+  const LevelView* const layers = view.level("layer");
+  return layers != nullptr || view.levels.empty() ? layers : &view.levels.front();
+}
+
+ReportResult report_of(const RunView& view, const LevelView& level) {
+  ReportResult result = view.run;
+  result.by = level.by;
+  result.rows = level.rows;
+  result.groups = level.groups;
+  result.attributed_j = level.attributed_j;
+  result.idle_j = level.idle_j;
+  result.unattributed_j = level.unattributed_j;
+  result.diagnostics.add_all(level.diagnostics);
+  return result;
+}
+
+Error nothing_to_plot(std::string_view what, std::string_view remedy) {
+  return {ErrorCode::not_found, fmt::format("the recording holds {}", what), std::string(remedy)};
+}
+
+}  // namespace joulemap::report

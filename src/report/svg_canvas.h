@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SvgCanvas: a picture as SVG, drawn from back to front. The same calls give the same bytes everywhere: numbers have
+// two decimals at most, nothing depends on the locale, the clock or an address. Texts from outside are escaped. Owned
+// by one plot; pure. Units are CSS pixels, y grows downwards; font sizes too.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace joulemap::report {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct Box {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  double right() const { return x + width; }
+  double bottom() const { return y + height; }
+};
+
+struct Stroke {
+  std::string_view colour = "#1d2733";
+  double width = 1;
+  std::string_view dash = {};  // "4 3"
+};
+
+struct Fill {
+  std::string_view colour = "#1d2733";
+  double opacity = 1;
+  double radius = 0;            // of the corners of a box
+  std::string_view title = {};  // shown when the mouse rests on it
+};
+
+enum class Anchor { start, middle, end };
+
+struct TextLook {
+  double size = 12;
+  std::string_view colour = "#1d2733";
+  Anchor anchor = Anchor::start;
+  bool is_bold = false;
+  double rotation = 0;  // degrees, clockwise
+};
+
+class SvgCanvas {
+ public:
+  // `title` and `description` are for those who cannot see the picture.
+  SvgCanvas(double width, double height, std::string_view title, std::string_view description);
+
+  void box(const Box& box, const Fill& fill);
+  void line(Point from, Point to, const Stroke& stroke);
+  void polyline(std::span<const Point> points, const Stroke& stroke);
+  void polygon(std::span<const Point> points, const Fill& fill);
+  void circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
+  // Its baseline begins, or is centred, or ends at the point.
+  void text(Point at, std::string_view text, const TextLook& look = {});
+
+  double width() const { return width_; }
+  double height() const { return height_; }
+  std::string finish() &&;
+
+ private:
+  double width_;
+  double height_;
+  std::string out_;
+};
+
+// About how wide a text of that size is, in a font without serifs; rather too much than too little.
+double text_width(std::string_view text, double size);
+// As much of it as fits: what does not is left out in the middle.
+std::string fitted_text(std::string_view text, double size, double width);
+
+}  // namespace joulemap::report

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Colours and measures that all plots share. Hues are those of Okabe and Ito (jfly.uni-koeln.de/color), which people
+// who see colours differently tell apart; ink and greys have the contrast that WCAG asks of text on white.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace joulemap::report {
+
+inline constexpr std::string_view kInk = "#1d2733";
+inline constexpr std::string_view kMuted = "#5b6675";
+inline constexpr std::string_view kAxis = "#9aa4b1";
+inline constexpr std::string_view kGrid = "#e8ebef";
+inline constexpr std::string_view kNobody = "#b6bec9";  // idle, not attributed, what is not told
+
+inline constexpr std::array<std::string_view, 7> kHues = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                          "#e69f00", "#56b4e9", "#7a5195"};
+constexpr std::string_view hue(std::size_t index) { return kHues[index % kHues.size()]; }
+
+// The same phase has the same colour in every plot.
+constexpr std::string_view colour_of_phase(std::string_view phase) {
+  if (phase == "forward") return kHues[0];
+  if (phase == "backward") return kHues[1];
+  if (phase == "optimizer") return kHues[2];
+  if (phase == "dataloader" || phase == "data") return kHues[4];
+  if (phase == "loss") return kHues[3];
+  if (phase == "gradients" || phase == "recompute") return kHues[6];
+  if (phase == "probe") return "#8a94a3";
+  return kHues[5];
+}
+
+// What an energy is known from.
+constexpr std::string_view colour_of_basis(std::string_view basis) {
+  if (basis == "measured" || basis == "regressed") return kHues[0];
+  if (basis == "probed") return kHues[2];
+  if (basis == "library") return kHues[6];
+  if (basis == "cpu-time") return kHues[4];
+  if (basis == "estimated") return kHues[3];
+  return kHues[5];  // by time
+}
+
+inline constexpr double kPlotWidth = 960;
+inline constexpr double kMargin = 28;
+
+}  // namespace joulemap::report

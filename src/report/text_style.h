@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the reader's terminal can show, and how texts are fitted into it. Every text reads the same without colour:
+// colour and weight only help the eye. Pure; columns are characters, not bytes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace joulemap::report {
+
+enum class Characters { unicode, ascii };
+
+struct TextStyle {
+  Characters characters = Characters::ascii;
+  std::size_t columns = 80;
+  bool colour = false;
+
+  bool is_unicode() const { return characters == Characters::unicode; }
+  std::string_view plus_minus() const { return is_unicode() ? "±" : "+-"; }
+  std::string strong(std::string_view text) const { return in("1", text); }
+  std::string faint(std::string_view text) const { return in("2", text); }
+  std::string good(std::string_view text) const { return in("32", text); }
+  std::string bad(std::string_view text) const { return in("31", text); }
+  std::string bar_colour(std::string_view text) const { return in("36", text); }
+
+ private:
+  std::string in(std::string_view code, std::string_view text) const {
+    return colour && !text.empty() ? "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m"
+                                   : std::string(text);
+  }
+};
+
+// Characters of a UTF-8 text.
+std::size_t columns_of(std::string_view text);
+// Filled up with blanks; never cut.
+std::string padded(std::string_view text, std::size_t columns);
+std::string right_aligned(std::string_view text, std::size_t columns);
+// At most so many columns: what does not fit is left out in the middle, two points for it. Begin and end of a name
+// both tell.
+std::string shortened(std::string_view text, std::size_t columns);
+// Control characters, which a name from a recording may hold, as question marks: a terminal must not obey them.
+std::string printable(std::string_view text);
+
+// A share from 0 to 1 as a bar of that many columns, to an eighth of a column where the terminal has such characters.
+std::string bar_text(double share, std::size_t columns, Characters characters);
+
+// "61.4%", "0.3%", "<0.1%"; five columns at most.
+std::string percent_text(double share);
+// "16.0 s", "418 ms", "12.3 us", "1.2 h": six columns at most.
+std::string duration_text(double time_s);
+// "343", "41.7k", "2.7M": five columns at most.
+std::string count_text(unsigned long long count);
+
+}  // namespace joulemap::report

@@ -1,0 +1,182 @@
+"""report for people and documents: the tree, plots, tables, citation, model card. On a real recording of an H200."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import pty
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
+PLOTS = ["timeline", "violin", "box", "bars", "loss", "flame", "heatmap"]
+
+
+@pytest.fixture
+def report(joulemap):
+    def run(*arguments: object, **environment: str):
+        settings = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
+        settings.pop("COLUMNS", None) if "COLUMNS" not in environment else None
+        return joulemap("report", RECORDING, "--mode", "integral", *arguments, env=settings)  # in a tenth of the time
+
+    return run
+
+
+def number(text: str) -> float:
+    return float(re.sub("[^0-9.e+-]", "", text))
+
+
+def test_the_tree_holds_the_numbers_of_the_json(report):
+    told = report("--by", "layer", "--json").json
+    lines = report("--by", "layer").out.splitlines()
+    on_gpu = [row for row in told["rows"] if row["device"] == "gpu0"]
+    phase = sum(row["energy_j"] for row in on_gpu if row["path"][:2] == ["train", "backward"])
+    line = next(line for line in lines if "backward" in line)
+    assert float(line.split("backward")[1].split()[0]) == pytest.approx(phase, rel=1e-3)
+    idle = next(line for line in lines if line.startswith(" idle"))
+    assert float(idle.split()[1]) == pytest.approx(told["idle_j"], rel=1e-3)
+    assert any(line.startswith(" not attributed") for line in lines)
+    assert any(line.startswith(" cpu") and "?" in line for line in lines), "an energy that is not known is no zero"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 132])
+@pytest.mark.parametrize("by", ["layer", "kernel", "step"])
+def test_text_fits_the_columns_it_is_given(report, by, columns):
+    text = report("--by", by, COLUMNS=str(columns)).out
+    tree = text[text.index(" By ") : text.index(" Power over")]
+    assert max(len(line) for line in tree.splitlines()) <= columns
+
+
+def test_in_a_pipe_it_has_80_columns_and_no_colour(report):
+    text = report("--by", "layer").out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+
+
+def test_without_utf8_it_is_ascii(report):
+    assert report("--by", "layer", LC_ALL="C").out.isascii()
+
+
+def run_in_terminal(binaries: Path, **environment: str) -> str:
+    main, side = pty.openpty()
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "90", **environment}
+    command = [str(binaries / "joulemap"), "report", str(RECORDING)]
+    process = subprocess.Popen(command, stdout=side, env=settings)
+    os.close(side)
+    text = b""
+    while True:
+        try:
+            more = os.read(main, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+    process.wait()
+    os.close(main)
+    return text.decode()
+
+
+def test_a_terminal_has_colour_unless_it_wants_none(binaries):
+    assert "\x1b[" in run_in_terminal(binaries)
+    assert "\x1b" not in run_in_terminal(binaries, NO_COLOR="1")
+    assert "\x1b" not in run_in_terminal(binaries, TERM="dumb")
+
+
+def test_a_filter_leaves_only_what_holds_it(report):
+    text = report("--by", "layer", "--filter", "downsample", "--top", 0).out
+    tree = text[text.index(" By ") : text.index(" idle")]
+    assert "downsample" in tree and "maxpool" not in tree and "probe" not in tree.split("\n", 1)[1].split("±")[0]
+
+
+def test_depth_and_top_bound_the_lines(report):
+    def lines(*arguments: object) -> int:
+        text = report("--by", "layer", *arguments).out
+        return text[text.index(" By ") : text.index(" idle")].count("\n") - 1
+
+    assert lines("--top", 5) <= 5
+    assert lines("--depth", 1) == 2, "devices"
+    assert lines("--top", 0) > 300
+
+
+def test_what_cannot_be_sorted_by_is_wrong_usage(report):
+    assert report("--sort", "colour").code == 2
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_plot_is_a_picture_that_says_what_is_in_it(report, tmp_path, plot):
+    file = tmp_path / "plot.svg"
+    assert report("--plot", plot, "-o", file).code == 0
+    root = ElementTree.fromstring(file.read_text())
+    assert root.tag.endswith("svg")
+    texts = " ".join(element.text or "" for element in root.iter())
+    assert "measured (nvml)" in texts and "Recording" in texts
+    assert not re.search("href|<script|url\\(", file.read_text())
+    again = report("--plot", plot).out
+    assert again == file.read_text(), "to a pipe, the same bytes"
+
+
+def test_a_plot_of_nothing_says_so(joulemap, tmp_path):
+    recording = RECORDING.parents[1] / "tests" / "data" / "recordings" / "v1.0.joule"
+    outcome = joulemap("report", recording, "--plot", "violin", "-o", tmp_path / "x.svg")
+    assert outcome.code == 1 and "->" in outcome.err
+    assert not (tmp_path / "x.svg").exists()
+
+
+def test_other_kinds_of_pictures_need_another_program(report, tmp_path):
+    outcome = report("--plot", "bars", "-o", tmp_path / "x.png", PATH="/nonexistent")
+    assert outcome.code == 77 and "librsvg2-bin" in outcome.err
+    assert report("--plot", "bars", "-o", tmp_path / "x.jpg").code == 2
+
+
+@pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="rsvg-convert is not installed")
+@pytest.mark.parametrize(("kind", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_png_and_pdf_are_made_of_it(report, tmp_path, kind, magic):
+    file = tmp_path / f"plot.{kind}"
+    assert report("--plot", "bars", "-o", file).code == 0
+    assert file.read_bytes().startswith(magic)
+
+
+def test_a_table_of_csv_has_all_rows_with_all_digits(report):
+    told = report("--by", "layer", "--json").json
+    rows = list(csv.DictReader(io.StringIO(report("--by", "layer", "--format", "csv").out)))
+    assert len(rows) == len(told["rows"]) + 2, "idle and what is nobody's, too"
+    known = {(row["layer"], row["device"]): row["energy_j"] for row in rows}
+    for row in told["rows"]:
+        energy = known[" ".join(row["path"]), row["device"]]
+        assert energy == "" if row["energy_j"] is None else float(energy) == row["energy_j"]
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_tables_for_documents_name_what_was_measured(report, form):
+    text = report("--by", "layer", "--format", form).out
+    assert "gpu0 by nvml" in text and "idle" in text
+
+
+def test_the_sentence_to_cite_says_what_is_in_the_number(report):
+    text = report("--cite").out
+    told = report("--json").json
+    joules = told["measured_j"] - told["overhead"]["probe_j"]
+    assert float(re.search(r"used ([\d.]+) J", text)[1]) == pytest.approx(joules, rel=1e-3)
+    assert "measured: gpu0 by nvml" in text and "not in it: package-0, dram-0" in text and "90 % interval" in text
+
+
+def test_a_model_card_makes_up_no_emissions(report):
+    told = report("--json").json
+    joules = told["measured_j"] - told["overhead"]["probe_j"]
+    card = report("--model-card", "--gco2-per-kwh", 300, "--location", "Paris", "--hardware", "1 x H200").out
+    assert float(re.search(r"emissions: ([\d.]+)", card)[1]) == pytest.approx(joules / 3.6e6 * 300, rel=1e-3)
+    assert 'geographical_location: "Paris"' in card and 'hardware_used: "1 x H200"' in card
+    assert "\n  emissions:" not in report("--model-card").out
+    assert report("--gco2-per-kwh", 300).code == 2
+
+
+def test_two_outputs_at_once_are_wrong_usage(report):
+    assert report("--json", "--cite").code == 2
+    assert report("--plot", "bars", "--format", "csv").code == 2

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/ledger_example.h"
+
+#include <utility>
+
+#include "model/domain_table.h"
+
+namespace joulemap {
+namespace {
+
+ReportRow row(std::vector<std::string> path, double energy_j, double half_width_j, double time_s, std::string basis) {
+  ReportRow out;
+  out.path = std::move(path);
+  out.name = out.display_name = out.path.empty() ? "gpu0" : out.path.back();
+  out.device = "gpu0";
+  out.count = 400;
+  out.time_s = time_s;
+  out.energy_j = energy_j;
+  out.low_j = energy_j - half_width_j;
+  out.high_j = energy_j + half_width_j;
+  out.power_w = energy_j / time_s;
+  out.share = energy_j / 4000;
+  out.basis = std::move(basis);
+  return out;
+}
+
+DomainEnergy domain(std::string name, double joules, double half_width_j, std::string sensor, Provenance provenance) {
+  DomainEnergy out;
+  out.name = std::move(name);
+  out.joules = joules;
+  out.uncertainty_j = half_width_j;
+  out.mean_w = joules / 10;
+  out.provenance = provenance;
+  out.counted = true;
+  out.sensor = std::move(sensor);
+  return out;
+}
+
+void scale(ReportRow& row, double factor) {
+  for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j, &row.power_w}) {
+    if (*value) **value *= factor;
+  }
+}
+
+}  // namespace
+
+ReportResult example_training() {
+  ReportResult result;
+  result.inputs = {"run.joule"};
+  result.command = {"python", "train.py"};
+  result.hosts = {"node1"};
+  result.exit_code = 0;
+  result.complete = true;
+  result.by = "layer";
+  result.elapsed_s = 10;
+  result.domains = {domain("gpu0", 4500, 9, "nvml", Provenance::measured),
+                    domain("package-0", 300, 120, "estimate", Provenance::estimated)};
+  result.domains[1].model = "30 W, +-12 W";
+  result.totals = total_energy(result.domains);
+  result.attributed_j = 4000;
+  result.idle_j = 450;
+  result.unattributed_j = 50;
+  result.rows = {row({"train", "backward", "layer1.0.conv1"}, 1400, 140, 2.5, "regressed"),
+                 row({"train", "forward", "layer1.0.conv1"}, 1000, 100, 2, "regressed"),
+                 row({"train", "backward", "head"}, 900, 60, 1.6, "probed"),
+                 row({"train", "forward", "head"}, 590, 40, 1, "time-share"),
+                 row({"train", "backward", "layer1.0"}, 100, 20, 0.3, "time-share"),
+                 row({"setup"}, 10, 5, 0.1, "time-share")};
+  ReportRow host = row({"train", "forward", "head"}, 0, 0, 4, "cpu-time");
+  host.device = "cpu";
+  host.energy_j = host.low_j = host.high_j = host.power_w = host.share = std::nullopt;
+  result.rows.push_back(host);
+  result.groups = {row({}, 4000, 20, 7.5, "regressed"),
+                   row({"train"}, 3990, 21, 7.4, "regressed"),
+                   row({"train", "backward"}, 2400, 50, 4.4, "regressed"),
+                   row({"train", "forward"}, 1590, 45, 3, "regressed"),
+                   row({"train", "backward", "layer1"}, 1500, 135, 2.8, "regressed"),
+                   row({"train", "backward", "layer1", ".0"}, 1500, 135, 2.8, "regressed")};
+  result.slice_s = 1;
+  result.power = {{"gpu0", {90, 480, 520, 515, 530, 522, 518, 525, std::nullopt, 100}},
+                  {"package-0", {28, 31, 30, 30, 30, 30, 31, 30, 30, 29}}};
+  result.tracks = {{"gpu0-temperature", Quantity::temperature, {40, 45, 50, 55, 57, 58, 58, 59, 59, 50}}};
+  result.steps = 400;
+  result.epochs = 4;
+  result.metrics = {{"loss", 400, 2.3, 0.4, 300}, {"samples", 400, 32, 32, 12'800}};
+  result.environment = {{"cpu", "Example CPU"}, {"torch", "2.13.0"}};
+  result.own_cpu_s = 0.05;
+  result.diagnostics.add(
+      {"kernels_by_time", 1, "gpu0: 17 % of the kernels' energy is shared out by time", "record --probe"});
+  return result;
+}
+
+ReportResult example_training_times(double factor) {
+  ReportResult result = example_training();
+  for (ReportRow& one : result.rows) scale(one, factor);
+  for (ReportRow& one : result.groups) scale(one, factor);
+  const double more_j = 4000 * (factor - 1);
+  *result.attributed_j += more_j;
+  *result.domains[0].joules += more_j;
+  result.totals = total_energy(result.domains);
+  return result;
+}
+
+}  // namespace joulemap

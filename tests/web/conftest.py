@@ -1,0 +1,74 @@
+"""The page in a browser: Debian's Chromium, driven by Playwright. Skipped where any of it is not there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def made(binaries: Path, tmp_path_factory) -> Path:
+    """A recording of 120 steps of 64 layers, one of them named like markup."""
+    file = tmp_path_factory.mktemp("page") / "made.joule"
+    subprocess.run([binaries / "joulemap-made-recording", file, "120", "64", "3"], check=True, timeout=60)
+    return file
+
+
+@pytest.fixture(scope="session")
+def html(binaries: Path, made: Path) -> Path:
+    file = made.with_suffix(".html")
+    subprocess.run([binaries / "joulemap", "report", "--html", file, made], check=True, timeout=60)
+    if "joulemap-data" not in file.read_text():
+        pytest.skip("the program was built without npm: its page is static")
+    return file
+
+
+@pytest.fixture
+def page_of(joulemap, tmp_path, html):
+    """page_of(recording): its page, of a program that has the script."""
+
+    def write(recording: Path) -> Path:
+        file = tmp_path / f"{recording.stem}.html"
+        outcome = joulemap("report", "--html", file, recording)
+        assert outcome.code == 0, outcome.err
+        return file
+
+    return write
+
+
+@pytest.fixture
+def opened(browser, html: Path):
+    """opened(): the page, ready. What a browser complains of, or asks for besides the file, fails the test."""
+    pages = []
+    trouble: list[str] = []
+
+    def open_page(width: int = 1440, scheme: str = "light", file: Path = html, **options: object):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        page.on("console", lambda line: trouble.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda asked: None if asked.url.startswith("file://") else trouble.append(asked.url))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-ready]")
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert trouble == []

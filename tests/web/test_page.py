@@ -1,0 +1,262 @@
+"""report --html in a browser: it is clicked, zoomed, searched, sorted, and says what --json says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
+SCALES = {"k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "": 1}
+
+
+def number_of(text: str, unit: str) -> float:
+    """"12.3 kJ" in joules."""
+    found = re.search(rf"(-?[\d.]+)([kMmµ]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
+    assert found, text
+    return float(found[1]) * SCALES[found[2]]
+
+
+@pytest.fixture
+def report(joulemap, made):
+    def told(by: str) -> dict:
+        return joulemap("report", "--json", "--by", by, made).json
+
+    return told
+
+
+def column(page, key: str) -> list[str]:
+    heads = page.eval_on_selector_all("#tables thead th", "heads => heads.map(head => head.dataset.key)")
+    return page.locator(f"#tables tbody tr > :nth-child({heads.index(key) + 1})").all_inner_texts()
+
+
+def names(page) -> list[str]:
+    """As they are, however much of them can be seen."""
+    titles = page.eval_on_selector_all("#tables tbody th", "cells => cells.map(cell => cell.title)")
+    return [title.replace(" › ", " ") for title in titles]
+
+
+def test_the_summary_says_what_json_says(opened, report):
+    page = opened()
+    told = report("domain")
+    assert number_of(page.inner_text(".hero"), "J") == pytest.approx(told["measured_j"], rel=1e-3)
+    figures = dict(zip(page.locator(".figure dt").all_inner_texts(), page.locator(".figure dd").all_inner_texts()))
+    assert number_of(figures["per step"], "J") == pytest.approx(told["measured_j"] / 120, rel=5e-3)
+    assert number_of(figures["per epoch"], "J") == pytest.approx(told["measured_j"] / 4, rel=5e-3)
+    assert number_of(figures["per sample"], "J") == pytest.approx(told["measured_j"] / (120 * 32), rel=5e-3)
+    assert number_of(figures["samples per second"], "/s") == pytest.approx(120 * 32 / told["elapsed_s"], rel=5e-3)
+    delay = told["measured_j"] * told["elapsed_s"]
+    assert number_of(figures["energy × delay"], "J·s") == pytest.approx(delay, rel=5e-3)
+    components = page.locator(".components tbody tr").all_inner_texts()
+    assert [text.split()[0] for text in components] == ["GPU", "CPU", "memory"]
+
+
+@pytest.mark.parametrize(("by", "title"), [("layer", "Layers"), ("op", "Operations"), ("kernel", "Kernels")])
+def test_tables_hold_the_rows_of_json_with_their_intervals(opened, report, by, title):
+    page = opened()
+    page.get_by_role("group", name="Level").get_by_text(title).click()
+    rows = report(by)["rows"][:20]
+    for row, energy, interval, name in zip(rows, column(page, "energy_j"), column(page, "interval"), names(page)):
+        assert name == " ".join(row["path"])
+        if row["energy_j"] is not None:
+            assert number_of(energy, "J") == pytest.approx(row["energy_j"], rel=1e-3)
+        if row["low_j"] is not None and row["energy_j"]:
+            half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
+            assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+
+
+def test_heads_sort_up_and_down_and_say_so(opened):
+    page = opened()
+    heads = page.locator("#tables th[data-key=time_s]")
+    heads.locator("button").click()
+    assert heads.get_attribute("aria-sort") == "descending"
+    falling = [number_of(text, "s") for text in column(page, "time_s")]
+    assert falling == sorted(falling, reverse=True)
+    page.keyboard.press("Enter")  # the head keeps the focus
+    assert heads.get_attribute("aria-sort") == "ascending"
+    rising = [number_of(text, "s") for text in column(page, "time_s")]
+    assert rising == sorted(rising) and rising[0] < falling[0]
+
+
+def test_a_filter_leaves_rows_with_all_its_words_and_adds_them_up(opened, report):
+    page = opened()
+    page.get_by_label("Filter rows").fill("backward conv3")
+    wanted = [row for row in report("layer")["rows"] if "backward" in row["path"] and "conv3" in row["path"][-1]]
+    status = page.inner_text("#tables .found")
+    assert len(names(page)) == len(wanted) == int(status.split()[0])
+    assert all("backward" in name and "conv3" in name for name in names(page))
+    assert number_of(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in wanted), rel=5e-3)
+
+
+def test_what_is_not_shown_is_told_as_a_sum_and_can_be_shown(opened, report):
+    page = opened()
+    rows = report("layer")["rows"]
+    rest = page.locator("#tables tfoot tr").first.inner_text()
+    assert f"and {len(rows) - 40} more" in rest
+    rest_j = sum(row["energy_j"] or 0 for row in rows[40:])
+    assert number_of(rest.split("more")[1], "J") == pytest.approx(rest_j, rel=1e-3)
+    page.locator("#tables .more").click()
+    assert len(names(page)) == min(len(rows), 240)
+
+
+def test_every_view_shows_idle_unattributed_background_and_notes(opened, report):
+    page = opened()
+    told = report("phase")
+    for view in ("summary", "timeline", "flame", "tables", "violins", "loss", "cost"):
+        line = page.inner_text(f"#{view} .ledger-line")
+        assert number_of(line.split("idle")[1], "J") == pytest.approx(told["idle_j"], rel=6e-3), view
+        assert "not attributed" in line and "background" in line and "on the data" in line, view
+    assert "nothing of this ever ran: <i>it was made up</i>" in page.inner_text("#notes")
+
+
+def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
+    page = opened()
+    told = report("op")
+    frames = page.locator(".frame")
+    whole = frames.first.get_attribute("aria-label")
+    assert number_of(whole, "J") == pytest.approx(told["measured_j"], rel=5e-3)
+    backward = page.locator(".frame", has_text="backward").first
+    energy_j = sum(row["energy_j"] or 0 for row in told["rows"] if "backward" in row["path"])
+    assert number_of(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
+    assert re.search("between .* and ", backward.get_attribute("aria-label"))
+    backward.click()
+    assert page.locator(".frame.focus").inner_text().startswith("backward")
+    assert page.locator(".frame.focus").bounding_box()["width"] > 1000
+    assert page.locator(".crumbs button").all_inner_texts() == ["all", "train", "backward"]
+    page.keyboard.press("Escape")
+    assert page.locator(".frame.focus").inner_text().startswith("all")
+    page.get_by_label("Search in the flame graph").fill("conv2")
+    hits = page.locator(".frame.hit").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert hits and all("conv2" in hit for hit in hits)
+    matched = sum(row["energy_j"] or 0 for row in told["rows"] if any("conv2" in part for part in row["path"]))
+    assert number_of(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
+    page.get_by_role("group", name="What boxes show").get_by_text("Seconds").click()
+    assert frames.first.locator(".frame-value").inner_text().endswith("s")
+    page.get_by_role("group", name="Phase").get_by_text("Forward").click()
+    assert not page.locator(".frame", has_text="backward").count()
+
+
+def test_the_flame_graph_can_be_walked_with_arrows(opened):
+    page = opened()
+    page.locator(".frame").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert label.startswith("train › backward")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("train › forward")
+    page.keyboard.press("Enter")
+    assert page.locator(".crumbs button").last.inner_text() == "forward"
+
+
+def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
+    page = opened()
+    told = report("domain")
+    reading = page.locator("#timeline .reading")
+    gpu = next(domain for domain in told["domains"] if domain["name"] == "gpu0")
+    assert number_of(reading.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
+    page.locator("#timeline .chart[tabindex]").focus()
+    page.keyboard.press("+")
+    half = reading.inner_text()
+    assert number_of(half.split("–")[1], "s") == pytest.approx(0.75 * told["elapsed_s"], rel=0.01)
+    page.get_by_label("Show all").click()
+    plot = page.locator("#timeline .u-over").first.bounding_box()
+    page.mouse.move(plot["x"] + plot["width"] * 0.25, plot["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + plot["width"] * 0.5, plot["y"] + 60, steps=5)
+    page.mouse.up()
+    dragged = reading.inner_text()
+    assert number_of(dragged, "s") == pytest.approx(0.25 * told["elapsed_s"], rel=0.02)
+    assert number_of(dragged.split("–")[1], "s") == pytest.approx(0.5 * told["elapsed_s"], rel=0.02)
+
+
+def test_epochs_say_what_each_drew_and_what_a_unit_of_loss_cost(opened, report):
+    page = opened()
+    rows = page.locator("#loss .epochs tbody tr").all_inner_texts()
+    told = report("epoch")["rows"]
+    assert len(rows) == len(told) == 4
+    for text, row in zip(rows, told):
+        assert number_of(text.split("\t")[1], "J") == pytest.approx(row["energy_j"], rel=6e-3)
+    assert "J" in rows[1].split("\t")[-1]
+
+
+def test_violins_of_equal_steps_agree_with_the_layer(opened, report):
+    page = opened()
+    page.locator("#violins details summary").click()
+    cells = [row.split("\t") for row in page.locator("#violins tbody tr").all_inner_texts()]
+    energies = {" ".join(row["path"]): row["energy_j"] for row in report("layer")["rows"] if row["device"] == "gpu0"}
+    assert len(cells) == 40
+    for name, per, samples, *_, median, _, _ in cells:
+        assert (per, samples) == ("step", "120")
+        assert number_of(median, "J") == pytest.approx(energies[name] / 120, rel=0.1)
+
+
+def test_a_name_that_is_markup_is_shown_as_text(opened):
+    page = opened()
+    assert page.locator("main b", has_text="bold").count() == 0
+    page.get_by_label("Filter rows").fill("</script><b>bold</b>")
+    assert names(page) and all("</script><b>bold</b>" in name for name in names(page))
+    assert "<made & \"up\">" in page.title()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_stands_out_at_any_width_in_either_theme(opened, width, scheme):
+    page = opened(width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator(".theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_a_screen_reader_finds_landmarks_names_and_tables(opened):
+    page = opened()
+    assert page.locator("main, header.bar-top, nav[aria-label], footer").count() == 4
+    for picture in page.locator("[role=img]").all():
+        assert picture.get_attribute("aria-label")
+    nameless = "all => all.filter(one => !one.textContent.trim() && !one.getAttribute('aria-label')).length"
+    assert page.eval_on_selector_all("button", nameless) == 0
+    assert page.eval_on_selector_all("table", "all => all.filter(one => !one.caption).length") == 0
+    unlabelled = "all => all.filter(one => !one.getAttribute('aria-labelledby')).length"
+    assert page.eval_on_selector_all("section", unlabelled) == 0
+
+
+def test_it_prints_on_light_paper_without_its_controls(opened):
+    page = opened(scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not page.locator(".bar-top").is_visible() and not page.locator("#tables .toolbar").is_visible()
+    assert page.locator("#tables table").is_visible()
+
+
+def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(html.as_uri())
+    text = page.inner_text("main")
+    assert f"{report('domain')['measured_j']:.4g} J" in text and "not attributed" in text
+    assert page.locator("svg").count() == 1
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["v1.0", "v1.1", "v1.2"])
+def test_a_damaged_or_meagre_recording_has_a_page_that_says_so(opened, page_of, name):
+    page = opened(file=page_of(RECORDINGS / f"{name}.joule"))
+    assert "the recording is not complete" in page.inner_text("#summary")
+    assert page.locator("#notes li").count() > 0
+
+
+def test_a_wrong_place_for_the_page_is_told_at_once(joulemap, made, tmp_path):
+    outcome = joulemap("report", "--html", tmp_path / "no" / "page.html", made)
+    assert outcome.code != 0 and "page.html" in outcome.err
+
+
+def test_the_page_holds_what_json_holds_to_the_last_digit(html, report):
+    data = json.loads(html.read_text().split('id="joulemap-data">')[1].split("</script>")[0])
+    assert data["run"]["measured_j"] == report("domain")["measured_j"]
+    levels = {level["by"]: level for level in data["levels"]}
+    for by in ("phase", "layer", "op", "kernel"):
+        told = report(by)
+        assert levels[by]["attributed_j"] == told["attributed_j"] and levels[by]["idle_j"] == told["idle_j"]
+        assert [row[5] for row in levels[by]["rows"]] == [row["energy_j"] for row in told["rows"]]

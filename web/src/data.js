@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data of the page: src/page/page_data.h writes it. Names are told once; rows become objects here.
+
+export function readData(text) {
+  const data = JSON.parse(text);
+  const name = (number) => data.names[number];
+  for (const level of data.levels) {
+    level.rows = level.rows.map((row) => ({
+      path: row[0].map(name),
+      name: name(row[1]),
+      device: name(row[2]),
+      count: row[3],
+      time_s: row[4],
+      energy_j: row[5],
+      low_j: row[6],
+      high_j: row[7],
+      dynamic_j: row[8],
+      power_w: row[9],
+      basis: name(row[10]),
+    }));
+    for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
+  }
+  for (const level of data.levels) {
+    level.branches = new Map(
+      level.branches.map(([path, device, low_j, high_j]) => [
+        branchKey(path.map(name), name(device)),
+        { low_j, high_j },
+      ]),
+    );
+  }
+  data.level = (by) => data.levels.find((level) => level.by === by);
+  for (const key of ["steps", "epochs"]) data[key] = data[key].map(stage);
+  for (const key of ["phases", "regions", "probing", "dithering"]) {
+    data[key] = data[key].map(([number, begin_s, end_s, count]) => ({ name: name(number), begin_s, end_s, count }));
+  }
+  for (const spread of data.spreads) spread.path = spread.path.map(name);
+  data.notes = allNotes(data);
+  return data;
+}
+
+export const branchKey = (path, device) => [device, ...path].join("\u0000");
+
+function stage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
+  return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };
+}
+
+// All that was measured at a level: what is somebody's, nobody's, and idle.
+export function wholeOf(level) {
+  if (level.attributed_j === null) return null;
+  return level.attributed_j + (level.idle_j ?? 0) + (level.unattributed_j ?? 0);
+}
+
+export function shareOf(part, whole) {
+  return part === null || part === undefined || !(whole > 0) ? null : part / whole;
+}
+
+// Of the run and of its levels, each once.
+function allNotes(data) {
+  const seen = new Map();
+  for (const note of [...data.diagnostics, ...data.levels.flatMap((level) => level.diagnostics)]) {
+    seen.set(`${note.code} ${note.message}`, note);
+  }
+  return [...seen.values()];
+}
+
+export const isBackground = (row) => row.path.length === 1 && row.path[0] === "background";
+export const isProbe = (row) => row.path.length === 1 && row.path[0] === "probe";
+
+// "train", "backward", "layer4.0.conv2" -> its phase; what is in no phase is "other".
+const PHASES = ["forward", "backward", "optimizer", "dataloader"];
+export function phaseOf(path) {
+  if (path[0] === "probe" || path[0] === "background") return path[0];
+  return path.find((part) => PHASES.includes(part)) ?? "other";
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements from plain values. Text is always text: whatever a recording calls its layers, none of it becomes markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "style") Object.assign(element.style, value);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
+  return element;
+}
+
+export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
+
+// A number with a quiet unit.
+export function quantity([number, unit], options = {}) {
+  return h(
+    "span",
+    { class: `quantity ${options.class ?? ""}` },
+    number,
+    unit ? h("span", { class: "unit" }, ` ${unit}`) : null,
+  );
+}
+
+// A section of the page: a landmark with a heading, a sentence, and what it shows.
+export function section(id, title, lead, ...content) {
+  return h(
+    "section",
+    { id, "aria-labelledby": `${id}-title`, tabindex: "-1" },
+    h(
+      "header",
+      { class: "section-head" },
+      h("h2", { id: `${id}-title` }, title),
+      lead ? h("p", { class: "lead" }, lead) : null,
+    ),
+    ...content,
+  );
+}
+
+// A table in place of a picture, for those who cannot see it or want the numbers.
+export function asTable(caption, heads, rows) {
+  const cell = (tag, content, index) =>
+    h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
+  return h(
+    "details",
+    { class: "as-table" },
+    h("summary", {}, "As a table"),
+    h(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      h(
+        "table",
+        {},
+        h("caption", { class: "hidden" }, caption),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            heads.map((head, index) => cell("th", head, index)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((row) =>
+            h(
+              "tr",
+              {},
+              row.map((content, index) => cell("td", content, index)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+// One of several; what is chosen is told to `choose`, which is called once for the first.
+export function choice(label, options, choose, chosen = options[0]?.[0]) {
+  const group = h("div", { class: "choice", role: "group", "aria-label": label });
+  const select = (value) => {
+    for (const button of group.children) button.setAttribute("aria-pressed", String(button.value === value));
+    choose(value);
+  };
+  for (const [value, text] of options) {
+    group.append(
+      h(
+        "button",
+        { type: "button", value, "aria-pressed": String(value === chosen), onclick: () => select(value) },
+        text,
+      ),
+    );
+  }
+  return group;
+}
+
+export const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame graph: energy by mode, phase, module, operation. Widths add up, level by level, to all that was drawn.
+import { isProbe, phaseOf, shareOf } from "./data.js";
+import { asTable, choice, h, section } from "./dom.js";
+import { joules, percent, secondsText, watts } from "./format.js";
+import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
+import { colourName, ledgerLine } from "./ledger.js";
+
+const ROW = 22;
+const LEAST_WIDTH = 0.0008; // of the whole: thinner ones cannot be seen
+
+const MEASURES = {
+  joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
+  share: {
+    text: "Share",
+    size: (node) => node.energy_j,
+    label: (node, root) => percent(shareOf(node.energy_j, root.energy_j)),
+  },
+  seconds: { text: "Seconds", size: (node) => node.time_s, label: (node) => secondsText(node.time_s) },
+  watts: {
+    text: "Watts",
+    size: (node) => node.energy_j,
+    label: (node) => watts(node.time_s > 0 ? node.energy_j / node.time_s : null),
+  },
+};
+
+// Where no operations were told, their level is that of layers, and layers know best what modules are.
+function deepest(levels) {
+  const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
+  const [first, second] = levels;
+  return first?.by === "op" && second?.by === "layer" && depth(first) <= depth(second) ? second : first;
+}
+
+export function flame(data) {
+  const level = deepest(
+    [data.level("op"), data.level("layer"), data.level("region"), data.level("kernel")].filter(Boolean),
+  );
+  if (!level) return null;
+  const layers = new Set((data.level("layer")?.rows ?? []).map((row) => row.path.join("\u0000")));
+  const isLayer = (row) => layers.has(row.path.join("\u0000"));
+  const hasEnergy = level.attributed_j !== null;
+  const hasProbe = level.rows.some(isProbe);
+  const state = {
+    measure: hasEnergy ? "joules" : "seconds",
+    phase: "all",
+    device: "all",
+    probing: false,
+    query: "",
+    root: null,
+    tree: null,
+    nodes: [],
+    width: 1000,
+    branches: level.branches,
+    // Intervals are known of branches with all their phases.
+    isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
+  };
+  const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
+  const crumbs = h("p", { class: "crumbs" });
+  const found = h("output", { class: "found", for: "flame-search" });
+  const rebuild = () => {
+    const rows = level.rows.filter(
+      (row) =>
+        (state.probing || !isProbe(row)) &&
+        (state.phase === "all" || phaseOf(row.path) === state.phase) &&
+        (state.device === "all" || row.device === state.device),
+    );
+    state.tree = buildTree(rows, level.by, isLayer, state.phase === "all" && state.device === "all" ? level : null);
+    if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
+    state.root = state.tree;
+    draw();
+  };
+  const draw = () => drawFlame(state, { box, crumbs, found, zoom });
+  const zoom = (node) => {
+    state.root = node;
+    draw();
+    box.querySelector(".frame.focus, .frame")?.focus({ preventScroll: true });
+  };
+  box.addEventListener("keydown", (event) => keyboard(event, state, zoom));
+  const phases = [...new Set(level.rows.map((row) => phaseOf(row.path)))];
+  const phaseOptions = [
+    ["all", "All"],
+    ...["forward", "backward", "optimizer", "dataloader", "other"]
+      .filter((name) => phases.includes(name))
+      .map((name) => [name, name[0].toUpperCase() + name.slice(1)]),
+  ];
+  const devices = [...new Set(level.rows.map((row) => row.device))];
+  const search = h("input", {
+    id: "flame-search",
+    type: "search",
+    placeholder: "Search layers, operations",
+    "aria-label": "Search in the flame graph",
+    oninput: (event) => {
+      state.query = event.target.value;
+      draw();
+    },
+  });
+  const measures = Object.entries(MEASURES)
+    .filter(([name]) => hasEnergy || name === "seconds")
+    .map(([name, measure]) => [name, measure.text]);
+  const shown = section(
+    "flame",
+    "Flame graph",
+    "Each box is as wide as what it drew. Click or press Enter to look into one, Escape to come back.",
+    h(
+      "div",
+      { class: "toolbar" },
+      choice("What boxes show", measures, (value) => {
+        state.measure = value;
+        draw();
+      }),
+      phaseOptions.length > 2
+        ? choice("Phase", phaseOptions, (value) => {
+            state.phase = value;
+            rebuild();
+          })
+        : null,
+      devices.length > 1
+        ? choice("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => {
+            state.device = value;
+            rebuild();
+          })
+        : null,
+      hasProbe
+        ? h(
+            "label",
+            { class: "tick" },
+            h("input", {
+              type: "checkbox",
+              onchange: (event) => {
+                state.probing = event.target.checked;
+                rebuild();
+              },
+            }),
+            "with probing",
+          )
+        : null,
+      h("div", { class: "search" }, search, found),
+    ),
+    crumbs,
+    box,
+    asTable("The largest parts", ["Path", "Energy", "Share", "Time"], largest(level)),
+    ledgerLine(data, level),
+  );
+  rebuild();
+  shown.addEventListener("shown", () => {
+    new ResizeObserver(() => {
+      if (Math.abs(state.width - box.clientWidth) < 2) return;
+      state.width = box.clientWidth;
+      draw();
+    }).observe(box);
+  });
+  return shown;
+}
+
+function largest(level) {
+  return level.rows
+    .slice(0, 30)
+    .map((row) => [row.path.join(" › "), joules(row.energy_j), percent(row.share), secondsText(row.time_s)]);
+}
+
+function drawFlame(state, { box, crumbs, found, zoom }) {
+  const measure = MEASURES[state.measure];
+  const hits = state.query ? matching(state.tree, state.query) : null;
+  const frames = [];
+  let deepest = 0;
+  state.nodes = [];
+  const ancestors = pathOf(state.root);
+  const place = (node, left, width, depth) => {
+    deepest = Math.max(deepest, depth);
+    frames.push(frame(node, left, width, depth, { state, measure, hits, zoom }));
+    state.nodes.push(node);
+    let at = left;
+    const size = measure.size(node);
+    for (const child of node.children) {
+      const part = size > 0 ? (measure.size(child) / size) * width : 0;
+      if (part >= LEAST_WIDTH) place(child, at, part, depth + 1);
+      at += part;
+    }
+  };
+  ancestors.slice(0, -1).forEach((node, depth) => {
+    frames.push(frame(node, 0, 1, depth, { state, measure, hits, zoom }));
+    state.nodes.push(node);
+  });
+  place(state.root, 0, 1, ancestors.length - 1);
+  box.replaceChildren(...frames);
+  box.style.height = `${(deepest + 1) * ROW}px`;
+  crumbs.replaceChildren(
+    ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.name)),
+  );
+  crumbs.hidden = ancestors.length < 2;
+  found.textContent = hits
+    ? `${joules(hits.energy_j)}, ${percent(shareOf(hits.energy_j, state.tree.energy_j))}, ${hits.count} found`
+    : "";
+}
+
+function describe(node, state) {
+  const parts = [joules(node.energy_j), percent(shareOf(node.energy_j, state.tree.energy_j)), secondsText(node.time_s)];
+  if (node.time_s > 0) parts.push(watts(node.energy_j / node.time_s));
+  const interval = state.isWhole(node) ? intervalOf(node, state.branches) : null;
+  if (interval) parts.push(`between ${joules(interval.low_j)} and ${joules(interval.high_j)}`);
+  return `${node.full}: ${parts.join(", ")}`;
+}
+
+function frame(node, left, width, depth, { state, measure, hits, zoom }) {
+  const label = measure.label(node, state.tree);
+  const colour = colourName(node.slot, node.hue);
+  const text = describe(node, state);
+  const classes = ["frame"];
+  if (node === state.root) classes.push("focus");
+  if (hits && !hits.all.has(node)) classes.push("dim");
+  if (hits?.own.has(node)) classes.push("hit");
+  if (node.slot === "not attributed") classes.push("hatched");
+  if (["root", "idle", "not attributed"].includes(node.slot)) classes.push("neutral");
+  const element = h(
+    "div",
+    {
+      class: classes.join(" "),
+      role: "treeitem",
+      tabindex: node === state.root ? "0" : "-1",
+      "aria-level": String(depth + 1),
+      "aria-label": text,
+      "aria-expanded": node.children.length ? "true" : null,
+      title: text,
+      style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
+      onclick: () => zoom(node),
+    },
+    width * state.width > 34 ? h("span", { class: "frame-name" }, node.name) : null,
+    width * state.width > 110 ? h("span", { class: "frame-value" }, label) : null,
+  );
+  element.style.setProperty("--hue", `var(${colour})`);
+  element.style.setProperty("--shade", `${node.shade}%`);
+  node.element = element;
+  return element;
+}
+
+// A tree's keys: up to the parent, down to the largest child, sideways to siblings.
+function keyboard(event, state, zoom) {
+  const node = state.nodes.find((one) => one.element === document.activeElement);
+  if (event.key === "Escape" || event.key === "Backspace") {
+    event.preventDefault();
+    return zoom(event.key === "Escape" ? state.tree : (state.root.parent ?? state.tree));
+  }
+  if (!node) return undefined;
+  const siblings = (node.parent?.children ?? [node]).filter((one) => state.nodes.includes(one));
+  const at = siblings.indexOf(node);
+  const next = {
+    ArrowUp: node.parent,
+    ArrowDown: node.children.find((one) => state.nodes.includes(one)),
+    ArrowLeft: siblings[at - 1],
+    ArrowRight: siblings[at + 1],
+  }[event.key];
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    return zoom(node);
+  }
+  if (!event.key.startsWith("Arrow")) return undefined;
+  event.preventDefault();
+  if (next?.element) next.element.focus();
+  return undefined;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows with paths, as a tree: dotted names of modules become levels of their own, so that blocks can be seen as one.
+import { branchKey, phaseOf } from "./data.js";
+
+function node(name, parent, slot, hue) {
+  const depth = parent ? parent.depth + 1 : 0;
+  const path = parent ? [...parent.path, name] : [];
+  const between = name.startsWith(".") ? "" : " › ";
+  const full = parent?.parent ? `${parent.full}${between}${name}` : name;
+  const sums = { energy_j: 0, time_s: 0, devices: new Map(), own: new Map() };
+  return { name, full, path, parent, slot, hue, depth, shade: 0, ...sums, children: [], byName: new Map() };
+}
+
+function childOf(parent, name, slot, hue) {
+  let child = parent.byName.get(name);
+  if (!child) {
+    child = node(name, parent, slot, hue);
+    child.shade = shadeOf(name, child.depth);
+    parent.byName.set(name, child);
+    parent.children.push(child);
+  }
+  return child;
+}
+
+// Neighbours differ a little, and the same name is the same shade everywhere.
+function shadeOf(name, depth) {
+  let hash = 7;
+  for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
+  return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
+}
+
+// As src/model/path_tree.h has it: the dots of a module are branches; of operations and functions the last is no module.
+function partsOf(path, by) {
+  const modules = by === "layer" ? path.length : ["op", "tensor", "function"].includes(by) ? path.length - 1 : 0;
+  return path.flatMap((part, index) => {
+    if (index >= modules || !/^\w+(\.\w+)+$/.test(part)) return [part];
+    return part.split(".").map((name, at) => (at > 0 ? `.${name}` : name));
+  });
+}
+
+// `level`: adds what is nobody's, so that the root is all that was measured.
+// `isLayer`: of a row that no operation was told of, all of the path may be modules.
+export function buildTree(rows, by, isLayer, level) {
+  const root = node("all", null, "root", 0);
+  const roots = new Map();
+  for (const row of rows) {
+    const phase = phaseOf(row.path);
+    const slot = phase === "other" && row.path.length === 1 ? row.path[0] : phase;
+    const hueKey = row.path[0];
+    if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
+    let at = root;
+    for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
+    if (row.low_j !== null) at.own.set(row.device, row);
+    for (let up = at; up; up = up.parent) {
+      up.energy_j += row.energy_j ?? 0;
+      up.time_s += row.time_s;
+      if (row.energy_j > 0) up.devices.set(row.device, (up.devices.get(row.device) ?? 0) + row.energy_j);
+    }
+  }
+  const nobody = (name, energy_j, time_s = 0) => {
+    if (!(energy_j > 0)) return;
+    const child = childOf(root, name, name, 0);
+    child.energy_j += energy_j;
+    child.time_s += time_s;
+    root.energy_j += energy_j;
+    root.time_s += time_s;
+  };
+  if (level) {
+    if (level.rest) nobody(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
+    nobody("idle", level.idle_j);
+    nobody("not attributed", level.unattributed_j);
+  }
+  neutralUpperLevels(root);
+  sortTree(root);
+  return root;
+}
+
+// A box that holds several phases has none of their colours.
+function neutralUpperLevels(at) {
+  for (const child of at.children) neutralUpperLevels(child);
+  const slots = new Set(at.children.map((child) => child.slot));
+  if (slots.size > 1) at.slot = "root";
+}
+
+// What is nobody's stands last.
+const LAST = ["background", "probe", "idle", "not attributed"];
+
+function sortTree(at) {
+  at.children.sort(
+    (a, b) => LAST.indexOf(a.slot) - LAST.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s,
+  );
+  for (const child of at.children) sortTree(child);
+}
+
+// Devices have their own sensors: what one is wrong by has nothing to do with the other. Nothing where one is not known.
+export function intervalOf(at, branches) {
+  let [below_j2, above_j2] = [0, 0];
+  for (const [device, energy_j] of at.devices) {
+    const known = branches.get(branchKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
+    if (!known) return null;
+    below_j2 += (energy_j - known.low_j) ** 2;
+    above_j2 += (known.high_j - energy_j) ** 2;
+  }
+  if (!at.devices.size) return null;
+  return { low_j: Math.max(at.energy_j - Math.sqrt(below_j2), 0), high_j: at.energy_j + Math.sqrt(above_j2) };
+}
+
+export function pathOf(at) {
+  return at.parent ? [...pathOf(at.parent), at] : [at];
+}
+
+// Boxes whose name, or path, holds the text; each joule counts once, in the outermost of them.
+export function matching(root, query) {
+  const text = query.toLowerCase();
+  const hits = { own: new Set(), all: new Set(), energy_j: 0, count: 0 };
+  const walk = (at, inside) => {
+    const own =
+      at !== root &&
+      (at.name.toLowerCase().includes(text) || (text.includes(".") && at.full.toLowerCase().includes(text)));
+    if (own) {
+      hits.own.add(at);
+      ++hits.count;
+    }
+    if (own && !inside) hits.energy_j += at.energy_j;
+    let any = own || inside;
+    for (const child of at.children) any = walk(child, own || inside) || any;
+    if (any) hits.all.add(at);
+    return any;
+  };
+  walk(root, false);
+  return hits;
+}

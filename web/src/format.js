@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people: three or four digits, and a unit that keeps them short.
+
+const PREFIXES = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""],
+  [1e-3, "m"],
+  [1e-6, "µ"],
+  [1e-9, "n"],
+];
+
+export const UNKNOWN = "–";
+const THIN_SPACE = "\u202f";
+
+export function digits(value, count = 3) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const decimals = Math.max(0, Math.min(12, count - 1 - Math.floor(Math.log10(size))));
+  const text = value.toFixed(decimals);
+  return size >= 10000 ? grouped(text) : text;
+}
+
+function grouped(text) {
+  const [whole, part] = text.split(".");
+  const spaced = whole.replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
+  return part ? `${spaced}.${part}` : spaced;
+}
+
+export function whole(value) {
+  return value === null || value === undefined ? UNKNOWN : grouped(String(Math.round(value)));
+}
+
+// [number, unit], so that units can be set quieter than numbers.
+export function scaled(value, unit, count = 3) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN, ""];
+  if (value === 0) return ["0", unit];
+  const size = Math.abs(value);
+  // 999.96 is told as 1.00 k, not as 1000.
+  const rounded = Number(size.toPrecision(count));
+  const [factor, prefix] = PREFIXES.find(([least]) => rounded >= least) ?? PREFIXES[PREFIXES.length - 1];
+  return [digits(Number((value / factor).toPrecision(count)), count), prefix + unit];
+}
+
+export function withUnit(value, unit, count = 3) {
+  const [number, name] = scaled(value, unit, count);
+  return name ? `${number}${THIN_SPACE}${name}` : number;
+}
+
+const TIMES = [
+  [7200, 3600, "h"],
+  [600, 60, "min"],
+  [1, 1, "s"],
+  [1e-3, 1e-3, "ms"],
+];
+
+// For an axis: one prefix for all, and as many decimals as tell them apart.
+export function ticks(values, unit) {
+  const most = Math.max(...values.map(Math.abs));
+  const scales = unit === "s" ? TIMES : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
+  const [, factor, name] = scales.find(([least]) => most >= least) ?? [0, 1, unit];
+  const exact = (decimals) => values.every((value) => isWhole((value / factor) * 10 ** decimals));
+  const decimals = [0, 1, 2, 3, 4, 5].find(exact) ?? 6;
+  const text = (value) => `${(value / factor).toFixed(decimals)}${name ? THIN_SPACE + name : ""}`;
+  return values.map((value) => (value === 0 && unit ? "0" : text(value)));
+}
+
+const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
+
+export const joules = (value, count) => withUnit(value, "J", count);
+export const watts = (value, count) => withUnit(value, "W", count);
+
+export function secondsText(value, count = 3) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (value >= 7200) return `${digits(value / 3600, count)}${THIN_SPACE}h`;
+  if (value >= 600) return `${digits(value / 60, count)}${THIN_SPACE}min`;
+  return value >= 1 ? `${digits(value, count)}${THIN_SPACE}s` : withUnit(value, "s", count);
+}
+
+export function percent(share) {
+  if (share === null || share === undefined) return UNKNOWN;
+  const value = 100 * share;
+  if (value !== 0 && Math.abs(value) < 0.05) return `<0.1${THIN_SPACE}%`;
+  return `${value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1)}${THIN_SPACE}%`;
+}
+
+// Half of the interval, as a share of the value.
+export function plusMinus(row) {
+  if (row.low_j === null || row.high_j === null || !(row.energy_j > 0)) return null;
+  return (row.high_j - row.low_j) / 2 / row.energy_j;
+}
+
+export function plusMinusText(row) {
+  const share = plusMinus(row);
+  if (share === null) return "";
+  const value = 100 * share;
+  return `±${THIN_SPACE}${value < 0.95 ? value.toFixed(1) : value.toFixed(0)}${THIN_SPACE}%`;
+}
+
+export function intervalText(row) {
+  if (row.low_j === null || row.high_j === null) return "interval not known";
+  return `${joules(row.low_j)} to ${joules(row.high_j)}`;
+}
+
+export function plural(count, one, many = `${one}s`) {
+  return `${whole(count)} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes beneath the power: epochs, steps, phases, regions, probing, as bands on a canvas that follows the chart's zoom.
+import { cssColour, h } from "./dom.js";
+import { joules, plural, secondsText } from "./format.js";
+import { phaseOf } from "./data.js";
+import { colourName } from "./ledger.js";
+import { onTheme } from "./theme.js";
+
+const LANE = 22;
+const BAR = 14;
+const RIGHT = 8;
+
+export function lanes(data, gutter) {
+  const rows = rowsOf(data);
+  const canvas = h("canvas", { class: "lanes", role: "img", "aria-label": describe(rows) });
+  const tip = h("div", { class: "tip lane-tip", hidden: true, "aria-hidden": "true" });
+  const element = h("div", { class: "lane-box", hidden: rows.length === 0 }, canvas, tip);
+  let shown = [0, data.run.elapsed_s];
+
+  const paint = (from, to) => {
+    shown = [from, to];
+    const width = element.clientWidth;
+    const height = rows.length * LANE + 4;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    rows.forEach((row, index) => paintRow(context, row, index * LANE + 4, { from, to, gutter, width }));
+  };
+  canvas.addEventListener("mouseleave", () => (tip.hidden = true));
+  canvas.addEventListener("mousemove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const row = rows[Math.floor((event.clientY - box.top - 4) / LANE)];
+    const time_s =
+      shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT)) * (shown[1] - shown[0]);
+    const band = row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s);
+    tip.hidden = !band;
+    if (!band) return;
+    tip.textContent = band.text();
+    tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 220)}px`;
+    tip.style.top = `${event.clientY - box.top + 16}px`;
+  });
+  onTheme(() => paint(...shown));
+  return { element, paint };
+}
+
+const more = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
+const spanText = (band) => `${secondsText(band.begin_s, 4)} – ${secondsText(band.end_s, 4)}`;
+
+function stageRow(name, stages) {
+  const bands = stages.map((stage, index) => ({
+    begin_s: stage.begin_s,
+    end_s: stage.end_s,
+    label: String(stage.number),
+    colour: index % 2 ? "--lane-b" : "--lane-a",
+    text: () => `${name} ${stage.number}${more(stage)}: ${joules(stage.energy_j)}, ${spanText(stage)}`,
+  }));
+  return { name: `${name}s`, bands };
+}
+
+function bandRow(name, bands, colour) {
+  return {
+    name,
+    bands: bands.map((band) => ({
+      ...band,
+      label: band.name,
+      colour: colour(band),
+      text: () => `${band.name}${band.count > 1 ? ` (${plural(band.count, "time")})` : ""}: ${spanText(band)}`,
+    })),
+  };
+}
+
+// The last step lasts until the command's end, but modules are replayed after it.
+const probedFrom = (stage, probing) =>
+  probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
+
+function rowsOf(data) {
+  const rows = [];
+  const stages = (list) => list.map((stage) => ({ ...stage, end_s: probedFrom(stage, data.probing) ?? stage.end_s }));
+  if (data.epochs.length) rows.push(stageRow("epoch", stages(data.epochs)));
+  if (data.steps.length) rows.push(stageRow("step", stages(data.steps)));
+  const names = [...new Set(data.phases.map((band) => band.name))];
+  const slot = (band) => colourName(phaseOf(band.name.split(" ")), names.indexOf(band.name));
+  if (data.phases.length) rows.push(bandRow("phases", data.phases, slot));
+  const regions = [...new Set(data.regions.map((band) => band.name))];
+  if (data.regions.length)
+    rows.push(bandRow("regions", data.regions, (band) => colourName("", regions.indexOf(band.name))));
+  if (data.probing.length) rows.push(bandRow("probing", data.probing, () => "--part-5"));
+  if (data.dithering.length) rows.push(bandRow("pauses", data.dithering, () => "--part-6"));
+  return rows;
+}
+
+function paintRow(context, row, top, { from, to, gutter, width }) {
+  const scale = (width - gutter - RIGHT) / (to - from);
+  context.font = `12px ${cssColour("--font")}`;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  context.fillStyle = cssColour("--quiet");
+  context.fillText(row.name, gutter - 10, top + BAR / 2);
+  context.textAlign = "left";
+  const colours = new Map();
+  for (const band of row.bands) {
+    if (band.end_s <= from || band.begin_s >= to) continue;
+    const left = gutter + (Math.max(band.begin_s, from) - from) * scale;
+    const right = gutter + (Math.min(band.end_s, to) - from) * scale;
+    if (!colours.has(band.colour)) colours.set(band.colour, cssColour(band.colour));
+    context.fillStyle = colours.get(band.colour);
+    const gap = right - left > 4 ? 1 : 0;
+    context.fillRect(left, top, Math.max(right - left - gap, 0.5), BAR);
+    if (right - left < 8 * band.label.length + 8) continue;
+    context.fillStyle = cssColour(band.colour.startsWith("--lane") ? "--text" : "--on-part");
+    context.fillText(band.label, left + 4, top + BAR / 2 + 0.5);
+  }
+}
+
+function describe(rows) {
+  return `What ran beneath the power: ${rows.map((row) => `${row.bands.length} ${row.name}`).join(", ")}`;
+}

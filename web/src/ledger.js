@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is nobody's, under every view: nothing that was measured is left out of sight.
+import { isBackground, isProbe, phaseOf, shareOf, wholeOf } from "./data.js";
+import { h } from "./dom.js";
+import { joules, percent, plural } from "./format.js";
+
+export const sumOf = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
+
+// What adding up left over is nothing.
+export const unrounded = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
+
+export function ledgerParts(level) {
+  const background = level.rows.filter(isBackground);
+  const probe = level.rows.filter(isProbe);
+  return {
+    whole_j: wholeOf(level),
+    background_j: background.some((row) => row.energy_j !== null) ? sumOf(background) : null,
+    probe_j: probe.some((row) => row.energy_j !== null) ? sumOf(probe) : null,
+    idle_j: level.idle_j,
+    unattributed_j: level.unattributed_j,
+  };
+}
+
+// "attributed 31.5 kJ, of which probing 25.3 kJ · idle 2.1 kJ · not attributed 0.4 kJ · 2 notes on the data"
+export function ledgerLine(data, level) {
+  const items = [];
+  const item = (label, energy_j, whole_j) =>
+    items.push(
+      h(
+        "li",
+        {},
+        `${label} `,
+        h("b", {}, joules(energy_j)),
+        whole_j > 0 ? h("span", { class: "unit" }, ` ${percent(energy_j / whole_j)}`) : null,
+      ),
+    );
+  if (level && level.attributed_j !== null) {
+    const parts = ledgerParts(level);
+    item("attributed", level.attributed_j, parts.whole_j);
+    if (parts.probe_j !== null) item("of it probing", parts.probe_j, parts.whole_j);
+    if (parts.background_j !== null) item("of it background", parts.background_j, parts.whole_j);
+    item("idle", parts.idle_j ?? 0, parts.whole_j);
+    item("not attributed", unrounded(parts.unattributed_j ?? 0, parts.whole_j), parts.whole_j);
+  }
+  items.push(
+    h(
+      "li",
+      {},
+      h(
+        "a",
+        { href: "#notes" },
+        data.notes.length ? plural(data.notes.length, "note") + " on the data" : "nothing wrong with the data",
+      ),
+    ),
+  );
+  return h("ul", { class: "ledger-line", "aria-label": "What is nobody's" }, items);
+}
+
+// The best level to say where energy went by phase.
+export function phaseTotals(data) {
+  const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
+  if (!level || level.attributed_j === null) return null;
+  const totals = new Map();
+  const add = (name, energy_j) => totals.set(name, (totals.get(name) ?? 0) + energy_j);
+  const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(phaseOf(row.path)));
+  for (const row of level.rows) {
+    const phase = phaseOf(row.path);
+    // A region of the program's own is a part of its own.
+    const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
+    add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
+  }
+  let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
+  const last = (part) => ["probe", "background"].indexOf(part.name);
+  parts = folded(
+    parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j),
+    8,
+  );
+  if (level.rest) parts.push({ name: "smaller rows", energy_j: level.rest.energy_j ?? 0 });
+  parts.push({ name: "idle", energy_j: level.idle_j ?? 0 });
+  parts.push({ name: "not attributed", energy_j: Math.max(level.unattributed_j ?? 0, 0) });
+  const whole_j = wholeOf(level);
+  return parts.filter((part) => part.energy_j > 0).map((part) => ({ ...part, share: shareOf(part.energy_j, whole_j) }));
+}
+
+function folded(parts, most) {
+  if (parts.length <= most) return parts;
+  const rest = parts.slice(most - 1);
+  return [...parts.slice(0, most - 1), { name: `${rest.length} others`, energy_j: sumOf(rest) }];
+}
+
+const SLOTS = {
+  root: "root",
+  forward: 1,
+  backward: 2,
+  optimizer: 3,
+  dataloader: 4,
+  other: 7,
+  probe: 5,
+  background: 6,
+  idle: "idle",
+  "not attributed": "none",
+};
+// A colour of the style sheet that stays the same for the same thing, in every view.
+export function colourName(name, index = 0) {
+  const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
+  return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;
+}

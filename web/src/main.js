@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: reads the data that stands in it and draws each part.
+import "uplot/dist/uPlot.min.css";
+import "./style/colours.css";
+import "./style/summary.css";
+import "./style/page.css";
+import "./style/pictures.css";
+import "./style/charts.css";
+import "./style/tables.css";
+import { cost, notes } from "./cost.js";
+import { readData } from "./data.js";
+import { h } from "./dom.js";
+import { flame } from "./flame.js";
+import { loss } from "./loss.js";
+import { summary, title } from "./summary.js";
+import { tables } from "./tables.js";
+import { themeButton } from "./theme.js";
+import { timeline } from "./timeline.js";
+import { violins } from "./violin.js";
+
+const data = readData(document.getElementById("joulemap-data").textContent);
+document.title = `${title(data)} · Joulemap`;
+const sections = [
+  summary(data),
+  timeline(data),
+  flame(data),
+  tables(data),
+  violins(data),
+  loss(data),
+  cost(data),
+  notes(data),
+].filter(Boolean);
+const short = {
+  summary: "Summary",
+  timeline: "Power",
+  flame: "Flame graph",
+  tables: "Tables",
+  violins: "Spread",
+  loss: "Loss",
+  cost: "Cost",
+  notes: "Notes",
+};
+
+document.body.prepend(
+  h("a", { class: "skip", href: "#page" }, "Skip to the report"),
+  h(
+    "header",
+    { class: "bar-top" },
+    h("a", { class: "brand", href: "#summary" }, h("b", {}, "Joule"), "map"),
+    h(
+      "nav",
+      { "aria-label": "Parts of the report" },
+      sections.map((one) => h("a", { href: `#${one.id}` }, short[one.id])),
+    ),
+    themeButton(),
+  ),
+);
+const page = document.getElementById("page");
+page.replaceChildren(...sections);
+document.body.append(h("footer", {}, `Made by joulemap ${data.version}. This file loads nothing.`));
+for (const one of sections) one.dispatchEvent(new Event("shown"));
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the run was, what it drew, and where that went.
+import { h, quantity, section } from "./dom.js";
+import { joules, percent, plural, scaled, secondsText, watts, whole } from "./format.js";
+import { colourName, ledgerLine, phaseTotals } from "./ledger.js";
+
+export function title(data) {
+  const command = data.run.command.map((part) => part.split("/").pop());
+  return command.join(" ") || data.run.inputs.map((path) => path.split("/").pop()).join(", ");
+}
+
+function figure(label, value, note) {
+  return h(
+    "div",
+    { class: "figure" },
+    h("dt", {}, label),
+    h("dd", {}, quantity(value), note ? h("span", { class: "figure-note" }, note) : null),
+  );
+}
+
+function total(data) {
+  const { figures, run } = data;
+  const counted = data.domains.filter((domain) => domain.counted && domain.energy_j !== null);
+  const measured = counted.filter((domain) => (domain.provenance === "measured") === !figures.is_estimated);
+  const uncertainty_j = Math.sqrt(measured.reduce((sum, domain) => sum + (domain.uncertainty_j ?? 0) ** 2, 0));
+  const all_j = run.measured_j ?? run.estimated_j;
+  if (all_j === null) return h("p", { class: "hero-note" }, "No energy is known of this run; the notes below say why.");
+  const half = figures.is_estimated
+    ? measured.reduce((sum, domain) => sum + (domain.uncertainty_j ?? 0), 0)
+    : uncertainty_j;
+  return [
+    h("p", { class: "hero" }, quantity(scaled(all_j, "J", 4))),
+    h(
+      "p",
+      { class: "hero-note" },
+      h(
+        "span",
+        { class: `badge ${figures.is_estimated ? "estimated" : "measured"}` },
+        figures.is_estimated ? "estimated" : "measured",
+      ),
+      ` ± ${joules(half, 2)} at ${whole(100 * run.interval)} %, in ${secondsText(run.elapsed_s, 4)}, `,
+      `${watts(all_j / run.elapsed_s)} on average`,
+      run.measured_j !== null && run.estimated_j !== null
+        ? `; beside it ${joules(run.estimated_j)} estimated, not added`
+        : "",
+    ),
+  ];
+}
+
+function figures(data) {
+  const { figures: of, run } = data;
+  const list = [];
+  const withoutProbing = run.overhead.probe_s ? "without probing" : null;
+  if (of.joules_per_step !== null)
+    list.push(
+      figure(
+        "per step",
+        scaled(of.joules_per_step, "J"),
+        `${plural(
+          data.steps.reduce((sum, step) => sum + step.count, 0),
+          "step",
+        )}`,
+      ),
+    );
+  if (of.joules_per_epoch !== null)
+    list.push(figure("per epoch", scaled(of.joules_per_epoch, "J"), plural(data.epochs.length, "epoch")));
+  if (of.joules_per_sample !== null)
+    list.push(figure("per sample", scaled(of.joules_per_sample, "J"), `${whole(of.samples)} samples`));
+  if (of.samples_per_s !== null) list.push(figure("samples per second", scaled(of.samples_per_s, "/s")));
+  if (of.steps_per_s !== null) list.push(figure("steps per second", scaled(of.steps_per_s, "/s")));
+  if (of.energy_delay_js !== null)
+    list.push(figure("energy × delay", scaled(of.energy_delay_js, "J·s"), withoutProbing));
+  return list.length ? h("dl", { class: "figures" }, list) : null;
+}
+
+// One bar that is the whole run.
+function whereItWent(data) {
+  const parts = phaseTotals(data);
+  if (!parts) return null;
+  const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
+  const swatch = (part, index) =>
+    h("span", { class: "swatch", style: { background: `var(${colourName(part.name, index)})` } });
+  return h(
+    "figure",
+    { class: "went" },
+    h("figcaption", {}, "Where it went"),
+    h(
+      "div",
+      { class: "bar", role: "img", "aria-label": text },
+      parts.map((part, index) =>
+        h("span", {
+          title: `${part.name}: ${joules(part.energy_j)}, ${percent(part.share)}`,
+          class: part.name === "not attributed" ? "hatched" : null,
+          style: { flexGrow: String(part.energy_j), background: `var(${colourName(part.name, index)})` },
+        }),
+      ),
+    ),
+    h(
+      "ul",
+      { class: "legend" },
+      parts.map((part, index) =>
+        h(
+          "li",
+          {},
+          swatch(part, index),
+          h("span", { class: "legend-name" }, part.name),
+          h("b", {}, joules(part.energy_j)),
+          h("span", { class: "unit" }, percent(part.share)),
+        ),
+      ),
+    ),
+  );
+}
+
+// CPU, memory, GPU: what each drew, and whether somebody measured it.
+function components(data) {
+  if (!data.components.length) return null;
+  const most = Math.max(...data.components.map((one) => (one.measured_j ?? 0) + (one.estimated_j ?? 0)));
+  return h(
+    "figure",
+    { class: "components" },
+    h("figcaption", {}, "By component"),
+    h(
+      "table",
+      { class: "bars" },
+      h("caption", { class: "hidden" }, "Energy by component"),
+      h(
+        "thead",
+        { class: "hidden" },
+        h(
+          "tr",
+          {},
+          ["component", "part", "energy", "provenance"].map((head) => h("th", { scope: "col" }, head)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        data.components.map((one) => {
+          const energy_j = (one.measured_j ?? 0) + (one.estimated_j ?? 0);
+          const estimated = one.measured_j === null;
+          return h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, one.name),
+            h(
+              "td",
+              { class: "bar-cell", "aria-hidden": "true" },
+              h("span", { class: estimated ? "estimate" : "measure", style: { width: `${(100 * energy_j) / most}%` } }),
+            ),
+            h(
+              "td",
+              { class: "number" },
+              joules(energy_j),
+              h("span", { class: "unit" }, ` ± ${joules(one.uncertainty_j, 2)}`),
+            ),
+            h(
+              "td",
+              {},
+              h(
+                "span",
+                { class: `badge ${estimated ? "estimated" : "measured"}` },
+                estimated ? "estimated" : "measured",
+              ),
+            ),
+          );
+        }),
+      ),
+    ),
+  );
+}
+
+function domains(data) {
+  const heads = ["Domain", "Energy", "±", "Mean power", "Source", "Counted"];
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Energy by domain" },
+    h(
+      "table",
+      { class: "plain" },
+      h("caption", { class: "hidden" }, "Energy by domain"),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head, index) => h("th", { scope: "col", class: index > 0 && index < 4 ? "number" : null }, head)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        data.domains.map((one) =>
+          h(
+            "tr",
+            { class: one.counted ? null : "quiet" },
+            h("th", { scope: "row" }, one.name),
+            h("td", { class: "number" }, one.energy_j === null ? (one.reason ?? "not known") : joules(one.energy_j, 4)),
+            h("td", { class: "number" }, one.uncertainty_j === null ? "" : joules(one.uncertainty_j, 2)),
+            h("td", { class: "number" }, watts(one.mean_w)),
+            h(
+              "td",
+              {},
+              [one.provenance, one.sensor].filter(Boolean).join(", "),
+              one.model ? h("span", { class: "unit" }, ` ${one.model}`) : null,
+            ),
+            h("td", {}, one.counted ? "yes" : one.part_of ? `in ${one.part_of}` : "no"),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function provenance(data) {
+  const { run } = data;
+  const facts = [
+    ["command", run.command.join(" ")],
+    [
+      "recorded",
+      run.start_unix_ns
+        ? new Date(run.start_unix_ns / 1e6)
+            .toISOString()
+            .replace("T", " ")
+            .replace(/\.\d+Z/, " UTC")
+        : null,
+    ],
+    ["machine", run.hosts.join(", ")],
+    [
+      "ended",
+      run.signal !== null
+        ? `by signal ${run.signal}`
+        : run.exit_code !== null
+          ? `with exit code ${run.exit_code}`
+          : "not known",
+    ],
+    ["recording", `${run.inputs.join(", ")}${run.complete ? ", complete" : ", not complete"}`],
+    ["joulemap", data.version],
+    ...run.environment,
+  ].filter(([, value]) => value);
+  return h(
+    "details",
+    { class: "facts" },
+    h("summary", {}, "Where these numbers come from"),
+    domains(data),
+    h(
+      "dl",
+      {},
+      facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+    ),
+  );
+}
+
+export function summary(data) {
+  const { run } = data;
+  const when = run.start_unix_ns
+    ? new Date(run.start_unix_ns / 1e6).toISOString().slice(0, 16).replace("T", " ") + " UTC"
+    : "";
+  const level = data.level("phase") ?? data.levels[0];
+  return section(
+    "summary",
+    title(data),
+    [run.hosts.join(", "), when, run.complete ? "" : "the recording is not complete"].filter(Boolean).join(" · "),
+    h(
+      "div",
+      { class: "summary" },
+      h("div", {}, total(data), figures(data)),
+      h("div", {}, whereItWent(data), components(data)),
+    ),
+    provenance(data),
+    ledgerLine(data, level),
+  );
+}

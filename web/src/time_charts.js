@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Charts over the time of the run, by uPlot: the power, and a small one for each kind of gauge. Dragging zooms all.
+import uPlot from "uplot";
+import { cssColour, h } from "./dom.js";
+import { secondsText, ticks, watts, withUnit } from "./format.js";
+
+export const GUTTER = 64; // for labels, left of all charts, so that they align
+const POWER_HEIGHT = 260;
+const TRACK_HEIGHT = 76;
+const TRACKS = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
+const UNITS = { degC: "°C", MHz: "Hz", "%": "%", B: "B", W: "W" };
+const SCALES = { MHz: 1e6 };
+
+const colourOf = (index) => cssColour(`--line-${(index % 6) + 1}`);
+
+// The end of the last slice closes its step; what a gauge showed last holds until it shows something else.
+const stepped = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
+const times = (data) =>
+  Array.from(
+    { length: (data.power.domains[0] ?? data.power.tracks[0]).values.length + 1 },
+    (_, i) => i * data.power.slice_s,
+  );
+
+function options(width, height, setRange, unit, series) {
+  const axis = {
+    stroke: cssColour("--quiet"),
+    grid: { stroke: cssColour("--line"), width: 1 },
+    ticks: { show: false },
+    font: `12px ${cssColour("--font")}`,
+  };
+  return {
+    width,
+    height,
+    padding: [8, 8, height > 100 ? 0 : 8, 0],
+    cursor: { sync: { key: "joulemap" }, drag: { setScale: false, x: true, y: false }, points: { size: 6 } },
+    legend: { show: false },
+    scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), (max ?? 1) * 1.05 || 1] } },
+    axes: [
+      {
+        ...axis,
+        size: height > 100 ? 28 : 0,
+        show: height > 100,
+        values: (_, splits) => ticks(splits, "s"),
+      },
+      {
+        ...axis,
+        size: GUTTER,
+        gap: 8,
+        space: height > 100 ? 40 : 26,
+        values: (_, splits) => ticks(splits, unit),
+      },
+    ],
+    series: [{}, ...series],
+    hooks: {
+      setSelect: [
+        (chart) => {
+          if (chart.select.width < 4) return;
+          setRange(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
+          chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        },
+      ],
+      ready: [(chart) => chart.over.addEventListener("dblclick", () => setRange(0, Infinity))],
+    },
+  };
+}
+
+function line(index, label, unit) {
+  return {
+    label,
+    stroke: colourOf(index),
+    width: 1.5,
+    points: { show: false },
+    paths: uPlot.paths.stepped({ align: 1 }),
+    value: (_, value) => withUnit(value, unit),
+  };
+}
+
+export function powerChart(data, target, setRange, state) {
+  const series = data.power.domains.map((one, index) => ({
+    ...line(index, one.name, "W"),
+    fill: index === 0 ? `${colourOf(0)}22` : undefined,
+    dash: data.domains.find((row) => row.name === one.name)?.provenance === "estimated" ? [4, 3] : undefined,
+    show: state.charts[0]?.series[index + 1]?.show ?? true,
+  }));
+  const chart = new uPlot(
+    options(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
+    [times(data), ...data.power.domains.map((one) => stepped(one.values))],
+    target,
+  );
+  tooltip(chart, data);
+  return chart;
+}
+
+function tooltip(chart, data) {
+  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+  chart.over.append(tip);
+  chart.over.addEventListener("mouseleave", () => (tip.hidden = true));
+  chart.over.addEventListener("mousemove", () => {
+    const { idx, left } = chart.cursor;
+    if (idx === null || idx === undefined) return;
+    tip.hidden = false;
+    tip.replaceChildren(
+      h("b", {}, secondsText(idx * data.power.slice_s, 4)),
+      ...data.power.domains
+        .map((one, index) =>
+          chart.series[index + 1].show
+            ? h(
+                "span",
+                {},
+                h("i", { style: { background: colourOf(index) } }),
+                one.name,
+                h("b", {}, watts(one.values[Math.min(idx, one.values.length - 1)])),
+              )
+            : null,
+        )
+        .filter(Boolean),
+    );
+    const flip = left > chart.over.clientWidth - 190;
+    tip.style.left = `${left + (flip ? -12 : 12)}px`;
+    tip.style.transform = flip ? "translateX(-100%)" : "";
+  });
+}
+
+// One small chart for each unit; the limit of power is part of the clocks' neighbour, not of the power itself.
+export function trackCharts(data, target, setRange) {
+  target.replaceChildren();
+  const groups = new Map();
+  for (const track of data.power.tracks) {
+    if (!TRACKS[track.unit] || track.values.every((value) => value === null)) continue;
+    const values = track.values.map((value) => (value === null ? null : value * (SCALES[track.unit] ?? 1)));
+    groups.set(track.unit, [...(groups.get(track.unit) ?? []), { ...track, values }]);
+  }
+  return [...groups].map(([unit, tracks]) => {
+    const known = tracks.flatMap((track) => track.values.filter((value) => value !== null));
+    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => withUnit(value, UNITS[unit]));
+    const label = `${TRACKS[unit]}: ${tracks.map((track) => track.name).join(", ")}; ${least} to ${most}`;
+    const names = tracks.map((track, index) =>
+      h(
+        "span",
+        {},
+        h("span", { class: "swatch line", style: { background: `var(--line-${(index % 6) + 1})` } }),
+        track.name,
+      ),
+    );
+    const box = h("div", { class: "chart track", role: "img", "aria-label": label });
+    target.append(h("div", { class: "track-head" }, h("b", {}, TRACKS[unit]), names), box);
+    const series = tracks.map((track, index) => ({ ...line(index, track.name, UNITS[unit]), spanGaps: true }));
+    return new uPlot(
+      options(box.clientWidth, TRACK_HEIGHT, setRange, UNITS[unit], series),
+      [times(data), ...tracks.map((track) => stepped(track.values))],
+      box,
+    );
+  });
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Power over time of every domain, with what ran beneath it and the gauges as tracks; all of them zoom together.
+import { asTable, h, section } from "./dom.js";
+import { joules, secondsText, watts } from "./format.js";
+import { lanes } from "./lanes.js";
+import { ledgerLine } from "./ledger.js";
+import { onTheme } from "./theme.js";
+import { GUTTER, powerChart, trackCharts } from "./time_charts.js";
+
+const LEAST_SLICES = 4; // shown at least, however far one zooms in
+
+export function timeline(data) {
+  if (!data.power.domains.length) return null;
+  const state = { from: 0, to: data.run.elapsed_s, charts: [] };
+  const reading = h("p", { class: "reading", "aria-live": "polite" });
+  const power = h("div", {
+    class: "chart",
+    tabindex: "0",
+    role: "img",
+    "aria-label": describe(data),
+    "aria-describedby": "timeline-keys",
+  });
+  const strip = lanes(data, GUTTER);
+  const tracks = h("div", { class: "tracks" });
+
+  const setRange = (from, to) => {
+    const least = LEAST_SLICES * data.power.slice_s;
+    const width = Math.min(Math.max(to - from, least), data.run.elapsed_s);
+    state.from = Math.min(Math.max(from, 0), data.run.elapsed_s - width);
+    state.to = state.from + width;
+    for (const chart of state.charts) chart.setScale("x", { min: state.from, max: state.to });
+    strip.paint(state.from, state.to);
+    tellRange(data, state, reading);
+  };
+  const zoom = (factor) => {
+    const middle = (state.from + state.to) / 2;
+    const half = ((state.to - state.from) / 2) * factor;
+    setRange(middle - half, middle + half);
+  };
+  const pan = (share) =>
+    setRange(state.from + share * (state.to - state.from), state.to + share * (state.to - state.from));
+  const reset = () => setRange(0, data.run.elapsed_s);
+  const keys = {
+    "+": () => zoom(0.5),
+    "=": () => zoom(0.5),
+    "-": () => zoom(2),
+    0: reset,
+    Home: reset,
+    ArrowLeft: () => pan(-0.25),
+    ArrowRight: () => pan(0.25),
+  };
+  power.addEventListener("keydown", (event) => {
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  const button = (label, text, act) => h("button", { type: "button", "aria-label": label, onclick: act }, text);
+  const buttons = h(
+    "div",
+    { class: "buttons" },
+    button("Zoom in", "+", () => zoom(0.5)),
+    button("Zoom out", "−", () => zoom(2)),
+    button("Earlier", "←", () => pan(-0.25)),
+    button("Later", "→", () => pan(0.25)),
+    button("Show all", "All", reset),
+  );
+
+  const shown = section(
+    "timeline",
+    "Power over time",
+    `Means over ${secondsText(data.power.slice_s)} each.`,
+    h("div", { class: "toolbar" }, legend(data, state), buttons),
+    h(
+      "p",
+      { id: "timeline-keys", class: "hidden" },
+      "Keys: plus and minus zoom, arrows move, 0 shows all. Drag to zoom with a mouse.",
+    ),
+    reading,
+    power,
+    strip.element,
+    tracks,
+    asTable("Mean power by time", ["Time", ...data.power.domains.map((one) => one.name)], coarse(data)),
+    ledgerLine(data, data.level("phase") ?? data.levels[0]),
+  );
+  shown.addEventListener("shown", () => {
+    const draw = () => {
+      for (const chart of state.charts) chart.destroy();
+      state.charts = [powerChart(data, power, setRange, state), ...trackCharts(data, tracks, setRange)];
+      setRange(state.from, state.to);
+    };
+    draw();
+    onTheme(draw);
+    new ResizeObserver(() => {
+      for (const chart of state.charts) chart.setSize({ width: power.clientWidth, height: chart.height });
+      strip.paint(state.from, state.to);
+    }).observe(power);
+  });
+  return shown;
+}
+
+function describe(data) {
+  const parts = data.power.domains.map((one) => {
+    const known = one.values.filter((value) => value !== null);
+    return known.length
+      ? `${one.name} ${watts(Math.min(...known))} to ${watts(Math.max(...known))}`
+      : `${one.name} not known`;
+  });
+  return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
+}
+
+// Energy between two moments, from the means of slices.
+function energyBetween(values, slice_s, from, to) {
+  let sum_j = 0;
+  for (let i = Math.floor(from / slice_s); i < values.length && i * slice_s < to; ++i) {
+    const time_s = Math.min(to, (i + 1) * slice_s) - Math.max(from, i * slice_s);
+    sum_j += (values[i] ?? 0) * Math.max(time_s, 0);
+  }
+  return sum_j;
+}
+
+function tellRange(data, state, reading) {
+  const parts = data.power.domains
+    .filter((one) => data.domains.some((domain) => domain.name === one.name && domain.counted))
+    .map((one) => [one.name, energyBetween(one.values, data.power.slice_s, state.from, state.to)])
+    .map(([name, energy_j]) => [
+      h("span", { class: "reading-name" }, name),
+      h("b", {}, joules(energy_j)),
+      h("span", { class: "unit" }, ` ${watts(energy_j / (state.to - state.from))}`),
+    ]);
+  reading.replaceChildren(
+    h("span", {}, h("b", {}, `${secondsText(state.from)} – ${secondsText(state.to)}`)),
+    ...parts.map((part) => h("span", {}, part)),
+  );
+}
+
+function legend(data, state) {
+  return h(
+    "ul",
+    { class: "legend toggles" },
+    data.power.domains.map((one, index) => {
+      const domain = data.domains.find((row) => row.name === one.name);
+      const mark = domain?.provenance === "estimated" ? " estimated" : domain?.part_of ? ` in ${domain.part_of}` : "";
+      const box = h("input", {
+        type: "checkbox",
+        checked: true,
+        onchange: (event) => state.charts[0]?.setSeries(index + 1, { show: event.target.checked }),
+      });
+      return h(
+        "li",
+        {},
+        h(
+          "label",
+          {},
+          box,
+          h("span", { class: "swatch line", style: { background: `var(--line-${(index % 6) + 1})` } }),
+          h("span", {}, one.name),
+          h("span", { class: "unit" }, mark),
+        ),
+      );
+    }),
+  );
+}
+
+// Two dozen rows say what the picture shows.
+function coarse(data) {
+  const rows = 24;
+  const step_s = data.run.elapsed_s / rows;
+  return Array.from({ length: rows }, (_, row) => [
+    `${secondsText(row * step_s)} – ${secondsText((row + 1) * step_s)}`,
+    ...data.power.domains.map((one) =>
+      watts(energyBetween(one.values, data.power.slice_s, row * step_s, (row + 1) * step_s) / step_s),
+    ),
+  ]);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the energy of each layer differs from step to step: a violin each, over the same axis.
+import { asTable, choice, h, section, svg } from "./dom.js";
+import { joules, ticks as tickTexts, whole } from "./format.js";
+import { colourName, ledgerLine } from "./ledger.js";
+import { phaseOf } from "./data.js";
+
+const ROW = 30;
+const POINTS = 60;
+const FEW = 15;
+
+export function violins(data) {
+  if (!data.spreads.length) return null;
+  const box = h("div", { class: "violins" });
+  const draw = (most) =>
+    box.replaceChildren(...(data.spreads.slice(0, most).length ? [drawViolins(data.spreads.slice(0, most))] : []));
+  const options = [[String(FEW), `${Math.min(FEW, data.spreads.length)} largest`]];
+  if (data.spreads.length > FEW) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
+  draw(FEW);
+  const perStep = data.spreads.some((one) => one.per === "step");
+  const lead = perStep
+    ? "Energy of a layer in each step, by the kernels it launched. The line is the middle half, the dot the median."
+    : "Energy of a call, as means over stretches of time. The line is the middle half, the dot the median.";
+  return section(
+    "violins",
+    "From step to step",
+    lead,
+    options.length > 1
+      ? h(
+          "div",
+          { class: "toolbar" },
+          choice("How many", options, (value) => draw(Number(value))),
+        )
+      : null,
+    box,
+    asTable(
+      "Energy of layers from step to step",
+      ["Layer", "Per", "Samples", "5 %", "25 %", "Median", "75 %", "95 %"],
+      data.spreads.map((one) => [
+        one.path.join(" "),
+        one.per,
+        whole(one.samples),
+        ...[5, 25, 50, 75, 95].map((at) => joules(one.quantiles_j[at])),
+      ]),
+    ),
+    ledgerLine(data, data.level("layer")),
+  );
+}
+
+// From the quantiles, which say it all: a sum of bells, as wide as Silverman has it.
+export function density(quantiles) {
+  const [low, high] = [quantiles[1], quantiles[quantiles.length - 2]];
+  const inner = quantiles.slice(1, -1);
+  const mean = inner.reduce((sum, value) => sum + value, 0) / inner.length;
+  const deviation = Math.sqrt(inner.reduce((sum, value) => sum + (value - mean) ** 2, 0) / inner.length);
+  const middle = (quantiles[75] - quantiles[25]) / 1.34;
+  const spread = Math.min(deviation, middle > 0 ? middle : deviation);
+  const width = Math.max(0.9 * spread * inner.length ** -0.2, (high - low) / POINTS, high * 1e-6, 1e-12);
+  const from = Math.max(low - 2 * width, 0);
+  const to = high + 2 * width;
+  return Array.from({ length: POINTS + 1 }, (_, i) => {
+    const at = from + ((to - from) * i) / POINTS;
+    const sum = inner.reduce((all, value) => all + Math.exp(-(((at - value) / width) ** 2) / 2), 0);
+    return [at, sum];
+  });
+}
+
+// Ends of the axis that are easy to read.
+function ticksUpTo(most) {
+  const rough = most / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+}
+
+function drawViolins(spreads) {
+  const most = Math.max(...spreads.map((one) => one.quantiles_j[99])) * 1.05 || 1;
+  const height = spreads.length * ROW;
+  const x = (value) => (1000 * Math.min(value, most)) / most;
+  const ticks = ticksUpTo(most);
+  const grid = ticks.map((tick) =>
+    svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 0, y2: height, "vector-effect": "non-scaling-stroke" }),
+  );
+  const shapes = spreads.map((one, index) => violin(one, x, index * ROW + ROW / 2));
+  const picture = svg(
+    "svg",
+    {
+      viewBox: `0 0 1000 ${height}`,
+      preserveAspectRatio: "none",
+      height,
+      role: "img",
+      "aria-label": describe(spreads),
+    },
+    grid,
+    shapes,
+  );
+  const names = spreads.map((one) =>
+    h(
+      "li",
+      { title: one.path.join(" › ") },
+      h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `),
+      one.path[one.path.length - 1],
+    ),
+  );
+  const medians = spreads.map((one) => h("li", {}, joules(one.quantiles_j[50])));
+  const axis = h(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    tickTexts(ticks, "J").map((text, index) => h("span", { style: { left: `${x(ticks[index]) / 10}%` } }, text)),
+  );
+  return h(
+    "div",
+    { class: "violin-grid" },
+    h("ul", { class: "violin-names", "aria-hidden": "true" }, names),
+    h("div", { class: "violin-plot" }, picture, axis),
+    h("ul", { class: "violin-medians", "aria-hidden": "true" }, medians),
+  );
+}
+
+function violin(one, x, middle) {
+  const curve = density(one.quantiles_j);
+  const tallest = Math.max(...curve.map(([, height]) => height));
+  const half = (height) => (height / tallest) * (ROW / 2 - 3);
+  const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(middle - half(height)).toFixed(2)}`);
+  const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(middle + half(height)).toFixed(2)}`).reverse();
+  const [, quarter, median, threeQuarters] = [0, 25, 50, 75].map((at) => one.quantiles_j[at]);
+  const colour = `var(${colourName(phaseOf(one.path))})`;
+  return svg(
+    "g",
+    { style: { color: colour } },
+    svg(
+      "title",
+      {},
+      `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, half of ${whole(one.samples)} ` +
+        `between ${joules(quarter)} and ${joules(threeQuarters)}`,
+    ),
+    svg("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
+    svg("line", {
+      class: "middle-half",
+      x1: x(quarter),
+      x2: x(threeQuarters),
+      y1: middle,
+      y2: middle,
+      "vector-effect": "non-scaling-stroke",
+    }),
+    svg("line", {
+      class: "median",
+      x1: x(median),
+      x2: x(median) + 0.01,
+      y1: middle,
+      y2: middle,
+      "vector-effect": "non-scaling-stroke",
+    }),
+  );
+}
+
+function describe(spreads) {
+  const [first] = spreads;
+  const [low, median, high] = [5, 50, 95].map((at) => joules(first.quantiles_j[at]));
+  const largest = `${first.path.join(" ")}: median ${median}, nine in ten between ${low} and ${high}`;
+  return `Energy of ${spreads.length} layers from step to step. The largest, ${largest}.`;
+}
