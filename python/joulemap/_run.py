@@ -118,6 +118,8 @@ class Run:
         options: list = ["--by", by] if by else []
         if layers:
             options += ["--filter", layers]
+        if self._disabled:
+            options += ["--without", ",".join(self._disabled)]
         ask("report", *self.files, "--plot", kind, "-o", path, *options)
 
     def to_tensorboard(self, folder: Path) -> None:
