@@ -29,6 +29,26 @@ def of_this_machine(sensors: Optional[str] = None) -> list:
     return [*(["--sensors", sensors] if sensors else []), *(["--sysroot", sysroot] if sysroot else [])]
 
 
+class SideDoor:
+    """os._exit, by which forked workers leave: their part of the recording is complete before."""
+
+    def __init__(self) -> None:
+        from . import _capture_interface as interface
+
+        leave = self._leave = os._exit
+
+        def _exit(status: int) -> None:
+            interface.finish()
+            leave(status)
+
+        _exit.__doc__, _exit.__module__ = leave.__doc__, leave.__module__
+        self._ours = os._exit = _exit  # type: ignore[assignment]
+
+    def close(self) -> None:
+        if os._exit is self._ours:  # else somebody has put another one on top
+            os._exit = self._leave
+
+
 class Recorder:
     """From begin() to end() this process is recorded. One at a time in a process."""
 
@@ -38,6 +58,7 @@ class Recorder:
         self._owner = os.getpid()
         self._before = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)  # so that processes it starts are recorded, too
+        self._side_door = SideDoor()
         atexit.register(self.end)
 
     @staticmethod
@@ -70,6 +91,7 @@ class Recorder:
         process, self._process = self._process, None
         atexit.unregister(self.end)
         interface.leave_recording()
+        self._side_door.close()
         self._restore_environment()
         process.send_signal(signal.SIGTERM)
         try:

@@ -141,6 +141,23 @@ def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joul
     assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins what it left
 
 
+def test_workers_that_are_forked_meanwhile_have_parts_that_are_complete(run):
+    told = run(
+        """
+data = torch.utils.data.TensorDataset(torch.randn(16, 3, 10, 10), torch.randint(0, 4, (16,)))
+loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork")
+leave = os._exit
+with jm.attach(net, loader=loader, file=FILE) as attached:
+    for images, labels in loader:
+        criterion(net(images), labels).backward()
+ledger = attached.ledger("region")
+counts = {" ".join(row.path): row.count for row in ledger.rows}
+print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preprocessing"], os._exit is leave]))
+"""
+    )
+    assert told == [True, 2, 4, True]
+
+
 def test_an_exception_ends_the_recording_and_goes_on(run):
     told = run(
         """
