@@ -158,6 +158,21 @@ print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preproces
     assert told == [True, 2, 4, True]
 
 
+def test_a_model_that_was_compiled_before_is_followed_without_a_warning(run):
+    told = run(
+        """
+plain, net = net, torch.compile(net, backend="aot_eager")
+train(2)
+with jm.attach(plain, file=FILE) as attached:
+    train(3)
+train(1)
+print(json.dumps([len(attached.steps().rows), sorted({row.path[1] for row in attached.ledger().rows if len(row.path) > 1})]))
+"""
+    )
+    assert told[0] == 3
+    assert {"forward", "backward", "optimizer"} <= set(told[1])
+
+
 def test_an_exception_ends_the_recording_and_goes_on(run):
     told = run(
         """
