@@ -1,59 +1,79 @@
-"""What the documents show is what the program prints: every ```console block is run, and its output compared.
+"""What the documents show is run: every ```console block, those of a page one after another in one folder.
 
-A block is commands after "$ ", each followed by what it prints; a line of "..." stands for any lines. A command that is
-meant to fail says so in a comment: "$ joulemap diff A B  # exits with 1". In the folder where they run lie run.joule, the
-recording of examples/, and the same as other.joule. Only joulemap runs. `make update-goldens` rewrites what is printed.
+A block is commands after "$ ", each followed by what it prints: that must be what it prints, to the letter; "..." on a line
+stands for any lines, and where nothing is shown nothing is compared. A command that is meant to fail says so in a comment:
+"$ joulemap diff A B  # exits with 1". In the folder lie examples/, its recording as run.joule and other.joule; `joulemap`
+and `python3` are those of the tests. `make update-goldens` rewrites what is printed.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDING = ROOT / "examples" / "resnet50-h200.joule"
+Snippet = tuple[str, str]  # a command, and what is shown of its output
 
 
-def snippets() -> list:
-    """Page, command, what it prints."""
+def snippets_of(page: Path) -> list[Snippet]:
     found = []
-    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]):
-        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, printed = part.partition("\n")
-                found.append(pytest.param(page, command, printed, id=f"{page.stem}: {command}"))
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = part.partition("\n")
+            found.append((command, printed))
     return found
 
 
-def run(program: Path, folder: Path, command: str) -> str:
+PAGES = [page for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]) if snippets_of(page)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     for name in ("run.joule", "other.joule"):
-        shutil.copy(RECORDING, folder / name)
-    words = shlex.split(command, comments=True)
-    assert words[0] == "joulemap"
+        shutil.copy(RECORDING, tmp_path / name)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (programs / "python3").chmod(0o755)
+    return tmp_path
+
+
+def run(binaries: Path, folder: Path, command: str) -> str:
     settings = {**os.environ, "LC_ALL": "C.UTF-8", "JOULEMAP_DATA": str(folder / "data")}
+    settings["PATH"] = os.pathsep.join([str(folder / "programs"), str(binaries), settings["PATH"]])
+    settings["PYTHONPATH"] = str(binaries.parent / "python")
     settings.pop("COLUMNS", None)
-    process = subprocess.run([program, *words[1:]], cwd=folder, env=settings, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(["sh", "-c", command], cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
     expected = re.search(r"# exits with (\d+)", command)
-    assert process.returncode == (int(expected[1]) if expected else 0), process.stderr
+    assert process.returncode == (int(expected[1]) if expected else 0), f"{command}\n{process.stderr}"
     lines = (process.stdout + process.stderr).strip("\n").split("\n")
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-@pytest.mark.parametrize(("page", "command", "printed"), snippets())
-def test_a_snippet_prints_what_the_page_shows(binaries, tmp_path, page, command, printed):
-    text = run(binaries / "joulemap", tmp_path, command)
-    if not printed.strip():
-        return
-    is_part = any(line.strip() == "..." for line in printed.split("\n"))
-    if os.environ.get("JOULEMAP_UPDATE_GOLDENS") and not is_part:
-        page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
-        return
+def is_part(printed: str) -> bool:
+    return any(line.strip() == "..." for line in printed.split("\n"))
+
+
+def matches(printed: str, text: str) -> bool:
     lines = printed.rstrip("\n").split("\n")
     pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n" for line in lines)
-    assert re.fullmatch(pattern, text), text
+    return re.fullmatch(pattern, text) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_shows_is_what_the_program_prints(binaries, folder, page):
+    for command, printed in snippets_of(page):
+        text = run(binaries, folder, command)
+        if not printed.strip() or matches(printed, text):
+            continue
+        if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_part(printed):
+            pytest.fail(f"$ {command}\n{text}\nis not what {page.name} shows; make update-goldens rewrites it")
+        page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))

@@ -24,6 +24,15 @@ def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(jo
     assert documented == offered - {"-h"}
 
 
+@pytest.mark.parametrize("verb", ["report", "diff"])
+def test_every_option_that_a_page_explains_is_in_the_help(joulemap, verb):
+    page = (ROOT / "docs" / f"{verb}.md").read_text()
+    offered = set(re.findall(r"(--[a-z0-9-]+)", joulemap(verb, "--help").out))
+    assert set(re.findall(r"`(--[a-z0-9-]+)", page)) <= offered
+    missing = offered - set(re.findall(r"(--[a-z0-9-]+)", page)) - {"--help", "--sysroot", "--output"}
+    assert not missing, "the page explains all of them"
+
+
 def test_every_diagnostic_of_the_sensors_page_is_one_the_program_makes():
     table = (ROOT / "docs" / "sensors.md").read_text().split("## Faults")[1].split("##")[0]
     codes = set(re.findall(r"`([a-z]+_[a-z_]+)`", table))

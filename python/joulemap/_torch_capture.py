@@ -104,7 +104,7 @@ def install(torch) -> None:
     if not _capture.is_recording():
         return
     from . import _torch_backward, _torch_dither, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops
-    from . import _torch_regions
+    from . import _torch_ranks, _torch_regions
     from ._function_samples import samples
 
     compiled = _torch_light.CompileWatch(torch)
@@ -113,7 +113,10 @@ def install(torch) -> None:
 
     losses = _torch_backward.install(torch, operations)
 
+    ranks = _torch_ranks.RankWatch(torch)
+
     def on_step_state(is_sampled: int, is_followed: int) -> None:
+        ranks.look()
         operations.look(bool(is_sampled))
         followed.follow(bool(is_followed))
         samples.is_light = losses.is_light = not is_followed

@@ -24,6 +24,7 @@ struct ProcessNames {
   std::unordered_map<std::uint32_t, KernelClass> classes;
   std::unordered_map<std::uint32_t, KernelQueue> queues;
   FollowedSteps steps;
+  std::string rank = {};  // of a distributed run
 
   // What sums of kernels of a stretch of time stand for. Those of probing, and lost ones, only for themselves.
   StandsFor stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const;

@@ -17,27 +17,36 @@ double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicat
 
 }  // namespace
 
-// In each cell: what a second of a kernel of weight 1 gets. Kernels that run together share the moment.
+// In each cell: what a second of a kernel of weight 1 gets. Kernels that run together share the moment, others' as well.
+GpuShares::Device GpuShares::shared_out(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
+  const TimeCurve& like = busy_s != nullptr ? *busy_s : *gpu.others_s;
+  Device device{&gpu, TimeCurve(like.span(), like.size()), 0, 0, busy_s != nullptr};
+  const std::optional<GpuPowers>& powers = gpu.powers;
+  const double idle_weight = powers ? powers->fit.idle().watts : 1;
+  const double others_weight = powers && powers->others ? powers->fit.classes[*powers->others].watts : 1;
+  const double cell_s = like.cell_s();
+  for (std::size_t cell = 0; cell < like.size(); ++cell) {
+    const double others_s = gpu.others_s ? (*gpu.others_s)[cell] : 0;
+    const double all_s = (busy_s != nullptr ? (*busy_s)[cell] : 0) + others_s;
+    const double together = std::max(all_s / cell_s, 1.0);
+    const double busy_weight = (powers ? powers->modelled_j[cell] : all_s) / together;
+    const double idle = idle_weight * std::max(cell_s - all_s, 0.0);
+    const double joules = gpu.energy_j[cell];
+    const double all = busy_weight + idle;
+    if (all <= 0) continue;
+    device.rate.set(cell, joules / together / all * cell_s);
+    device.idle_j += joules * idle / all;
+    device.others_j += joules / together / all * others_weight * others_s;
+  }
+  device.rate.finish();
+  return device;
+}
+
 GpuShares::GpuShares(const MachineEnergy& energy, const ActivitySums& sums) {
-  for (const auto& [name, busy_s] : sums.gpu_busy_s()) {
-    const auto gpu = energy.gpus.find(name);
-    if (gpu == energy.gpus.end()) continue;
-    Device device{&gpu->second, TimeCurve(busy_s.span(), busy_s.size()), 0};
-    const std::optional<GpuPowers>& powers = gpu->second.powers;
-    const double idle_weight = powers ? powers->fit.idle().watts : 1;
-    for (std::size_t cell = 0; cell < busy_s.size(); ++cell) {
-      const double cell_s = busy_s.cell_s();
-      const double together = std::max(busy_s[cell] / cell_s, 1.0);
-      const double busy_weight = (powers ? powers->modelled_j[cell] : busy_s[cell]) / together;
-      const double idle = idle_weight * std::max(cell_s - busy_s[cell], 0.0);
-      const double joules = gpu->second.energy_j[cell];
-      const double all = busy_weight + idle;
-      if (all <= 0) continue;
-      device.rate.set(cell, joules / together / all * cell_s);
-      device.idle_j += joules * idle / all;
-    }
-    device.rate.finish();
-    devices_.emplace(name, std::move(device));
+  for (const auto& [name, gpu] : energy.gpus) {
+    const auto busy_s = sums.gpu_busy_s().find(name);
+    const bool is_used = busy_s != sums.gpu_busy_s().end();
+    if (is_used || gpu.others_s) devices_.emplace(name, shared_out(gpu, is_used ? &busy_s->second : nullptr));
   }
 }
 
@@ -57,8 +66,22 @@ GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t pro
 
 double GpuShares::idle_j() const {
   double sum_j = 0;
-  for (const auto& [name, device] : devices_) sum_j += device.idle_j;
+  for (const auto& [name, device] : devices_) {
+    if (device.tells_idle) sum_j += device.idle_j;
+  }
   return sum_j;
+}
+
+std::vector<GpuShares::Background> GpuShares::backgrounds() const {
+  std::vector<Background> all;
+  for (const auto& [name, device] : devices_) {
+    if (!device.gpu->others_s) continue;
+    Background& one =
+        all.emplace_back(Background{device.gpu->domain, device.gpu->others_s->total(), device.others_j, ClassJoules()});
+    const std::optional<GpuPowers>& powers = device.gpu->powers;
+    if (powers && powers->others) one.by_class.add(*powers->others, one.energy_j);
+  }
+  return all;
 }
 
 const GpuShares::Device* GpuShares::of_domain(const std::string& domain) const {
@@ -96,6 +119,7 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
     double by_library_j = 0;
     double all_j = 0;
     for (const auto& [column, column_j] : joules.by_column()) {
+      if (column == device->gpu->powers->others) continue;
       all_j += column_j;
       const ClassPower& power = fit.classes[column];
       if (power.by_library) by_library_j += column_j;

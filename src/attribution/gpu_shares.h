@@ -55,6 +55,14 @@ class GpuShares {
   Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id) const;
 
   double idle_j() const;
+  // What processes had that are not the command's, for each GPU that they used.
+  struct Background {
+    std::string domain;
+    double time_s = 0;
+    double energy_j = 0;
+    ClassJoules by_class = {};
+  };
+  std::vector<Background> backgrounds() const;
   // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().
   void note(const std::string& domain, const ClassJoules& joules) { noted_[domain].add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules) const;
@@ -66,7 +74,10 @@ class GpuShares {
     const MachineEnergy::Gpu* gpu = nullptr;
     TimeCurve rate;
     double idle_j = 0;
+    double others_j = 0;
+    bool tells_idle = true;  // else only what others ran there is known: the rest is nobody's
   };
+  static Device shared_out(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
   const Device* of_domain(const std::string& domain) const;
 

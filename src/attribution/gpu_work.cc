@@ -97,12 +97,16 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     const std::string device = process->second.device_of(line.queue);
     times[device][code_in(process->second, line.class_id)] += line_ns_[index];
   }
+  for (const auto& [device, stretches] : others_) times.try_emplace(device);
   std::map<std::string, std::map<KernelCode, std::uint16_t>> columns;
   for (const auto& [device, of_device] : times) {
     columns[device] = columns_for(of_device);
     std::size_t count = 0;
     for (const auto& [code, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
-    devices.emplace(device, DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<SeenKernels>>(count)});
+    std::optional<std::uint16_t> others;
+    if (others_.contains(device)) others = static_cast<std::uint16_t>(count++);
+    devices.emplace(device,
+                    DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<SeenKernels>>(count), others});
   }
   std::vector<Where> where(lines_.size());
   std::map<std::string, std::map<KernelCode, SeenKernels>> seen;
@@ -124,6 +128,17 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     for (const auto& [code, some] : of_device) devices.at(device).kernels[columns[device].at(code)].push_back(some);
   }
   return where;
+}
+
+// When within a stretch they ran is not known. What the command ran meanwhile is known as well as ever.
+void GpuWork::place_others(std::map<std::string, DeviceWork>& devices) const {
+  for (const auto& [device, stretches] : others_) {
+    DeviceWork& work = devices.at(device);
+    for (const BusyStretch& some : stretches) {
+      work.stretches.push_back({some.begin_ns, some.end_ns, *work.others, some.busy_s});
+      work.timeline.add_sum(some.begin_ns, some.end_ns, *work.others, some.busy_s);
+    }
+  }
 }
 
 StandsFor GpuWork::Where::stands_for(const Sum& sum) const {
@@ -181,6 +196,7 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     if (at.device == nullptr || is_in_sum) continue;
     at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column);
   }
+  place_others(devices);
   kernels_ = {};
   sums_ = {};
   for (auto& [device, work] : devices) work.timeline.finish();

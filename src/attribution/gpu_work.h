@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "attribution/activity_sums.h"
 #include "attribution/kernel_timeline.h"
+#include "attribution/others_use.h"
 #include "attribution/time_curve.h"
 #include "model/activity.h"
 #include "model/kernel_power.h"
@@ -36,6 +38,8 @@ struct DeviceWork {
   std::vector<Stretch> stretches;
   // By column: the classes that it stands for, one but for the rest of a kind.
   std::vector<std::vector<SeenKernels>> kernels = {};
+  // The column of what ran there that is not the command's.
+  std::optional<std::uint16_t> others = {};
 };
 
 class GpuWork {
@@ -44,6 +48,10 @@ class GpuWork {
 
   // `places`: of that process, as far as they were told.
   void add(std::uint32_t process, const Activity& activity, const PlacePaths& places = {});
+  // What others ran on that device, as one class of its own. Before finish().
+  void add_others(const std::string& device, std::vector<BusyStretch> stretches) {
+    others_.insert_or_assign(device, std::move(stretches));
+  }
   // Once everything was added; `names` of its processes, finished. By device, as ProcessNames calls it. Empties this.
   std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
 
@@ -83,6 +91,7 @@ class GpuWork {
   std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes);
   std::vector<Where> place_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                  std::map<std::string, DeviceWork>& devices) const;
+  void place_others(std::map<std::string, DeviceWork>& devices) const;
   std::vector<bool> detailed_stretches(const std::vector<Where>& where) const;
 
   TimeSpan span_;
@@ -91,6 +100,7 @@ class GpuWork {
   std::vector<std::uint64_t> line_count_;  // likewise
   std::vector<Kept> kernels_;
   std::vector<Sum> sums_;
+  std::map<std::string, std::vector<BusyStretch>> others_;  // by device
 };
 
 }  // namespace joulemap::attribution

@@ -9,6 +9,7 @@
 
 #include "attribution/clipped_activity.h"
 #include "attribution/kernel_learning.h"
+#include "attribution/ledger_notes.h"
 #include "attribution/lost_kernels.h"
 #include "base/quadrature.h"
 
@@ -34,6 +35,15 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
+// A number that two machines give two devices of theirs.
+void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
+  for (ReportRow& row : rows) {
+    if (row.device.empty() || row.device.starts_with(prefix)) continue;
+    row.device = prefix + row.device;
+    if (row.path.empty()) row.name = row.display_name = row.device;  // of a branch that is all of a device
+  }
+}
+
 // By domain, step and epoch nobody is given a part.
 bool gives_parts(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
 
@@ -42,6 +52,7 @@ const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::ve
   return most == moments.end() ? nullptr : &most->second;
 }
 
+// All but its rows.
 void append(LedgerResult& all, LedgerResult one) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
@@ -50,51 +61,8 @@ void append(LedgerResult& all, LedgerResult one) {
   add(all.idle_j, one.idle_j);
   add(all.unattributed_j, one.unattributed_j);
   all.diagnostics.add_all(one.diagnostics);
-  all.rows.insert(all.rows.end(), std::make_move_iterator(one.rows.begin()), std::make_move_iterator(one.rows.end()));
   all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
                     std::make_move_iterator(one.groups.end()));
-}
-
-void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
-  for (const auto& [process, names] : sums.processes()) {
-    if (!names.steps.is_light()) continue;
-    diagnostics.add({"kernels_sampled", 1,
-                     fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
-                                 names.steps.followed(), names.steps.all()),
-                     "record --trace full records all, at a cost"});
-  }
-}
-
-void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
-  PlacePaths::Operations all;
-  for (const auto& [process, names] : sums.processes()) {
-    const PlacePaths::Operations some = names.places.operations();
-    all.all += some.all;
-    all.without_tensors += some.without_tensors;
-  }
-  if (all.without_tensors == 0) return;
-  diagnostics.add(
-      {"shapes_unknown", all.without_tensors,
-       fmt::format("the shapes of what {} of {} operations are given are not known: their names stand alone",
-                   all.without_tensors, all.all),
-       is_imported ? "profile PyTorch with record_shapes=True" : ""});
-}
-
-// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer, not its
-// calls) the count is not known. Other programs are no calls of anything.
-void mark_unknown_counts(LedgerResult& result) {
-  std::uint64_t unknown = 0;
-  for (ReportRow& row : result.rows) {
-    const bool is_background = row.path == std::vector<std::string>{"background"};
-    if (row.count != 0u || row.time_s <= 0 || is_background) continue;
-    row.count.reset();
-    ++unknown;
-  }
-  if (unknown == 0) return;
-  result.diagnostics.add(
-      {"counts_unknown", unknown,
-       fmt::format("how often {} rows ran is not known: names of their operations tell no calls", unknown),
-       "report --by op counts operations"});
 }
 
 }  // namespace
@@ -104,21 +72,30 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Wanted want
     : wanted_(std::move(wanted)), mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_of_.push_back(sources[i].source.boot_id);
+    started_ns_.push_back(sources[i].source.started_ns);
     const std::optional<TimeSpan> span = sources[i].span();
-    if (sources[i].source.role != "recorder" || !span) continue;
+    if (sources[i].source.role != "recorder" || !span || sources[i].is_repeated) continue;
     Host& host = hosts_.try_emplace(i, sources[i].source.boot_id, *span).first->second;
     host.channels = sources[i].channels;
     host.calibration = sources[i].calibration;
     host.energy.samples_calls = !is_imported(sources[i].source);
     host.cpus = count_cpus(sources[i].cpus_online).value_or(host.cpus);
   }
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    Host* const host = sources[i].rank.empty() ? nullptr : host_of(i);
+    if (host != nullptr) host->sums.names(i).rank = sources[i].rank;
+  }
 }
 
 HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
+  Host* found = nullptr;
   for (auto& [recorder, host] : hosts_) {
-    if (host.boot_id == boot_of_[source]) return &host;
+    if (host.boot_id != boot_of_[source]) continue;
+    // A machine that was recorded several times, one after another: a process is of the last that began before it.
+    const bool is_later = found != nullptr && host.span.begin_ns > found->span.begin_ns;
+    if (found == nullptr || (is_later && host.span.begin_ns <= started_ns_[source])) found = &host;
   }
-  return nullptr;
+  return found;
 }
 
 void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
@@ -184,9 +161,25 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   return known;
 }
 
+// Of a GPU whose processes could not tell which it is, the name is its number.
+void HostLedgers::add_others(Host& host, const RecordedEnergy::Result& energy) const {
+  std::uint32_t ordinal = 0;
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    if (curve.domain_class != DomainClass::gpu) continue;
+    const std::string by_number = fmt::format("ordinal {}", ordinal++);
+    if (curve.others.empty()) continue;
+    const auto& used = host.sums.gpu_busy_s();
+    const bool is_numbered = !used.contains(curve.device) && used.contains(by_number);
+    const std::string& device = is_numbered ? by_number : curve.device;
+    host.others_s.insert_or_assign(device, curve_of(curve.others, host.span));
+    if (finds_powers()) host.work.add_others(device, curve.others);
+  }
+}
+
 MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                       DeviceWork* work, const std::string& prefix) const {
-  MachineEnergy::Gpu gpu{prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited};
+                                       DeviceWork* work, const GpuName& name) const {
+  MachineEnergy::Gpu gpu{name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited};
+  if (const auto others = host.others_s.find(name.device); others != host.others_s.end()) gpu.others_s = others->second;
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
   if (work != nullptr) {
     const std::vector<ClassPrior> priors = priors_.of_columns(curve.device_model, work->kernels);
@@ -205,10 +198,12 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
+  host.prefix = prefix;
   add_losses(host);
   host.sums.finish();
   host.probing.finish();
   host.dithering.finish();
+  add_others(host, energy);
   std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
   const auto work_of = [&](const std::string& device) {
     const auto work = works.find(device);
@@ -221,11 +216,11 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
       add_curve(host.energy.cpu_j, curve.energy_j);
       continue;
     }
-    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), prefix));
+    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), {prefix, curve.device}));
     // Where a process could not tell which GPU its number means, they are taken in NVML's order.
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
     if (host.sums.gpu_busy_s().contains(by_number)) {
-      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), prefix));
+      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), {prefix, by_number}));
     }
   }
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {
@@ -269,7 +264,19 @@ LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& gro
 
 LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
   LedgerResult all;
-  for (auto& [recorder, host] : hosts_) append(all, result_of(host, level, grouping));
+  if (hosts_.size() == 1) return result_of(hosts_.begin()->second, level, grouping);
+  std::vector<std::vector<ReportRow>> of_hosts;
+  for (auto& [recorder, host] : hosts_) {
+    LedgerResult one = result_of(host, level, grouping);
+    name_machine(one.rows, host.prefix);
+    name_machine(one.groups, host.prefix);
+    of_hosts.push_back(std::exchange(one.rows, {}));
+    append(all, std::move(one));
+  }
+  all.rows = gives_parts(level) ? rows_of_all(std::move(of_hosts)) : same_moments_of(of_hosts);
+  for (ReportRow& row : all.rows) {
+    if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
+  }
   return all;
 }
 

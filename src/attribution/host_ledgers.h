@@ -69,6 +69,8 @@ class HostLedgers {
     std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
     std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
     std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process
+    std::map<std::string, TimeCurve> others_s;           // by device: how long others kept it busy
+    std::string prefix;                                  // of the names of its devices
     std::map<Level, Ledger> ledgers;
     std::optional<HostView> view;
 
@@ -87,8 +89,13 @@ class HostLedgers {
   bool shares_out() const;
   bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
   void add_losses(Host& host);
+  void add_others(Host& host, const RecordedEnergy::Result& energy) const;
+  struct GpuName {
+    const std::string& prefix;  // of its domain
+    const std::string& device;
+  };
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
-                            const std::string& prefix) const;
+                            const GpuName& name) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
   static std::vector<NumberedEnergy> energies(const Host& host, Level level);
   LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
@@ -96,8 +103,9 @@ class HostLedgers {
   Wanted wanted_;
   Mode mode_;
   const KernelPriors& priors_;
-  std::vector<std::string> boot_of_;     // by source
-  std::map<std::uint32_t, Host> hosts_;  // by recorder
+  std::vector<std::string> boot_of_;      // by source
+  std::vector<std::int64_t> started_ns_;  // likewise
+  std::map<std::uint32_t, Host> hosts_;   // by recorder
 };
 
 }  // namespace joulemap::attribution

@@ -83,7 +83,8 @@ std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::str
   std::vector<KernelPower> findings;
   for (const auto& [device, gpu] : energy.gpus) {
     const std::string& model = gpu.model.empty() ? unnamed : gpu.model;
-    if (!gpu.powers || model.empty()) continue;
+    // Where others ran, too, kernels take longer and draw what they do not draw alone.
+    if (!gpu.powers || gpu.powers->others || model.empty()) continue;
     // A GPU that works draws no less than one that waits: what says so went wrong.
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
     const double limited = kLimitedSpread * gpu.power_limited;

@@ -15,6 +15,8 @@ namespace {
 
 // Where a program is in no phase, module or region; of use only to tell what functions it is in there.
 constexpr std::string_view kOutside = "outside";
+// By rank: processes that are of none, such as the launcher of the others.
+constexpr std::string_view kNoRank = "no rank";
 // What the energy of one call differs from what the counters' readings around it and the mean power of its layer say,
 // as a standard deviation. Over many calls it is their mean.
 constexpr double kCallSpread = 0.3;
@@ -30,8 +32,12 @@ double share_inside(const Activity& activity, TimeSpan span) {
 Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     : level_(level), energy_(energy), sums_(sums), cpu_shares_(energy, sums), gpu_shares_(energy, sums) {}
 
-std::vector<std::string> Ledger::path_at_level(const PlaceMeaning& meaning) const {
+std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const {
   if (meaning.probes()) return {std::string(kProbeMode)};  // no part of the run's layers
+  if (level_ == Level::rank) {
+    const std::string& rank = sums_.names(process).rank;
+    return {rank.empty() ? std::string(kNoRank) : "rank " + rank};
+  }
   if (level_ == Level::phase) return meaning.phase_path();
   if (level_ == Level::region) return meaning.regions;
   std::vector<std::string> path = meaning.layer_path();
@@ -68,8 +74,9 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
 void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules) {
   const PlaceMeaning& meaning = sums_.names(process).places.meaning(tally.place);
   cpu_shares_.note(joules);
-  std::vector<std::string> path = path_at_level(meaning);
+  std::vector<std::string> path = path_at_level(process, meaning);
   if (path.empty()) return;
+  if (level_ == Level::rank) processes_[{path, std::string(kCpu)}].insert(process);
   credit(std::move(path), std::string(kCpu), {tally.count, tally.sampled, seconds(tally.wall_ns), joules.sum(), joules},
          meaning, kByCpuTime, energy_.cpu_j.has_value());
 }
@@ -100,7 +107,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
     const auto known = names.classes.find(tally.class_id);
     path = {known == names.classes.end() ? "unknown kernel" : known->second.name};
   } else {
-    path = path_at_level(meaning);
+    path = path_at_level(process, meaning);
   }
   const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id);
   Amount amount{count, 0, time_s, time_s * rate * weight.weight};
@@ -109,6 +116,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
     gpu_shares_.note(shown, amount.by_class);
   }
   if (path.empty()) return;
+  if (level_ == Level::rank) processes_[{path, shown}].insert(process);
   credit(std::move(path), shown, amount, meaning, kByTimeShare, has_energy);
 }
 
@@ -132,9 +140,10 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   if (level_ != Level::kernel) add_places(process, activity, inside);
   PlacePaths& places = sums_.names(process).places;
   for (const PlaceShare& share : activity.shares) {
-    const std::vector<std::string> coarse = path_at_level(places.meaning(share.coarse));
+    if (level_ == Level::rank) break;  // all of it is the same rank's
+    const std::vector<std::string> coarse = path_at_level(process, places.meaning(share.coarse));
     const PlaceMeaning& fine = places.meaning(share.place);
-    std::vector<std::string> path = path_at_level(fine);
+    std::vector<std::string> path = path_at_level(process, fine);
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     Amount& sum = (is_function ? function_shares_ : shares_)[coarse][std::move(path)];
@@ -147,10 +156,15 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
 }
 
 void Ledger::add_background() {
+  for (const GpuShares::Background& others : gpu_shares_.backgrounds()) {
+    gpu_shares_.note(others.domain, others.by_class);
+    credit({std::string(kBackground)}, others.domain, {0, 0, others.time_s, others.energy_j, others.by_class}, {},
+           kByTimeShare, true);
+  }
   if (level_ == Level::kernel || cpu_shares_.background_s() <= 0) return;
   const ClassJoules& joules = cpu_shares_.background();
-  credit({"background"}, std::string(kCpu), {0, 0, cpu_shares_.background_s(), joules.sum(), joules}, {}, kByCpuTime,
-         energy_.cpu_j.has_value());
+  credit({std::string(kBackground)}, std::string(kCpu), {0, 0, cpu_shares_.background_s(), joules.sum(), joules}, {},
+         kByCpuTime, energy_.cpu_j.has_value());
 }
 
 ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
@@ -197,7 +211,11 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
   if (level_ == Level::function) gather_functions();
   add_background();
   LedgerResult result;
-  for (const auto& [key, entry] : entries_) result.rows.push_back(row_of(key, entry));
+  for (const auto& [key, entry] : entries_) {
+    result.rows.push_back(row_of(key, entry));
+    // Places and kernels of a rank are many kinds of things: its processes are what can be counted.
+    if (const auto all = processes_.find(key); all != processes_.end()) result.rows.back().count = all->second.size();
+  }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
   });

@@ -8,9 +8,11 @@
 // "regressed",
 //   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
-//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart.
+//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
+//   other processes ran there is one class more, and "background", by time.
 // - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
 //   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
+// - By rank all that a process did belongs to its rank, wherever it was.
 // - What ran only to probe is one row of its own, "probe", on each device.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
 #pragma once
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +35,7 @@
 
 namespace joulemap::attribution {
 
-enum class Level : std::uint8_t { domain, phase, layer, op, tensor, function, region, kernel, step, epoch };
+enum class Level : std::uint8_t { domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank };
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
 
@@ -51,7 +54,8 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
-inline constexpr std::string_view kCpu = "cpu";  // the device of rows of CPUs and memory
+inline constexpr std::string_view kCpu = "cpu";                // the device of rows of CPUs and memory
+inline constexpr std::string_view kBackground = "background";  // the row of processes that are not the command's
 
 class Ledger {
  public:
@@ -90,7 +94,7 @@ class Ledger {
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
-  std::vector<std::string> path_at_level(const PlaceMeaning& meaning) const;
+  std::vector<std::string> path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const;
   std::string part_at_level(const PlaceMeaning& meaning) const;
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
@@ -108,6 +112,7 @@ class Ledger {
   CpuShares cpu_shares_;
   GpuShares gpu_shares_;
   std::map<Key, Entry> entries_;
+  std::map<Key, std::set<std::uint32_t>> processes_;  // of ranks
   // By the path of the coarse place: what it divides into.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;

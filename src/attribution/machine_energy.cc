@@ -3,14 +3,29 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/clock.h"
+#include "statistics/random.h"
 
 namespace joulemap::attribution {
 namespace {
 
 // No kernel draws less: a fit may put one at nothing, but then it could not be given a part.
 constexpr double kLeastPower_w = 1;
+
+// What others run is not known, nor how it changes, nor when within two seconds it ran: their power is a guess as good as
+// a share of time, however well the run seems to tell it. A standard deviation.
+constexpr double kOthersSpread = 0.3;
+constexpr std::uint64_t kOthersSeed = 20'261'115;
+
+void doubt(PowerFit& fit, std::uint16_t column) {
+  ClassPower& power = fit.classes[column];
+  power.regressed = power.probed = power.by_library = false;
+  statistics::Random random(kOthersSeed);
+  for (double& watts : fit.replicates[column]) watts *= std::max(1 + kOthersSpread * random.normal(), 0.0);
+  std::tie(power.low_w, power.high_w) = middle_of(fit.replicates[column], 0.9);
+}
 
 // The first and the last step do not reach to the edges: as it was next to them.
 TimeCurve drawn(std::vector<EnergyPoint> points, const TimeCurve& like) {
@@ -50,12 +65,13 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
   if (!fit)
     fit = priors.empty() ? alike_powers(work.timeline.classes(), gain_spread) : believed_powers(priors, gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
+  if (work.others) doubt(*fit, *work.others);
   TimeCurve modelled_j(span, cells_for(span));
   for (const DeviceWork::Stretch& stretch : work.stretches) {
     modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->classes[stretch.column].watts);
   }
   modelled_j.finish();
-  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels)};
+  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels), work.others};
 }
 
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like) {

@@ -32,6 +32,7 @@ struct GpuPowers {
   ColumnOf column_of;
   TimeCurve modelled_j;                                // what the sums of kernels would draw, without idling
   std::vector<std::vector<SeenKernels>> kernels = {};  // by column
+  std::optional<std::uint16_t> others = {};            // the column of what is not the command's
 };
 
 struct MachineEnergy {
@@ -39,9 +40,10 @@ struct MachineEnergy {
   struct Gpu {
     std::string domain;
     TimeCurve energy_j;
-    std::optional<GpuPowers> powers = {};  // nothing: all draw alike
-    std::string model = {};                // "NVIDIA H200"; empty where not known
-    double power_limited = 0;              // share of the time in which it was held at its power limit
+    std::optional<GpuPowers> powers = {};    // nothing: all draw alike
+    std::string model = {};                  // "NVIDIA H200"; empty where not known
+    double power_limited = 0;                // share of the time in which it was held at its power limit
+    std::optional<TimeCurve> others_s = {};  // how long others kept it busy; nothing: nobody did
   };
   std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
   std::optional<TimeCurve> machine_cpu_s;  // what all processes used

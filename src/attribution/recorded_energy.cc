@@ -77,6 +77,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
       follower.history.emplace();
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
+      if (tells_of_others(channel)) follower.track.others.emplace();
     }
     followers_.push_back(std::move(follower));
   }
@@ -159,6 +160,7 @@ void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading)
 }
 
 void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
+  if (follower.track.others) follower.track.others->add(reading);
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
   if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
@@ -173,7 +175,8 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
   std::vector<ChannelEnergy> energies;
   for (Follower& follower : followers_) {
-    if (follower.cpu_time || follower.history) continue;
+    const bool without_others = follower.track.others && !follower.track.others->is_any();
+    if (follower.cpu_time || follower.history || without_others) continue;
     if (!follower.meter) {
       ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
       for (std::size_t i = 0; i < slices_; ++i) {
@@ -198,6 +201,7 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
   for (const Follower& follower : followers_) {
     follower.track.throttling.describe(follower.channel.domain, result.table.diagnostics);
+    if (follower.track.others) follower.track.others->describe(follower.channel.domain, result.table.diagnostics);
   }
   for (const DomainEnergy& row : result.table.rows) {
     if (!row.joules) continue;
@@ -282,6 +286,13 @@ double RecordedEnergy::power_limited(const std::string& device) const {
   return share;
 }
 
+std::vector<BusyStretch> RecordedEnergy::others_on(const std::string& device) const {
+  for (const Follower& follower : followers_) {
+    if (follower.track.others && follower.channel.device == device) return follower.track.others->inside(span_);
+  }
+  return {};
+}
+
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
@@ -304,7 +315,7 @@ void RecordedEnergy::add_curves(Result& result) {
            follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
                                                          : std::vector<EnergyPoint>(),
            history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
-           follower.channel.device_model, power_limited(follower.channel.device)});
+           follower.channel.device_model, power_limited(follower.channel.device), others_on(follower.channel.device)});
       break;
     }
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/others_use.h"
 #include "attribution/throttling.h"
 #include "attribution/time_curve.h"
 #include "model/channel.h"
@@ -53,7 +54,8 @@ class RecordedEnergy {
       std::vector<PowerPoint> history = {};  // what the device kept of its power, as far as it was asked for
       double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
       std::string device_model = {};
-      double power_limited = 0;  // share of the time
+      double power_limited = 0;              // share of the time
+      std::vector<BusyStretch> others = {};  // where processes ran on it that are not the command's
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -92,6 +94,7 @@ class RecordedEnergy {
     std::vector<double> sums;
     std::vector<std::uint64_t> counts;
     Throttling throttling = {};
+    std::optional<OthersUse> others = {};
   };
   struct Follower {
     Channel channel;
@@ -108,6 +111,7 @@ class RecordedEnergy {
   void add_curves(Result& result);
   std::vector<PowerPoint> history_of(const std::string& device);
   double power_limited(const std::string& device) const;
+  std::vector<BusyStretch> others_on(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
   void cut_between_steps(Meter& meter, ChannelEnergy& energy) const;

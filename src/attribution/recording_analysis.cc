@@ -26,7 +26,8 @@ class EnergyPass final : public recording::RecordingVisitor {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
       // A recorder without sensors still tells when the command ran.
-      if (!span || (sources[i].channels.empty() && sources[i].source.role != "recorder")) continue;
+      if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
+        continue;
       const bool reads_there = !is_imported(sources[i].source) && !sources[i].is_clipped;
       const EdgeReadings edges = reads_there ? EdgeReadings::taken_there : EdgeReadings::around_them;
       passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices, edges)});
@@ -159,6 +160,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
+  survey.finish();
   if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
   survey.leave_out(query.without);
   const KernelPriors priors =
@@ -177,9 +179,10 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   survey.describe(result);
   const bool all_written = !result.diagnostics.contains("recording_write_failed");
   result.complete = summary->ended && summary->damaged_places == 0 && all_written;
-  const bool several = energy.count() > 1;
+  const bool several = energy.count() > 1 && survey.machines() > 1;
+  const std::vector<std::string> hosts = survey.host_names();
   energy.finish([&](std::uint32_t source, RecordedEnergy::Result told) {
-    const std::string prefix = several ? survey.sources()[source].source.host + "/" : "";
+    const std::string prefix = several ? hosts[source] + "/" : "";
     ledgers.set_energy(source, told, prefix);
     for (const Channel& channel : survey.sources()[source].channels) {
       if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
@@ -243,6 +246,7 @@ Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
+  survey.finish();
   if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
   // Nothing is believed: what was would be learnt again and again.
   const KernelPriors none;

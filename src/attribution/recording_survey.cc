@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
+#include "recording/part_folder.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -53,8 +55,8 @@ void RecordingSurvey::on_clock(std::uint32_t source, const ClockPair& pair) {
 void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::command_begin) at(source).command_begin_ns = mark.time_ns;
   if (mark.kind == MarkKind::command_end) at(source).command_end_ns = mark.time_ns;
-  if (mark.kind == MarkKind::step) ++steps_;
-  if (mark.kind == MarkKind::epoch) ++epochs_;
+  if (mark.kind == MarkKind::step) ++at(source).steps;
+  if (mark.kind == MarkKind::epoch) ++at(source).epochs;
 }
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
@@ -67,6 +69,10 @@ void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) 
 }
 
 void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
+  if (fact.name == recording::kRankFact) {
+    at(source).rank = fact.value;
+    return;
+  }
   if (fact.name == "cpus_online") at(source).cpus_online = fact.value;
   const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
     return other.name == fact.name && other.value == fact.value;
@@ -104,6 +110,20 @@ void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
   }
 }
 
+// What two recorders of one machine both sampled was read once, as the first one's.
+void RecordingSurvey::finish() {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const std::optional<TimeSpan> span = sources_[i].span();
+    if (sources_[i].source.role != "recorder" || !span) continue;
+    for (std::size_t j = 0; j < i && !sources_[i].is_repeated; ++j) {
+      const std::optional<TimeSpan> first = sources_[j].span();
+      const bool is_same = sources_[j].source.role == "recorder" && !sources_[j].is_repeated &&
+                           sources_[j].source.boot_id == sources_[i].source.boot_id;
+      sources_[i].is_repeated = is_same && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+    }
+  }
+}
+
 Status RecordingSurvey::clip(const SecondsWithin& within) {
   if (within.is_all()) return Done{};
   constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
@@ -127,9 +147,43 @@ Status RecordingSurvey::clip(const SecondsWithin& within) {
                "--time FROM,TO takes seconds since the command began"};
 }
 
+// Ranks take the same steps together, other processes each its own.
+void RecordingSurvey::count_steps(ReportResult& result) const {
+  std::uint64_t steps_of_ranks = 0;
+  std::uint64_t epochs_of_ranks = 0;
+  for (const SurveyedSource& seen : sources_) {
+    if (seen.rank.empty()) {
+      result.steps += seen.steps;
+      result.epochs += seen.epochs;
+    } else {
+      steps_of_ranks = std::max(steps_of_ranks, seen.steps);
+      epochs_of_ranks = std::max(epochs_of_ranks, seen.epochs);
+    }
+  }
+  result.steps += steps_of_ranks;
+  result.epochs += epochs_of_ranks;
+}
+
+std::size_t RecordingSurvey::machines() const {
+  std::set<std::string> boots;
+  for (const SurveyedSource& seen : sources_) boots.insert(seen.source.boot_id);
+  return boots.size();
+}
+
+std::vector<std::string> RecordingSurvey::host_names() const {
+  std::map<std::string, std::set<std::string>> boots;  // by name
+  for (const SurveyedSource& seen : sources_) boots[seen.source.host].insert(seen.source.boot_id);
+  std::vector<std::string> names;
+  for (const SurveyedSource& seen : sources_) {
+    const std::set<std::string>& same = boots[seen.source.host];
+    const auto place = std::distance(same.begin(), same.find(seen.source.boot_id));
+    names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, place));
+  }
+  return names;
+}
+
 void RecordingSurvey::describe(ReportResult& result) const {
-  result.steps = steps_;
-  result.epochs = epochs_;
+  count_steps(result);
   result.metrics = metrics_;
   result.environment = facts_;
   result.calibration = calibration_;
@@ -141,8 +195,10 @@ void RecordingSurvey::describe(ReportResult& result) const {
     if (seen.source.role != "recorder") continue;
     if (result.command.empty()) result.command = seen.source.command;
     if (seen.end) {
-      result.exit_code = seen.end->exit_code;
-      result.signal = seen.end->signal;
+      // Of several recorders, one whose command failed says how the run ended.
+      const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
+      if (went_well) result.exit_code = seen.end->exit_code;
+      if (went_well) result.signal = seen.end->signal;
       result.own_cpu_s = result.own_cpu_s.value_or(0) + seen.end->own_cpu_s;
     }
     const std::optional<TimeSpan> span = seen.span();

@@ -34,9 +34,13 @@ struct SurveyedSource {
   std::optional<std::int64_t> last_sample_ns;
   std::optional<ClockPair> clock;
   std::optional<RecordingEnd> end;
-  bool is_clipped = false;  // to less than the command's time
-  std::string cpus_online;  // a list such as "0-3", where it was told
+  bool is_clipped = false;   // to less than the command's time
+  bool is_repeated = false;  // a recorder of a machine that another one recorded at the same time: that one counts
+  std::string cpus_online;   // a list such as "0-3", where it was told
   std::vector<ChannelCalibration> calibration;
+  std::string rank;  // of a distributed run; empty where it is none, or not known
+  std::uint64_t steps = 0;
+  std::uint64_t epochs = 0;
 
   // The command's time, or as much of it as the samples cover when a mark is missing. Nothing without samples and marks.
   std::optional<TimeSpan> span() const;
@@ -55,6 +59,8 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_power(std::uint32_t source, const KernelPower& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
+  // Once all was seen.
+  void finish();
   // From now on no source spans more than that. Fails where nothing is left.
   Status clip(const SecondsWithin& within);
 
@@ -64,15 +70,18 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   const std::vector<SurveyedSource>& sources() const { return sources_; }
   // Of kernels, as they were known when it was made.
   const std::vector<KernelPower>& powers() const { return powers_; }
+  // How many there are, by their boots.
+  std::size_t machines() const;
+  // Of each source: its machine's name; where several machines have the same, with a number.
+  std::vector<std::string> host_names() const;
   // Fills in what needs no samples.
   void describe(ReportResult& result) const;
 
  private:
   SurveyedSource& at(std::uint32_t source);
+  void count_steps(ReportResult& result) const;
 
   std::vector<SurveyedSource> sources_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t epochs_ = 0;
   std::vector<ReportedMetric> metrics_;
   std::map<std::string, std::size_t> metric_of_;
   std::vector<EnvironmentFact> facts_;

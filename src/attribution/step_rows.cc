@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "model/activity.h"
@@ -21,6 +23,22 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
   row.energy_j = energy_j;
   if (energy_j && row.time_s > 0) row.power_w = *energy_j / row.time_s;
   return row;
+}
+
+// Errors of two recordings of one machine are alike: intervals add up.
+void add_to(ReportRow& sum, const ReportRow& row) {
+  const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
+    amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
+  };
+  const bool is_larger = row.energy_j.value_or(0) > sum.energy_j.value_or(0);
+  if (is_larger) sum.basis = row.basis;
+  sum.count = sum.count && row.count ? std::optional(*sum.count + *row.count) : std::nullopt;
+  sum.time_s += row.time_s;
+  add(sum.energy_j, row.energy_j);
+  add(sum.low_j, row.low_j);
+  add(sum.high_j, row.high_j);
+  add(sum.dynamic_j, row.dynamic_j);
+  sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
 }
 
 }  // namespace
@@ -63,6 +81,43 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
     if (attributed_j > 0) row.share = *row.energy_j / attributed_j;
   }
   return result;
+}
+
+std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines) {
+  std::vector<ReportRow> all;
+  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> place_of;  // by path and how often it came
+  for (const std::vector<ReportRow>& rows : of_machines) {
+    std::map<std::vector<std::string>, std::uint64_t> seen;
+    for (const ReportRow& row : rows) {
+      const auto [place, is_new] = place_of.try_emplace({row.path, seen[row.path]++}, all.size());
+      if (is_new) {
+        all.push_back(row);
+        continue;
+      }
+      ReportRow& same = all[place->second];
+      same.time_s = std::max(same.time_s, row.time_s);
+      if (row.energy_j) same.energy_j = same.energy_j.value_or(0) + *row.energy_j;
+      if (same.energy_j && same.time_s > 0) same.power_w = *same.energy_j / same.time_s;
+    }
+  }
+  return all;
+}
+
+std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines) {
+  std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
+  for (std::vector<ReportRow>& rows : of_machines) {
+    for (ReportRow& row : rows) {
+      const auto [known, is_new] = all.try_emplace({row.path, row.device}, row);
+      if (!is_new) add_to(known->second, row);
+    }
+  }
+  std::vector<ReportRow> sorted;
+  sorted.reserve(all.size());
+  for (auto& [key, row] : all) sorted.push_back(std::move(row));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const ReportRow& a, const ReportRow& b) {
+    return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
+  });
+  return sorted;
 }
 
 }  // namespace joulemap::attribution

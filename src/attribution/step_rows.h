@@ -34,4 +34,11 @@ std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, con
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
                      const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing);
 
+// The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
+// number that a machine tells several times is matched with the others' in order.
+std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines);
+// Other rows of several machines, the largest first. Those of one path and device, of a machine that was recorded several
+// times, are one.
+std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines);
+
 }  // namespace joulemap::attribution

@@ -45,6 +45,19 @@ std::string environment(std::string_view name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+// As launchers tell it: torchrun, Open MPI, MPICH and Slurm. Ours first: a program that was told its rank in another way
+// tells its own children by it.
+std::string rank_of_this_process() {
+  if (std::string own = environment("JOULEMAP_RANK"); !own.empty()) return own;
+  if (!environment("WORLD_SIZE").empty()) return environment("RANK");
+  for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    if (std::string rank = environment(name); !rank.empty()) return rank;
+  }
+  // Every job of Slurm's has one, also those of a single task.
+  const std::string tasks = environment("SLURM_NTASKS");
+  return tasks.empty() || tasks == "1" ? std::string() : environment("SLURM_PROCID");
+}
+
 }  // namespace
 
 std::unique_ptr<MarkSink> open_recording_sink() {
@@ -58,6 +71,8 @@ std::unique_ptr<MarkSink> open_recording_sink() {
     fmt::print(stderr, "joulemap: what process {} does is not recorded: {}\n", source.pid, writer.error().message);
     return nullptr;
   }
+  if (std::string rank = rank_of_this_process(); !rank.empty())
+    writer->add(EnvironmentFact{std::string(recording::kRankFact), std::move(rank)});
   return std::make_unique<RecordingSink>(std::move(*writer));
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "page/page_html.h"
 #include "report/diff_json.h"
 #include "report/diff_text.h"
 
@@ -24,6 +25,7 @@ struct DiffFlags {
   std::string fail_over;
   std::size_t top = 10;
   bool json = false;
+  std::string html;
   std::string output;
 };
 
@@ -67,6 +69,11 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "diff runs no command", "leave out what stands after --"});
   const Result<RunDifference> difference = difference_of(flags);
   if (!difference) return fail(difference.error());
+  if (!flags.html.empty()) {
+    const Status page = write_to_file_or_stdout(flags.html, page::diff_html(*difference));
+    if (!page) return fail(page.error());
+    return difference->failed ? kFailed : kDone;
+  }
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
@@ -94,6 +101,9 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
       ->type_name("SHARE");
   verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")->type_name("N");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
+  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing")
+      ->type_name("FILE")
+      ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_diff(*flags, line); });
 }

@@ -34,6 +34,7 @@ constexpr std::size_t kMostCommandLine_bytes = 1 << 16;
 
 struct RecordFlags {
   std::string file = "run.joule";
+  std::string run;
   std::optional<double> period_ms;
   std::string trace = "auto";
   std::string sensors;
@@ -124,6 +125,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     };
   }
   options.file = flags.file;
+  options.run = flags.run;
   options.environment = sampling::describe_environment(line.root);
   // Without a calibration the recording says what the channels themselves declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {
@@ -191,6 +193,10 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
       ->type_name("S")
       ->check(CLI::Range(0.1, kMostProbe_s));
+  verb.add_option("--run", flags->run,
+                  "the run's name where several machines record it: report puts their files together")
+      ->type_name("NAME")
+      ->check(CLI::Validator([](std::string& name) { return name.empty() ? "is empty" : ""; }, "", ""));
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");

@@ -228,10 +228,11 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
-  verb.add_option("--by", flags->by, "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch")
+  verb.add_option("--by", flags->by,
+                  "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank")
       ->type_name("LEVEL")
-      ->check(
-          CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"}));
+      ->check(CLI::IsMember(
+          {"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch", "rank"}));
   verb.add_option(
           "--mode", flags->mode,
           "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "

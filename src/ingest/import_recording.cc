@@ -127,6 +127,7 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(&trace));
   if (!writer) return std::move(writer).error();
   for (const EnvironmentFact& fact : trace.facts) writer->add(fact);
+  if (trace.rank) writer->add(EnvironmentFact{std::string(recording::kRankFact), std::to_string(*trace.rank)});
   const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::threads_here();
   ActivityWriter out(*writer, threads);
   const PlacedTrace placed = place_trace(

@@ -39,6 +39,9 @@ inline constexpr std::size_t kQuantities = 10;
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
 inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
 
+// How the channel's name ends that tells how much of a GPU's time processes used that are not the command's.
+inline constexpr std::string_view kOthersUtilization = "others-utilization";
+
 // Where a number comes from. A number that could not be had has none, and a reason instead.
 enum class Provenance { measured, estimated };
 
@@ -54,10 +57,10 @@ struct Channel {
   std::string domain;   // what it watches: "package-0", "dram-0", "gpu0"
   std::string part_of;  // the domain whose energy already contains this one's; empty when there is none
   DomainClass domain_class = DomainClass::other;
-  std::string device;     // UUID or PCI id of what is measured; empty for the machine's own
-  std::string driver;     // versions of driver and firmware behind it, where they matter: a calibration holds for these
+  std::string device;  // UUID or PCI id of what is measured; empty for the machine's own
+  std::string driver;  // versions of driver and firmware behind it, where they matter: a calibration holds for these
   std::string device_model = {};  // what kind of device: "NVIDIA H200"; empty where not known
-  bool countable = true;  // false: shown, but never added to a total, because what it covers is not known
+  bool countable = true;          // false: shown, but never added to a total, because what it covers is not known
 
   ChannelKind kind = ChannelKind::counter;
   Quantity quantity = Quantity::energy;

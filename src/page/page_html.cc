@@ -5,6 +5,8 @@
 
 #include "page/page_data.h"
 #include "page/static_page.h"
+#include "report/diff_json.h"
+#include "report/diff_text.h"
 
 namespace joulemap::page {
 namespace {
@@ -13,10 +15,32 @@ namespace {
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-std::string title_of(const RunView& view) {
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : " ") + text;
+  return all;
+}
+
+struct PageParts {
   std::string title;
-  for (const std::string& part : view.run.command) title += (title.empty() ? "" : " ") + part;
-  return escaped_html(title.empty() ? "a recording" : title);
+  std::string data;            // JSON
+  std::string without_script;  // HTML, for those without a script
+};
+
+std::string put_together(const PageParts& parts, const PageBundle& bundle) {
+  const bool has_script = !bundle.script.empty();
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+      "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
+      kPolicy, escaped_html(parts.title), has_script ? bundle.style : static_style());
+  if (!has_script) return page + "<main id=\"page\">\n" + parts.without_script + "</main>\n</body>\n</html>\n";
+  page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_style(),
+                      parts.without_script);
+  page += "<script type=\"application/json\" id=\"joulemap-data\">" + embeddable(parts.data) + "</script>\n<script>";
+  page += bundle.script;
+  return page + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace
@@ -63,21 +87,14 @@ std::string embeddable(std::string_view json) {
 }
 
 std::string page_html(const RunView& view, const PageBundle& bundle) {
-  const bool has_script = !bundle.script.empty();
-  const std::string fixed = static_page(view);
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
-      "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
-      kPolicy, title_of(view), has_script ? bundle.style : static_style());
-  if (!has_script) return page + "<main id=\"page\">\n" + fixed + "</main>\n</body>\n</html>\n";
-  page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_style(), fixed);
-  page +=
-      "<script type=\"application/json\" id=\"joulemap-data\">" + embeddable(page_data(view)) + "</script>\n<script>";
-  page += bundle.script;
-  page += "</script>\n</body>\n</html>\n";
-  return page;
+  const std::string command = joined(view.run.command);
+  return put_together({command.empty() ? "a recording" : command, page_data(view), static_page(view)}, bundle);
+}
+
+std::string diff_html(const RunDifference& difference, const PageBundle& bundle) {
+  const std::string title = joined(difference.a.inputs) + " → " + joined(difference.b.inputs);
+  const std::string text = report::diff_text(difference, 0, {});
+  return put_together({title, report::diff_json(difference), "<pre>" + escaped_html(text) + "</pre>\n"}, bundle);
 }
 
 }  // namespace joulemap::page

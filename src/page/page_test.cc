@@ -64,6 +64,18 @@ TEST(Page, WithoutAScriptItIsStaticAndSaysTheSame) {
   }
 }
 
+TEST(Page, ADifferenceIsTextToo) {
+  RunDifference difference;
+  difference.a.inputs = {std::string(kHostile)};
+  difference.entries.push_back({.path = {std::string(kHostile)}, .display_name = std::string(kHostile)});
+  for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
+    const std::string page = diff_html(difference, bundle);
+    EXPECT_EQ(count_of(page, "<b onload"), 0u);
+    EXPECT_EQ(count_of(page, "</script>"), bundle.script.empty() ? 0u : 2u);
+    EXPECT_NE(page.find("&lt;/script&gt;"), page.npos);
+  }
+}
+
 TEST(Page, OfVeryManyRowsTheRestIsASum) {
   const std::string data = page_data(view_of("conv1", 30), {.rows = 20});
   EXPECT_EQ(count_of(data, "[[0,1,2],2,3,"), 20u);

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "page/page_html.h"
-#include "page/power_svg.h"
+#include "report/plots.h"
 
 namespace joulemap::page {
 namespace {
@@ -110,6 +110,14 @@ std::string notes_of(const RunView& view) {
   return list + "</ul></section>\n";
 }
 
+// A picture that the run cannot give is left out; what it is made of is said by the notes.
+std::string picture(std::string_view id, std::string_view title, const Result<std::string>& svg) {
+  if (!svg) return {};
+  const std::size_t begin = svg->find("<svg");  // an XML declaration may not stand within HTML
+  if (begin == std::string::npos) return {};
+  return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, svg->substr(begin));
+}
+
 }  // namespace
 
 std::string_view static_style() {
@@ -122,8 +130,11 @@ std::string_view static_style() {
 
 std::string static_page(const RunView& view) {
   std::string page = summary_of(view);
-  page += "<section id=\"timeline\"><h2>Power over time</h2>\n" + power_svg(view.run) + "</section>\n";
+  page += picture("timeline", "Power over time", report::timeline_svg(view));
+  page += picture("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
   for (const LevelView& level : view.levels) page += level_of(level);
+  page += picture("violins", "From step to step", report::spreads_svg(view, {report::Plot::violin, {}, {}, {}}));
+  page += picture("loss", "Loss against energy", report::loss_svg(view));
   return page + notes_of(view);
 }
 

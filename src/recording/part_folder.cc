@@ -29,6 +29,16 @@ std::string new_recording_id() {
   return id;
 }
 
+// The same for the same name, on every machine: FNV-1a, twice.
+std::string id_of_run(std::string_view run) {
+  std::string id;
+  for (std::uint64_t hash : {std::uint64_t{0xcbf29ce484222325}, std::uint64_t{0x9ae16a3b2f90404f}}) {
+    for (const char c : run) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    id += fmt::format("{:016x}", hash);
+  }
+  return id;
+}
+
 Status move_aside(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::remove_all(to, error);
@@ -55,13 +65,13 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
   return source;
 }
 
-Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command) {
+Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command, std::string_view run) {
   std::error_code error;
   PartFolder folder;
   folder.file_ = file;
   folder.path_ = fs::absolute(recording_folder(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
-  folder.recording_id_ = new_recording_id();
+  folder.recording_id_ = run.empty() ? new_recording_id() : id_of_run(run);
   folder.command_ = std::move(command);
   if (fs::is_directory(file, error)) {
     return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};

@@ -22,13 +22,17 @@ namespace joulemap::recording {
 inline constexpr std::string_view kFolderVariable = "JOULEMAP_RECORDING";
 inline constexpr std::string_view kIdVariable = "JOULEMAP_RECORDING_ID";
 inline constexpr std::string_view kProbingFolder = "probing";
+// The fact that says which rank of a distributed run a process is, or works for.
+inline constexpr std::string_view kRankFact = "rank";
 
 // This process as the source of a part: host, boot, process, moment.
 RecordingSource describe_this_process(std::string recording_id, std::string role);
 
 class PartFolder {
  public:
-  static Result<PartFolder> create(const std::string& file, std::vector<std::string> command);
+  // `run`: a name that recorders of one run on several machines share, so that their recordings are parts of one.
+  static Result<PartFolder> create(const std::string& file, std::vector<std::string> command,
+                                   std::string_view run = {});
 
   const std::string& file() const { return file_; }
   const std::string& path() const { return path_; }

@@ -63,13 +63,22 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
   return bars;
 }
 
+// A bar that goes on beyond the axis.
+void draw_cut(const Box& box, SvgCanvas& canvas) {
+  for (const double shift : {0.0, 7.0}) {
+    canvas.line({box.x + shift, box.bottom() + 2}, {box.x + shift + box.width, box.y - 2}, {"#ffffff", 3});
+  }
+}
+
 void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar) {
   const double middle = y + kRow / 2;
-  const double end = axes.x.at(*bar.row.energy_j);
+  const bool is_cut = *bar.row.energy_j > axes.x.high;
+  const double end = is_cut ? axes.inside.right() : axes.x.at(*bar.row.energy_j);
   canvas.text({axes.inside.x - 10, middle + 4}, fitted_text(bar.name, 12, kNames - 16), {12, kInk, Anchor::end});
   const std::string title = fmt::format("{}: {} J{}", bar.name, number(*bar.row.energy_j),
                                         bar.row.basis.empty() ? "" : fmt::format(" ({})", bar.row.basis));
   canvas.box({axes.inside.x, y + 4, std::max(end - axes.inside.x, 0.5), kRow - 8}, {bar.colour, 1, 2, title});
+  if (is_cut) draw_cut({end - 26, y + 4, 6, kRow - 8}, canvas);
   double label_x = end;
   if (bar.row.low_j && bar.row.high_j) {
     const double low = axes.x.at(*bar.row.low_j);
@@ -94,14 +103,15 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   std::set<std::string> bases;
   double highest = 0;
   for (const Bar& bar : bars) {
-    highest = std::max(highest, std::max(*bar.row.energy_j, bar.row.high_j.value_or(0)));
+    if (bar.colour != kNobody) highest = std::max({highest, *bar.row.energy_j, bar.row.high_j.value_or(0)});
     if (!bar.row.basis.empty() && bases.insert(bar.row.basis).second) legend.push_back({bar.row.basis, bar.colour});
   }
   draw_legend(frame.canvas, {frame.inside.x + kNames, frame.inside.y + 6}, frame.inside.width - kNames, legend);
   const Box inside{frame.inside.x + kNames, frame.inside.y + 32, frame.inside.width - kNames - 70, height - 84};
+  if (!(highest > 0)) highest = 1;
   const Range range = nice_range(0, highest, 6);
   const Axes axes{inside, {0, range.high, inside.x, inside.right()}, {}};
-  draw_x_axis(frame.canvas, axes, "joules; whiskers: 90 % interval", 6, true);
+  draw_x_axis(frame.canvas, axes, "joules; whiskers: 90 % interval; cut bars go on beyond the axis", 6, true);
   double y = inside.y;
   for (const Bar& bar : bars) {
     draw_bar(frame.canvas, axes, y, bar);

@@ -42,7 +42,7 @@ std::vector<std::string> footer_lines(const RunView& view, const LevelView* leve
   std::string first;
   if (level != nullptr && level->attributed_j) {
     first =
-        fmt::format("by {}: {} J attributed, {} J idle, {} J not attributed. ", level->by, number(*level->attributed_j),
+        fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by, number(*level->attributed_j),
                     number(level->idle_j.value_or(0), 3), number(level->unattributed_j.value_or(0), 3));
   }
   if (view.run.probe) {

@@ -25,7 +25,7 @@ constexpr std::size_t kMostEpochLabels = 24;
 using Values = std::vector<std::optional<double>>;
 
 // A counter that is renewed every 100 ms tells nothing of slices that are shorter: they would show when it was read.
-constexpr double kPeriods = 2.5;
+constexpr double kPeriods = 1;
 
 double longest_period_s(const RunView& view) {
   double longest_s = 0;

@@ -197,7 +197,7 @@ void join(const recording::PartFolder& folder, RecordResult& result) {
 Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
-  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command);
+  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command, options.run);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
   if (!writer) return std::move(writer).error();

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.kineto_trace import begin_ns, training
 
-LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch"]
+LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch", "rank"]
 
 
 @pytest.fixture

@@ -291,4 +291,34 @@ EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned l
   return give(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
+EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
+  const Return status = status_of(device, "processes");
+  if (status != Return::success) return status;
+  const unsigned room = *count;
+  *count = 0;
+  for (const ScriptedDevice::Process& process : device_of(device).processes) {
+    if (process.from_s > now_s()) continue;
+    if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
+    ++*count;
+  }
+  return *count > room ? Return::insufficient_size : Return::success;
+}
+
+// One sample for each process that had a kernel running, half a second old.
+EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
+                                                unsigned long long last_seen_us) {
+  const Return status = status_of(device, "process_utilization");
+  if (status != Return::success) return status;
+  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 500'000);
+  const unsigned room = uses == nullptr ? 0 : *count;
+  *count = 0;
+  for (const ScriptedDevice::Process& process : device_of(device).processes) {
+    if (process.from_s > now_s() || process.sm_percent == 0 || taken_us <= last_seen_us) continue;
+    if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
+    ++*count;
+  }
+  if (*count == 0) return Return::not_found;
+  return *count > room ? Return::insufficient_size : Return::success;
+}
+
 #endif  // FAKE_NVML_OLD

@@ -75,6 +75,14 @@ bool read_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& l
   return true;
 }
 
+bool read_process(std::istringstream& words, std::vector<ScriptedDevice::Process>& processes) {
+  ScriptedDevice::Process read;
+  if (!(words >> read.pid >> read.sm_percent)) return false;
+  if (!(words >> read.from_s)) read.from_s = -1e9;  // as long as anybody remembers
+  processes.push_back(read);
+  return true;
+}
+
 bool parse_sensing(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
   if (verb == "counter_lag_ms") return read_scaled(words, 1e-3, device.counter_lag_s);
   if (verb == "instant_window_ms") return read_scaled(words, 1e-3, device.instant_window_s);
@@ -99,6 +107,7 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "fail_at") return read_moment(words, device.fail_at_s);
   if (verb == "absent") return static_cast<bool>(words >> device.absent);
   if (verb == "mig") return read_rest(words, device.mig_uuid);
+  if (verb == "process") return read_process(words, device.processes);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
   return parse_sensing(verb, words, device);

@@ -14,7 +14,9 @@
 //     power_phase_ms 50               the powers are renewed as often, at these
 //     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first ms
 //     unsupported instant average     of: energy instant average usage memory_power limit clock temperature utilization
-//     denied energy                   memory throttle history
+//     denied energy                   memory throttle history processes process_utilization
+//     process 4242 60                 a process of that number has kernels running in 60 % of the time,
+//     process 4243 30 2.5             and one of this number in 30 %, from this second on
 //     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
 //     lost_at 1.5                     from this second on the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
@@ -71,6 +73,12 @@ struct ScriptedDevice {
     double sleep_w = 0;
   };
   std::optional<Load> load;
+  struct Process {
+    unsigned pid = 0;
+    unsigned sm_percent = 0;
+    double from_s = 0;
+  };
+  std::vector<Process> processes;
   double counter_lag_s = 0;
   double instant_window_s = 0.025;
   double instant_gain = 1;

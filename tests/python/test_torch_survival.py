@@ -211,6 +211,28 @@ if __name__ == "__main__":
         assert part.count("train", "forward", "Sequential", "0") == 3
         assert part.count("train", "backward", "Sequential", "0") == 3
         assert part.diagnostics == []
+    assert sorted(rank_of(part) for part in ranks) == ["0", "1"]
+
+
+def rank_of(part) -> str:
+    """Of the facts it told; a part of a process that is no rank has none."""
+    return "".join(text.split(" ", 2)[2] for text in part.of("fact") if text.split(" ")[1] == "rank")
+
+
+def test_a_rank_that_a_launcher_gives_holds_for_the_workers_of_its_loader(record):
+    program = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+if __name__ == "__main__":
+    net = torch.nn.Linear(4, 4)
+    for (batch,) in DataLoader(TensorDataset(torch.randn(16, 4)), batch_size=4, num_workers=1):
+        net(batch).sum().backward()
+"""
+    alone = [rank_of(part) for part in record(program, RANK="3").parts]
+    assert alone and set(alone) == {""}  # a variable of that name alone is somebody's own
+    both = [rank_of(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]  # of both programs
+    assert sorted(both) == alone + ["3"] * len(alone)
 
 
 def test_models_of_other_threads_are_told_apart_from_the_loops_own(record):

@@ -14,6 +14,7 @@ class KinetoTrace:
 
     def __init__(self, pid: int = 100, device: int = 0) -> None:
         self.pid, self.device, self.events, self._correlation = pid, device, [], 0
+        self.rank: int | None = None  # of a distributed run
 
     def add(self, category: str, name: str, start: float, length: float, tid: int = 1, **args: object) -> None:
         self.events.append({"ph": "X", "cat": category, "name": name, "pid": self.pid, "tid": tid,
@@ -31,8 +32,9 @@ class KinetoTrace:
                                      "grid": [1, 1, 1], "block": [32, 1, 1]}})  # fmt: skip
 
     def write(self, path: Path) -> Path:
+        distributed = {} if self.rank is None else {"distributedInfo": {"backend": "nccl", "rank": self.rank}}
         path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "baseTimeNanoseconds": BASE_NS,
-                                    "traceEvents": self.events}))  # fmt: skip
+                                    **distributed, "traceEvents": self.events}))  # fmt: skip
         return path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -236,7 +237,7 @@ def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, repor
     page.goto(html.as_uri())
     text = page.inner_text("main")
     assert f"{report('domain')['measured_j']:.4g} J" in text and "not attributed" in text
-    assert page.locator("svg").count() == 1
+    assert page.locator("svg").count() >= 3
     context.close()
 
 
@@ -245,6 +246,25 @@ def test_a_damaged_or_meagre_recording_has_a_page_that_says_so(opened, page_of, 
     page = opened(file=page_of(RECORDINGS / f"{name}.joule"))
     assert "the recording is not complete" in page.inner_text("#summary")
     assert page.locator("#notes li").count() > 0
+
+
+def test_a_difference_says_what_its_json_says_and_can_be_sorted(opened, html, joulemap, made, binaries, tmp_path):
+    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
+    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
+    told = joulemap("diff", "--json", made, other).json
+    assert joulemap("diff", "--html", file, made, other).code == 0
+    page = opened(file=file)
+    assert number_of(page.inner_text(".hero"), "%") / 100 == pytest.approx(told["total"]["relative"], abs=6e-4)
+    fresh = [entry for entry in told["entries"] if entry["verdict"] == "new"]
+    page.get_by_role("group", name="Verdict").get_by_text("New").click()
+    assert len(names(page)) == len(fresh) and all("blocks.16" in name for name in names(page))
+    page.locator("#tables th[data-key=b] button").click()
+    falling = [number_of(text, "J") for text in column(page, "b")]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[0] == pytest.approx(max(entry["b"]["energy_j"] for entry in fresh), rel=1e-3)
+    page.get_by_role("group", name="Verdict").get_by_text("All").click()
+    page.get_by_label("Filter rows").fill("</script>")
+    assert names(page) and page.locator("main b").count() == 0
 
 
 def test_a_wrong_place_for_the_page_is_told_at_once(joulemap, made, tmp_path):

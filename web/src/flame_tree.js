@@ -29,7 +29,7 @@ function shadeOf(name, depth) {
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
 }
 
-// As src/model/path_tree.h has it: the dots of a module are branches; of operations and functions the last is no module.
+// As src/model/path_tree.h has it: dots of a module are branches; of operations and functions the last is none.
 function partsOf(path, by) {
   const modules = by === "layer" ? path.length : ["op", "tensor", "function"].includes(by) ? path.length - 1 : 0;
   return path.flatMap((part, index) => {
@@ -92,7 +92,7 @@ function sortTree(at) {
   for (const child of at.children) sortTree(child);
 }
 
-// Devices have their own sensors: what one is wrong by has nothing to do with the other. Nothing where one is not known.
+// Devices have their own sensors: what one is wrong by has nothing to do with the other.
 export function intervalOf(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {

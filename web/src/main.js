@@ -7,8 +7,10 @@ import "./style/page.css";
 import "./style/pictures.css";
 import "./style/charts.css";
 import "./style/tables.css";
+import "./style/diff.css";
 import { cost, notes } from "./cost.js";
 import { readData } from "./data.js";
+import { diffSections, diffTitle } from "./diff.js";
 import { h } from "./dom.js";
 import { flame } from "./flame.js";
 import { loss } from "./loss.js";
@@ -18,18 +20,21 @@ import { themeButton } from "./theme.js";
 import { timeline } from "./timeline.js";
 import { violins } from "./violin.js";
 
-const data = readData(document.getElementById("joulemap-data").textContent);
-document.title = `${title(data)} · Joulemap`;
-const sections = [
-  summary(data),
-  timeline(data),
-  flame(data),
-  tables(data),
-  violins(data),
-  loss(data),
-  cost(data),
-  notes(data),
-].filter(Boolean);
+const text = document.getElementById("joulemap-data").textContent;
+
+function ofRun() {
+  const data = readData(text);
+  const parts = [summary, timeline, flame, tables, violins, loss, cost, notes];
+  return [title(data), parts.map((part) => part(data)).filter(Boolean)];
+}
+
+function ofDifference(data) {
+  return [diffTitle(data), diffSections(data)];
+}
+
+const schema = JSON.parse(text).schema;
+const [name, sections] = schema === "joulemap.diff/1" ? ofDifference(JSON.parse(text)) : ofRun();
+document.title = `${name} · Joulemap`;
 const short = {
   summary: "Summary",
   timeline: "Power",
@@ -57,6 +62,6 @@ document.body.prepend(
 );
 const page = document.getElementById("page");
 page.replaceChildren(...sections);
-document.body.append(h("footer", {}, `Made by joulemap ${data.version}. This file loads nothing.`));
+document.body.append(h("footer", {}, "Made by joulemap. This file loads nothing."));
 for (const one of sections) one.dispatchEvent(new Event("shown"));
 document.documentElement.dataset.ready = "true";

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "sensors/nvml/nvml_process_api.h"
+
 namespace joulemap::sensors::nvml {
 
 // nvmlReturn_t
@@ -19,6 +21,7 @@ enum class Return : int {
   not_supported = 3,
   no_permission = 4,
   not_found = 6,
+  insufficient_size = 7,
   driver_not_loaded = 9,
   function_not_found = 13,
   gpu_is_lost = 15,
@@ -137,6 +140,9 @@ struct Api {
   Return (*utilization)(Device, Utilization*) = nullptr;
   Return (*memory_info)(Device, Memory*) = nullptr;
   Return (*throttle_reasons)(Device, unsigned long long*) = nullptr;
+  Return (*compute_processes)(Device, unsigned* count, ProcessInfo*) = nullptr;
+  Return (*process_utilization)(Device, ProcessUtilization*, unsigned* count,
+                                unsigned long long last_seen_us) = nullptr;
 };
 
 }  // namespace joulemap::sensors::nvml

@@ -45,6 +45,8 @@ constexpr std::array<MetricTraits, kMetrics> kTraits = {{
     {"memory-used", "nvmlDeviceGetMemoryInfo", ChannelKind::gauge, Quantity::memory, 1, 0},
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
+    {kOthersUtilization, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
+     kAverageAveraged_s},
     {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history, kMilli, 0},
 }};
 
@@ -161,6 +163,8 @@ RawRead NvmlDevice::read(Metric metric) const noexcept {
       return read_memory_used(api, handle_);
     case Metric::throttle_reasons:
       return call(api.throttle_reasons, handle_);
+    case Metric::others_utilization:  // OtherProcesses reads it
+      return {};
     case Metric::power_history: {
       std::array<TimedValue, kMostHistory> values;
       const HistoryRead read = read_power_history(0, values);
@@ -204,6 +208,26 @@ NvmlDevice::HistoryRead NvmlDevice::read_power_history(unsigned long long since_
   const bool is_understood = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
   return {is_understood ? Return::success : Return::unknown,
           is_understood ? std::min(count, static_cast<unsigned>(out.size())) : 0};
+}
+
+NvmlDevice::ProcessRead NvmlDevice::read_processes(std::span<ProcessInfo> out) const noexcept {
+  const Api& api = library_->api();
+  if (api.compute_processes == nullptr) return {};
+  auto count = static_cast<unsigned>(out.size());
+  const Return status = api.compute_processes(handle_, &count, out.data());
+  if (status != Return::success) return {status, 0};
+  return {status, std::min(count, static_cast<unsigned>(out.size()))};
+}
+
+NvmlDevice::ProcessRead NvmlDevice::read_process_utilization(unsigned long long since_us,
+                                                             std::span<ProcessUtilization> out) const noexcept {
+  const Api& api = library_->api();
+  if (api.process_utilization == nullptr) return {};
+  auto count = static_cast<unsigned>(out.size());
+  const Return status = api.process_utilization(handle_, out.data(), &count, since_us);
+  if (status == Return::not_found) return {Return::success, 0};  // nobody had
+  if (status != Return::success) return {status, 0};
+  return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }
 
 std::string NvmlDevice::name() const {

@@ -34,9 +34,10 @@ enum class Metric : std::uint8_t {
   memory_utilization,
   memory_used,
   throttle_reasons,
-  power_history,  // many values in one call
+  others_utilization,  // of processes that are not ours (other_processes.h)
+  power_history,       // many values in one call
 };
-inline constexpr std::size_t kMetrics = 14;
+inline constexpr std::size_t kMetrics = 15;
 
 constexpr bool is_power(Metric metric) { return metric >= Metric::power_instant && metric <= Metric::memory_power; }
 
@@ -60,6 +61,14 @@ class NvmlDevice {
     unsigned count = 0;
   };
   HistoryRead read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
+
+  // Processes with a context on it, and those that had a kernel running since that moment, as far as `out` reaches.
+  struct ProcessRead {
+    Return status = Return::function_not_found;
+    unsigned count = 0;
+  };
+  ProcessRead read_processes(std::span<ProcessInfo> out) const noexcept;
+  ProcessRead read_process_utilization(unsigned long long since_us, std::span<ProcessUtilization> out) const noexcept;
 
   const NvmlLibrary& library() const { return *library_; }
   Device handle() const { return handle_; }

@@ -50,6 +50,9 @@ Api find_functions(void* handle) {
   find(handle, api.memory_info, {"nvmlDeviceGetMemoryInfo"});
   find(handle, api.throttle_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  find(handle, api.compute_processes,
+       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
+  find(handle, api.process_utilization, {"nvmlDeviceGetProcessUtilization"});
   return api;
 }
 

@@ -114,6 +114,10 @@ std::string label_of(const NvmlDevice& device, const ListedDevice& listed) {
   return fmt::format("gpu{} ({})", device.index(), listed.name.empty() ? listed.uuid : listed.name);
 }
 
+void add_in_order(std::vector<Metric>& metrics, Metric metric) {
+  metrics.insert(std::upper_bound(metrics.begin(), metrics.end(), metric), metric);
+}
+
 class Prober {
  public:
   Prober(std::shared_ptr<const NvmlLibrary> library, SensorStatus& status)
@@ -186,7 +190,13 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
                            lacks_counter(abilities) ? " by its power, without an energy counter" : "");
     ++open_count_;
-    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics));
+    std::optional<OtherProcesses> others = find_other_processes(device);
+    if (others) {
+      if (auto shared = describe(*others, label, device)) status_.diagnostics.add(std::move(*shared));
+      add_in_order(abilities.metrics, Metric::others_utilization);
+    }
+    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics),
+                                               std::move(others).value_or(OtherProcesses()));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
     sensors.push_back(std::move(sensor));
     return;

@@ -27,8 +27,8 @@ Reading skipped() {
 
 }  // namespace
 
-NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics)
-    : device_(std::move(device)), metrics_(std::move(metrics)) {
+NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, OtherProcesses others)
+    : device_(std::move(device)), others_(std::move(others)), metrics_(std::move(metrics)) {
   JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
   channels_.reserve(metrics_.size());
   for (const Metric metric : metrics_) channels_.push_back(device_.channel_of(metric));
@@ -83,10 +83,20 @@ void NvmlSensor::read_counter(Reading& reading, Attention attention) noexcept {
   }
 }
 
-void NvmlSensor::read_slow_ones(std::span<Reading> readings) noexcept {
+void NvmlSensor::read_others(Reading& reading) noexcept {
+  const std::int64_t before_ns = monotonic_ns();
+  if (const std::optional<RawRead> read = others_.read_utilization(device_))
+    reading = reading_of(*read, before_ns, monotonic_ns());
+}
+
+void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept {
   bool any_good = false;
   for (std::size_t i = first_slow_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
+    if (metrics_[i] == Metric::others_utilization) {
+      if (others_.is_due(before_ns, all)) read_others(readings[i]);
+      continue;
+    }
     const RawRead read = device_.read(metrics_[i]);
     readings[i] = reading_of(read, before_ns, monotonic_ns());
     any_good = any_good || read.status == Return::success;
@@ -106,7 +116,7 @@ void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept
   if (first_slow_ > first_power_ && (all || power_pace_.next_ns(attention, requested_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], attention);
-  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings);
+  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings, all);
   if (history_ && (all || (!counter_due && history_->is_due(now_ns)))) history_->read(device_);
   last_end_ns_ = monotonic_ns();
 }

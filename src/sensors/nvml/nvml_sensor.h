@@ -5,7 +5,8 @@
 //
 //   gpuN-energy         counter, mJ: what is reported            gpuN-power-instant    gauge, the last 25 ms: a check
 //   gpuN-power-average  gauge, the last second: a check          gpuN-memory-power     gauge, part of gpuN
-//   limit, clocks, temperature, utilisation, memory, throttling  shown beside them, every half second
+//   limit, clocks, temperature, utilisation, memory, throttling  shown beside them, every second
+//   gpuN-others-utilization  gauge, since it was read last: what processes use that are not ours
 //
 // Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at
 // the edges of a window, which EnergyWindow puts into its uncertainty, so that short runs raise no false alarm.
@@ -18,6 +19,7 @@
 
 #include "sensors/nvml/nvml_device.h"
 #include "sensors/nvml/nvml_pace.h"
+#include "sensors/nvml/other_processes.h"
 #include "sensors/nvml/power_history.h"
 #include "sensors/sensor.h"
 
@@ -30,7 +32,7 @@ namespace nvml {
 class NvmlSensor final : public Sensor {
  public:
   // `metrics`: those that work on this device, in the order of Metric.
-  NvmlSensor(NvmlDevice device, std::vector<Metric> metrics);
+  NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, OtherProcesses others = OtherProcesses());
 
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, Attention attention) noexcept override;
@@ -43,9 +45,11 @@ class NvmlSensor final : public Sensor {
  private:
   void read_powers(std::span<Reading> readings) noexcept;
   void read_counter(Reading& reading, Attention attention) noexcept;
-  void read_slow_ones(std::span<Reading> readings) noexcept;
+  void read_others(Reading& reading) noexcept;
+  void read_slow_ones(std::span<Reading> readings, bool all) noexcept;
 
   NvmlDevice device_;
+  OtherProcesses others_;
   std::vector<Metric> metrics_;
   std::vector<Channel> channels_;
   // Where they stand among the channels.

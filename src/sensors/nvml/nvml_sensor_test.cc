@@ -81,7 +81,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.sensors.size(), 1u);
-  ASSERT_EQ(machine.status.channels.size(), 13u);
+  ASSERT_EQ(machine.status.channels.size(), 14u);
   const Channel& energy = machine.status.channels[0];
   EXPECT_EQ(energy.name, "gpu0-energy");
   EXPECT_EQ(energy.domain, "gpu0");
@@ -91,7 +91,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_EQ(memory.domain, "gpu0-memory");
   EXPECT_EQ(memory.part_of, "gpu0");
 
-  std::vector<Reading> readings(13);
+  std::vector<Reading> readings(14);
   machine.sensors[0]->read(readings, Attention::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
@@ -132,8 +132,8 @@ TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
 
 TEST_F(Nvml, DoesWithoutTheHistoryWhereThereIsNone) {
   const Probe machine = probe("device GPU-1\n unsupported history\n");
-  EXPECT_EQ(machine.status.channels.size(), 12u);
-  EXPECT_EQ(machine.status.channels.back().name, "gpu0-throttle-reasons");
+  EXPECT_EQ(machine.status.channels.size(), 13u);
+  EXPECT_EQ(machine.status.channels.back().name, "gpu0-others-utilization");
 }
 
 TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
@@ -284,8 +284,8 @@ TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
     lost.read(readings, Attention::now);
   } while (readings[0].code == ReadCode::ok);
   lost.read(readings, Attention::now);  // it may have gone in the middle of the last one
-  // The last channel tells of the past, if at all.
-  for (const Reading& reading : std::span(readings).first(readings.size() - 1)) {
+  // The last two tell of others and of the past, if at all.
+  for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }
   const std::int64_t now_ns = monotonic_ns();

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What NVML says about the processes on a GPU, with its own layouts (see nvml_api.h).
+#pragma once
+
+namespace joulemap::sensors::nvml {
+
+// nvmlProcessInfo_v2_t, as nvmlDeviceGetComputeRunningProcesses_v3 fills it (and _v2 before it).
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used_memory;  // bytes
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+static_assert(sizeof(ProcessInfo) == 24);
+
+// nvmlProcessUtilizationSample_t, percent
+struct ProcessUtilization {
+  unsigned pid;
+  unsigned long long timestamp_us;  // CLOCK_REALTIME
+  unsigned sm;                      // of the time in which a kernel of it ran
+  unsigned memory;
+  unsigned encoder;
+  unsigned decoder;
+};
+static_assert(sizeof(ProcessUtilization) == 32);
+
+}  // namespace joulemap::sensors::nvml

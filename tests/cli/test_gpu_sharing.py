@@ -1,0 +1,120 @@
+"""joulemap record on a GPU that other processes use, too: the fake NVML says who they are and what they use."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
+
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+SOMEBODY = 0x3FFFFFF0  # no process has such a number
+FIRST_NAMESPACE = "pid:[4026531836]"
+
+
+class SharedMachine:
+    """A machine with a GPU of 300 W, on which the fake program keeps the GPU busy for half of its time."""
+
+    def __init__(self, joulemap, binaries: Path, folder: Path, statements: tuple[str, ...]) -> None:
+        gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
+        nvml = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", gpu)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
+        self.environment = {**kept, **nvml.environment, "JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
+        self.joulemap, self.program, self.file = joulemap, binaries / "joulemap-fake-cuda-program", folder / "run.joule"
+
+    def record(self, steps: str = "60", *flags: str) -> dict:
+        command = ("record", "--json", "--sensors", "nvml", *flags, "-o", self.file, "--", self.program, steps, "8")
+        outcome = self.joulemap(*command, env=self.environment)
+        assert outcome.code == 0, outcome.err
+        return outcome.json
+
+    def report(self, *flags: str) -> dict:
+        told = self.joulemap("report", "--json", *flags, self.file)
+        assert told.code == 0, told.err
+        return told.json
+
+    def doctor(self) -> dict:
+        (sensor,) = self.joulemap("doctor", "--json", "--sensors", "nvml", env=self.environment).json["sensors"]
+        return sensor
+
+
+@pytest.fixture
+def machine(joulemap, binaries, tmp_path):
+    return lambda *statements: SharedMachine(joulemap, binaries, tmp_path, statements)
+
+
+def codes(result: dict) -> set[str]:
+    return {entry["code"] for entry in result["diagnostics"]}
+
+
+def background(report: dict) -> list[dict]:
+    return [row for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0"]
+
+
+def test_what_others_draw_on_a_gpu_is_background_and_neither_idle_nor_ours(machine):
+    shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
+    shared.record()
+    for level in ("kernel", "region"):
+        told = shared.report("--by", level)
+        (row,) = background(told)
+        assert row["basis"] == "time-share"
+        assert row["energy_j"] == pytest.approx(0.4 * told["measured_j"], rel=0.1)
+        assert row["time_s"] == pytest.approx(0.4 * told["elapsed_s"], rel=0.05)
+        assert row["low_j"] < 0.8 * row["energy_j"] and row["high_j"] > 1.15 * row["energy_j"]
+        assert told["idle_j"] == pytest.approx(0.1 * told["measured_j"], rel=0.6)
+        total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+        assert total == pytest.approx(told["measured_j"], rel=1e-6)
+        assert "gpu_shared" in codes(told)
+    (by_time,) = background(shared.report("--by", "kernel", "--mode", "integral"))
+    assert by_time["energy_j"] == pytest.approx(row["energy_j"], rel=0.1)
+    assert shared.report("--by", "kernel") == shared.report("--by", "kernel")
+
+
+def test_without_others_a_report_does_not_mention_them(machine):
+    alone = machine()
+    alone.record("20")
+    told = alone.report("--by", "kernel")
+    assert not background(told)
+    assert not {"gpu_shared", "gpu_shared_untold"} & codes(told)
+    assert "others-utilization" not in json.dumps(told)
+    assert "gpu_shared" not in codes(alone.doctor())
+
+
+@pytest.mark.parametrize("what", ["denied", "unsupported"])
+def test_others_whose_use_cannot_be_read_are_said_and_not_guessed(machine, what):
+    closed = machine(f"process {SOMEBODY} 40", f"{what} process_utilization")
+    assert "gpu_shared_untold" in codes(closed.record("20"))
+    told = closed.report("--by", "kernel")
+    assert "gpu_shared_untold" in codes(told)
+    assert not background(told)
+
+
+def test_a_driver_that_lists_nobody_is_no_reason_to_say_anything(machine):
+    closed = machine(f"process {SOMEBODY} 40", "denied processes process_utilization")
+    assert not {"gpu_shared", "gpu_shared_untold"} & codes(closed.record("20"))
+    assert not background(closed.report("--by", "kernel"))
+
+
+def test_doctor_says_who_is_on_a_gpu_now(machine):
+    sensor = machine(f"process {SOMEBODY} 0").doctor()
+    (found,) = [entry for entry in sensor["diagnostics"] if entry["code"] == "gpu_shared"]
+    assert str(SOMEBODY) in found["message"] and "background" in found["remedy"]
+
+
+@pytest.mark.skipif(
+    os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE, reason="in a container nobody who comes later is known"
+)
+def test_who_comes_later_is_background_from_then_on(machine):
+    shared = machine(f"process {SOMEBODY} 40 3")
+    shared.record("750")
+    told = shared.report("--by", "kernel")
+    (row,) = background(told)
+    assert 0 < row["time_s"] < 0.4 * (told["elapsed_s"] - 1)
+
+
+def test_a_shared_gpu_teaches_the_kernel_library_nothing(machine, tmp_path):
+    shared = machine(f"process {SOMEBODY} 40")
+    shared.record("300")
+    assert not (tmp_path / "data" / "kernels.joule").exists()

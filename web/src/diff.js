@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `diff A B`: what a step costs in each, and which layers make the difference. Data: joulemap.diff/1.
+import { choice, h, quantity, section } from "./dom.js";
+import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
+import { filtered, sorted } from "./tables.js";
+
+const PAGE = 60;
+const VERDICTS = {
+  grew: "Grew",
+  shrank: "Shrank",
+  new: "New",
+  gone: "Gone",
+  within_noise: "Within the noise",
+  unknown: "Not known",
+};
+const SAYS = {
+  grew: "B needs more, and that is beyond the noise.",
+  shrank: "B needs less, and that is beyond the noise.",
+  within_noise: "What they differ by is within the noise.",
+  unknown: "How sure the difference is, is not known.",
+};
+
+const fileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
+const signed = (value, text) => (value > 0 ? `+${text}` : text);
+const changeText = (entry) => (entry.relative === null ? "–" : signed(entry.relative, percent(entry.relative)));
+const differenceText = (entry) =>
+  entry.difference_j === null ? "–" : signed(entry.difference_j, joules(entry.difference_j));
+
+export function diffTitle(data) {
+  return `${fileNames(data.a)} → ${fileNames(data.b)}`;
+}
+
+export function diffSections(data) {
+  return [summary(data), entries(data), notes(data)];
+}
+
+function summary(data) {
+  const { total } = data;
+  const share = total.relative === null ? ["–"] : [signed(total.relative, (100 * total.relative).toFixed(1)), "%"];
+  const interval =
+    total.low_j === null
+      ? ""
+      : ` Between ${joules(total.low_j)} and ${joules(total.high_j)} at ${whole(100 * data.interval)} %.`;
+  const gate = data.failed === true ? ` Failed: more than ${percent(data.fail_over)} was not allowed.` : "";
+  return section(
+    "summary",
+    diffTitle(data),
+    `Energy per ${data.per}, by ${data.by}; ${data.domains.join(", ")}`,
+    h("p", { class: `hero ${total.verdict}` }, quantity(share)),
+    h("p", { class: "hero-note" }, `${SAYS[total.verdict] ?? ""}${interval}${gate}`),
+    h("div", { class: "versus" }, run("A", data.a, total.a, data.per), run("B", data.b, total.b, data.per)),
+  );
+}
+
+function run(letter, one, energy, per) {
+  const rows = [
+    [`energy per ${per}`, energy ? quantity(scaled(energy.energy_j, "J", 4)) : "–"],
+    [`time per ${per}`, secondsText(one.time_s)],
+    [`${per}s`, whole(one.units)],
+    ["its steps differ by", one.scatter === null ? "not known" : `± ${percent(one.scatter)} of their mean`],
+    ["provenance", h("span", { class: `badge ${one.provenance}` }, one.provenance)],
+    ["command", one.command.join(" ")],
+  ];
+  return h(
+    "div",
+    {},
+    h("h3", {}, `${letter} `, h("span", { class: "unit" }, fileNames(one))),
+    h(
+      "dl",
+      { class: "facts-list" },
+      rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+    ),
+  );
+}
+
+const COLUMNS = [
+  { key: "name", text: "Name", value: (row) => row.path.join(" ").toLowerCase(), first: 1 },
+  { key: "device", text: "Device", value: (row) => row.device, first: 1 },
+  { key: "a", text: "A", value: (row) => row.a?.energy_j ?? null, number: true },
+  { key: "b", text: "B", value: (row) => row.b?.energy_j ?? null, number: true },
+  {
+    key: "size",
+    text: "B − A",
+    value: (row) => (row.difference_j === null ? null : Math.abs(row.difference_j)),
+    number: true,
+  },
+  { key: "relative", text: "Change", value: (row) => row.relative, number: true },
+  { key: "verdict", text: "Verdict", value: (row) => row.verdict, first: 1 },
+];
+
+function entries(data) {
+  const rows = data.entries.map((row) => ({ ...row, device: row.device ?? "", basis: row.verdict }));
+  const count = (verdict) => rows.filter((row) => row.verdict === verdict).length;
+  const state = { verdict: "all", filter: "", sort: "size", down: true, shown: PAGE };
+  const view = h("div", {});
+  const status = h("output", { class: "found", for: "table-filter" });
+  const draw = () => view.replaceChildren(...drawTable(rows, state, status, draw));
+  const change = (values) => {
+    Object.assign(state, values, { shown: PAGE });
+    draw();
+  };
+  const verdicts = Object.keys(VERDICTS)
+    .filter(count)
+    .map((name) => [name, `${VERDICTS[name]} ${count(name)}`]);
+  const filter = h("input", {
+    id: "table-filter",
+    type: "search",
+    placeholder: "Filter: conv backward",
+    "aria-label": "Filter rows",
+    oninput: (event) => change({ filter: event.target.value }),
+  });
+  draw();
+  return section(
+    "tables",
+    "What changed",
+    `Joules per ${data.per}. The line at a bar's end is the interval of the difference.`,
+    h(
+      "div",
+      { class: "toolbar" },
+      choice("Verdict", [["all", "All"], ...verdicts], (verdict) => change({ verdict })),
+      h("div", { class: "search" }, filter, status),
+    ),
+    view,
+  );
+}
+
+function drawTable(rows, state, status, draw) {
+  const wanted = filtered(
+    rows.filter((row) => state.verdict === "all" || row.verdict === state.verdict),
+    state.filter,
+  );
+  const column = COLUMNS.find((one) => one.key === state.sort);
+  const ordered = sorted(wanted, column, state.down);
+  const visible = ordered.slice(0, state.shown);
+  const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
+  const sum_j = wanted.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
+  status.textContent = `${plural(wanted.length, "row")}, ${signed(sum_j, joules(sum_j))}`;
+  const sortBy = (one) => {
+    state.down = state.sort === one.key ? !state.down : one.first !== 1;
+    state.sort = one.key;
+    draw();
+    document.querySelector(`#tables th[data-key="${one.key}"] button`)?.focus();
+  };
+  const arrow = (one) => (one === column ? (state.down ? "↓" : "↑") : "");
+  const head = (one) =>
+    h(
+      "th",
+      {
+        scope: "col",
+        "data-key": one.key,
+        class: one.number ? "number" : null,
+        "aria-sort": one === column ? (state.down ? "descending" : "ascending") : "none",
+      },
+      h(
+        "button",
+        { type: "button", onclick: () => sortBy(one) },
+        one.text,
+        h("span", { class: "arrow", "aria-hidden": "true" }, arrow(one)),
+      ),
+    );
+  const table = h(
+    "table",
+    { class: "rows" },
+    h("caption", { class: "hidden" }, `Differences, sorted by ${column.text}`),
+    h("thead", {}, h("tr", {}, COLUMNS.map(head))),
+    h(
+      "tbody",
+      {},
+      visible.map((row) => h("tr", {}, cells(row, most))),
+    ),
+  );
+  const parts = [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Differences" }, table)];
+  if (visible.length < ordered.length) {
+    const more = Math.min(5 * PAGE, ordered.length - visible.length);
+    parts.push(
+      h(
+        "button",
+        {
+          type: "button",
+          class: "more",
+          onclick: () => {
+            state.shown += 5 * PAGE;
+            draw();
+          },
+        },
+        `Show ${whole(more)} more`,
+      ),
+    );
+  }
+  return parts;
+}
+
+function cells(row, most) {
+  const last = row.path.length > 1 ? row.path[row.path.length - 1] : row.display_name;
+  const of = (side) => h("td", { class: "number" }, side ? joules(side.energy_j, 4) : "–");
+  return [
+    h(
+      "th",
+      { scope: "row", class: "name", title: row.path.join(" › ") },
+      h(
+        "span",
+        { class: "path" },
+        row.path.slice(0, -1).map((part) => `${part} `),
+        h("span", { class: "on-phone" }, row.device),
+      ),
+      h("span", {}, last),
+    ),
+    h("td", {}, row.device),
+    of(row.a),
+    of(row.b),
+    h("td", { class: "number energy" }, divergence(row, most), h("span", {}, differenceText(row))),
+    h("td", { class: "number" }, changeText(row)),
+    h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict)),
+  ];
+}
+
+// To the right what grew, to the left what shrank.
+function divergence(row, most) {
+  if (row.difference_j === null) return null;
+  const at = (value) => Math.max(0, Math.min(100, 50 + (50 * value) / most));
+  const [from, to] = [Math.min(at(0), at(row.difference_j)), Math.max(at(0), at(row.difference_j))];
+  return h(
+    "span",
+    { class: `whisker divergence ${row.verdict}`, "aria-hidden": "true" },
+    h("i", { style: { left: `${from}%`, width: `${to - from}%` } }),
+    row.low_j !== null ? h("em", { style: { left: `${at(row.low_j)}%`, right: `${100 - at(row.high_j)}%` } }) : null,
+  );
+}
+
+function notes(data) {
+  const list = data.diagnostics.map((note) =>
+    h(
+      "li",
+      {},
+      h("p", {}, note.message),
+      h("p", { class: "unit" }, h("code", {}, note.code), note.remedy ? ` · ${note.remedy}` : ""),
+    ),
+  );
+  return section(
+    "notes",
+    "Notes on the data",
+    list.length ? null : "Nothing was wrong with either recording.",
+    list.length ? h("ul", { class: "notes" }, list) : null,
+  );
+}
