@@ -77,3 +77,12 @@ def test_what_a_page_shows_is_what_the_program_prints(binaries, folder, page):
         if not os.environ.get("JOULEMAP_UPDATE_GOLDENS") or is_part(printed):
             pytest.fail(f"$ {command}\n{text}\nis not what {page.name} shows; make update-goldens rewrites it")
         page.write_text(page.read_text().replace(f"$ {command}\n{printed}", f"$ {command}\n{text}"))
+
+
+@pytest.mark.parametrize("picture", sorted(ROOT.glob("docs/images/*.svg")), ids=lambda picture: picture.stem)
+def test_pictures_are_what_the_program_draws(binaries, folder, picture):
+    run(binaries, folder, f"joulemap report run.joule --plot {picture.stem} -o {picture.name}")
+    drawn = (folder / picture.name).read_text()
+    if os.environ.get("JOULEMAP_UPDATE_GOLDENS"):
+        picture.write_text(drawn)
+    assert drawn == picture.read_text(), "make update-goldens draws it again"

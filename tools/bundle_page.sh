@@ -18,7 +18,7 @@ rm -rf "$work/src"
 cp -r "$web/src" "$work/src"
 cd "$work"
 if ! cmp -s package-lock.json .installed-lock.json; then
-    timeout 120 "$npm" ci --ignore-scripts --loglevel=error >npm.log 2>&1 || static "npm ci failed, see $work/npm.log"
+    timeout 120 "$npm" ci --ignore-scripts --prefer-offline --fetch-retries=1 --loglevel=error >npm.log 2>&1 || static "npm ci failed, see $work/npm.log"
     cp package-lock.json .installed-lock.json
 fi
 node build.mjs "$out"

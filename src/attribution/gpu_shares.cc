@@ -55,13 +55,16 @@ double GpuShares::rate(const std::string& device, std::int64_t from_ns, std::int
   return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
 }
 
-GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id) const {
+GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
+                                    double length_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.gpu->powers) return {};
   const GpuPowers& powers = *known->second.gpu->powers;
   const auto column = powers.column_of.find({process, class_id});
   if (column == powers.column_of.end()) return {};
-  return {powers.fit.classes[column->second].watts, column->second, true};
+  const auto usual = powers.usual_ns.find({process, class_id});
+  const double slowness = usual == powers.usual_ns.end() ? 1 : slowness_of(length_ns, usual->second);
+  return {powers.fit.watts_at(column->second, slowness), column->second, true};
 }
 
 double GpuShares::idle_j() const {
@@ -124,6 +127,13 @@ void GpuShares::diagnose(Diagnostics& diagnostics) const {
       const ClassPower& power = fit.classes[column];
       if (power.by_library) by_library_j += column_j;
       if (!power.regressed && !power.by_library) by_time_j += column_j;
+    }
+    if (fit.pace > 0) {
+      diagnostics.add({"slowed_kernels", 1,
+                       fmt::format("{}: its clocks were held back at times; kernels that took longer then were given "
+                                   "less power above idling, by the power of {:.1f} of how much longer",
+                                   domain, fit.pace),
+                       ""});
     }
     if (by_library_j > kWorthTelling * all_j) {
       diagnostics.add({"kernels_by_library", 1,

@@ -52,7 +52,8 @@ class GpuShares {
     std::uint16_t column = 0;
     bool known = false;  // powers are
   };
-  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id) const;
+  // `length_ns`: of such kernels on average, which tells how much they were slowed down; 0: at full speed.
+  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns = 0) const;
 
   double idle_j() const;
   // What processes had that are not the command's, for each GPU that they used.

@@ -18,6 +18,8 @@ constexpr double kLeastShare = 0.002;
 // Sums count records as they come back, a little after the kernels ran: so much of a stretch is enough to call it whole.
 constexpr double kWhole = 0.98;
 constexpr double kWholeStretch = 0.7;
+// So many of a class tell how long one takes.
+constexpr std::uint64_t kSampledLengths = 2000;
 
 KernelCode code_in(const ProcessNames& names, std::uint32_t class_id) {
   const auto known = names.classes.find(class_id);
@@ -71,7 +73,9 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePa
     const std::uint32_t line = line_of(process, tally.queue, tally.class_id, places.probes(tally.place));
     line_ns_[line] += time_ns;
     line_count_[line] += tally.count;
-    sums_.push_back({begin_ns, end_ns, time_ns, line});
+    const double mean_ns =
+        static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
+    sums_.push_back({begin_ns, end_ns, time_ns, line, static_cast<float>(mean_ns)});
   }
   std::uint32_t line = 0;
   const Kernel* last = nullptr;
@@ -117,7 +121,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_in(process->second, line.class_id));
     work.column_of[{line.process, line.class_id}] = column;
-    where[index] = {&work, column, &process->second, line.probes, line.class_id};
+    where[index] = {&work, column, &process->second, line.probes, line.class_id, 0};
     const auto known = process->second.classes.find(line.class_id);
     if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
     const SeenKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
@@ -138,6 +142,31 @@ void GpuWork::place_others(std::map<std::string, DeviceWork>& devices) const {
       work.stretches.push_back({some.begin_ns, some.end_ns, *work.others, some.busy_s});
       work.timeline.add_sum(some.begin_ns, some.end_ns, *work.others, some.busy_s);
     }
+  }
+}
+
+// Kernels of a class take as long in whichever queue they run, in the run or in probing.
+void GpuWork::find_usual_lengths(std::vector<Where>& where) const {
+  std::vector<std::uint64_t> counts(where.size());
+  for (const Kept& kernel : kernels_) ++counts[kernel.line];
+  std::vector<std::uint64_t> seen(where.size());
+  std::vector<std::vector<std::uint32_t>> lengths_ns(where.size());
+  for (const Kept& kernel : kernels_) {
+    const std::uint64_t every = counts[kernel.line] / kSampledLengths + 1;
+    if (seen[kernel.line]++ % every == 0) lengths_ns[kernel.line].push_back(kernel.length_ns);
+  }
+  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // kernels of one line
+  for (const auto& [line, index] : lines_) {
+    if (where[index].device == nullptr || counts[index] == 0) continue;
+    std::uint64_t& so_far = most[{where[index].device, line.process, line.class_id}];
+    if (counts[index] <= so_far) continue;
+    so_far = counts[index];
+    where[index].device->usual_ns[{line.process, line.class_id}] = usual_length_ns(std::move(lengths_ns[index]));
+  }
+  for (const auto& [line, index] : lines_) {
+    if (where[index].device == nullptr) continue;
+    const auto usual = where[index].device->usual_ns.find({line.process, line.class_id});
+    if (usual != where[index].device->usual_ns.end()) where[index].usual_ns = usual->second;
   }
 }
 
@@ -175,7 +204,8 @@ std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) c
 
 std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessNames>& names) {
   std::map<std::string, DeviceWork> devices;
-  const std::vector<Where> where = place_lines(names, devices);
+  std::vector<Where> where = place_lines(names, devices);
+  find_usual_lengths(where);
   const std::vector<bool> detailed = detailed_stretches(where);
   std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums stand for kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
@@ -184,7 +214,8 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     if (at.device == nullptr) continue;
     const StandsFor all = at.stands_for(sum);
     const double busy_s = seconds(sum.time_ns) * all.weight;
-    at.device->stretches.push_back({all.span.begin_ns, all.span.end_ns, at.column, busy_s});
+    at.device->stretches.push_back(
+        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowness_of(sum.mean_ns, at.usual_ns)});
     if (detailed[i]) continue;
     at.device->timeline.add_sum(all.span.begin_ns, all.span.end_ns, at.column, busy_s);
     coarse.emplace(all.span.end_ns, all.span.begin_ns);
@@ -194,7 +225,8 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const auto stretch = coarse.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
     const bool is_in_sum = stretch != coarse.end() && stretch->second <= kernel.start_ns;
     if (at.device == nullptr || is_in_sum) continue;
-    at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column);
+    at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
+                                   slowness_of(kernel.length_ns, at.usual_ns));
   }
   place_others(devices);
   kernels_ = {};

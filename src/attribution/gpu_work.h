@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/kernel_pace.h"
 #include "attribution/kernel_timeline.h"
 #include "attribution/others_use.h"
 #include "attribution/time_curve.h"
@@ -34,12 +35,14 @@ struct DeviceWork {
     std::int64_t end_ns;
     std::uint16_t column;
     double busy_s;
+    double slowness = 1;  // of these kernels, on average
   };
   std::vector<Stretch> stretches;
   // By column: the classes that it stands for, one but for the rest of a kind.
   std::vector<std::vector<SeenKernels>> kernels = {};
   // The column of what ran there that is not the command's.
   std::optional<std::uint16_t> others = {};
+  UsualLengths usual_ns = {};
 };
 
 class GpuWork {
@@ -77,6 +80,7 @@ class GpuWork {
     std::int64_t end_ns;
     std::int64_t time_ns;
     std::uint32_t line;
+    float mean_ns;  // of one kernel
   };
   struct Where {
     DeviceWork* device = nullptr;
@@ -84,6 +88,7 @@ class GpuWork {
     const ProcessNames* names = nullptr;
     bool probes = false;
     std::uint32_t class_id = 0;
+    double usual_ns = 0;  // of a kernel; 0: not known
 
     StandsFor stands_for(const Sum& sum) const;
   };
@@ -92,6 +97,7 @@ class GpuWork {
   std::vector<Where> place_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                  std::map<std::string, DeviceWork>& devices) const;
   void place_others(std::map<std::string, DeviceWork>& devices) const;
+  void find_usual_lengths(std::vector<Where>& where) const;
   std::vector<bool> detailed_stretches(const std::vector<Where>& where) const;
 
   TimeSpan span_;

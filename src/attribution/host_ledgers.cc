@@ -185,7 +185,8 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
     const std::vector<ClassPrior> priors = priors_.of_columns(curve.device_model, work->kernels);
     const KnownSensing known = known_sensing(host.calibration, host.channels, curve.device);
     gpu.powers =
-        find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans(), known}, host.span, priors);
+        find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans(), known, curve.held_back},
+                    host.span, priors);
   }
   if (!gpu.powers) return gpu;
   gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);

@@ -64,15 +64,16 @@ std::vector<double> huber_weights(const std::vector<double>& residuals, double n
 
 }  // namespace
 
-IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const EnergyPoint> points, std::int64_t lag_ns) {
+IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
+                           const Sensing& sensing) {
   std::vector<std::int64_t> edges_ns;
   std::vector<double> lengths_s;
-  for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - lag_ns);
+  for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - sensing.lag_ns);
   for (std::size_t i = 1; i < points.size(); ++i) {
     joules_.push_back(points[i].joules - points[i - 1].joules);
     lengths_s.push_back(seconds(edges_ns[i] - edges_ns[i - 1]));
   }
-  busy_ = timeline.busy(edges_ns);
+  busy_ = timeline.busy(edges_ns, sensing.pace);
   const double usual_s = std::max(median(lengths_s), 1e-9);
   for (std::size_t i = 0; i < joules_.size(); ++i) {
     const double scale = std::sqrt(std::max(lengths_s[i] / usual_s, 1.0));
@@ -89,7 +90,7 @@ IntervalRows::IntervalRows(const KernelTimeline& timeline, std::span<const Power
     moments_ns.push_back(point.time_ns - sensing.lag_ns);
     joules_.push_back(point.watts * period_s);
   }
-  busy_ = timeline.remembered(moments_ns, sensing.memory_ns);
+  busy_ = timeline.remembered(moments_ns, sensing.memory_ns, sensing.pace);
   for (double& share : busy_.seconds) share *= period_s;
   usual_j_ = median(joules_);
 }
@@ -125,13 +126,17 @@ std::vector<statistics::Belief> beliefs_for(std::size_t columns, const PowerBeli
   return beliefs;
 }
 
+double mean_power(const IntervalRows& rows) {
+  const std::vector<double> weights(rows.size(), 1.0);
+  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
+  return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
+}
+
 PowerBelief coarse_belief(const IntervalRows& rows) {
   std::vector<std::size_t> group_of(rows.columns(), 0);
   group_of.back() = 1;
   std::vector<double> weights(rows.size(), 1.0);
-  // All alike: the mean power. Its rows are the sums of both.
-  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
-  const double mean_w = one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
+  const double mean_w = mean_power(rows);
   const double spread_w = std::max(kBeliefSpread * mean_w, 1e-6);
   PowerBelief belief{mean_w, mean_w, spread_w};
   for (int round = 0; round < kCoarseRounds; ++round) {

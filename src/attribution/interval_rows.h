@@ -21,10 +21,11 @@ struct PowerBelief {
 };
 
 // How a sensor sees what a device draws: so late, and, of a gauge, with an exponential memory of this time constant. A
-// counter sees everything between its steps.
+// counter sees everything between its steps. And how much less kernels draw that are slowed down (kernel_pace.h).
 struct Sensing {
   std::int64_t lag_ns = 0;
   std::int64_t memory_ns = 0;
+  double pace = 0;
 };
 
 class IntervalRows {
@@ -33,7 +34,7 @@ class IntervalRows {
   IntervalRows(const KernelTimeline& timeline, std::span<const PowerPoint> shown, const Sensing& sensing,
                double period_s);
   // Between the steps of a counter. `points`: those that are used, all of them.
-  IntervalRows(const KernelTimeline& timeline, std::span<const EnergyPoint> points, std::int64_t lag_ns);
+  IntervalRows(const KernelTimeline& timeline, std::span<const EnergyPoint> points, const Sensing& sensing);
 
   std::size_t size() const { return joules_.size(); }
   std::size_t columns() const { return busy_.columns; }
@@ -50,6 +51,8 @@ class IntervalRows {
   double usual_j_ = 0;
 };
 
+// As if idling drew as much.
+double mean_power(const IntervalRows& rows);
 // Busy or idle, all classes alike: the coarsest fit, and what is believed of the finer one.
 PowerBelief coarse_belief(const IntervalRows& rows);
 

@@ -21,6 +21,8 @@ constexpr double kMostSpread = 0.2;
 constexpr double kLeastSpread = 0.01;
 // What a GPU that is always held at its power limit makes powers differ from those at full speed.
 constexpr double kLimitedSpread = 0.1;
+// Unless the pace of kernels told them apart, and enough of them ran at full speed (kernel_pace.cc).
+constexpr double kMostlyLimited = 0.8;
 
 // Nothing where the data did not tell, or not well enough.
 std::optional<double> spread_in(const ClassPower& found) {
@@ -87,7 +89,8 @@ std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::str
     if (!gpu.powers || gpu.powers->others || model.empty()) continue;
     // A GPU that works draws no less than one that waits: what says so went wrong.
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
-    const double limited = kLimitedSpread * gpu.power_limited;
+    const bool at_full_speed = gpu.powers->fit.pace > 0 && gpu.power_limited < kMostlyLimited;
+    const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited;
     SeenKernels idle{idle_code(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
       const std::vector<SeenKernels>& seen = gpu.powers->kernels[column];

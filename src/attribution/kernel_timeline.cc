@@ -2,26 +2,38 @@
 #include "attribution/kernel_timeline.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "attribution/kernel_pace.h"
 #include "base/clock.h"
 
 namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
-constexpr std::size_t kMostTogether = 1000;                           // streams that a GPU could run at once
+constexpr std::size_t kMostTogether = 255;                            // more than a GPU runs at once
 constexpr std::int64_t kForgotten = 20;                               // time constants after which nothing is left
+
+// How much of its time counts, by packed slowness.
+std::array<double, 256> paced_shares(double pace) {
+  std::array<double, 256> paced{};
+  for (std::size_t i = 0; i < paced.size(); ++i) {
+    paced[i] = std::pow(slowness_of_packed(static_cast<std::uint8_t>(i)), -pace);
+  }
+  return paced;
+}
 
 }  // namespace
 
-void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index) {
+void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index,
+                                double slowness) {
   if (end_ns <= start_ns || class_index >= classes_) return;
   begin_ns_ = std::min(begin_ns_, start_ns);
   end_ns_ = std::max(end_ns_, end_ns);
   for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
     const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
-    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1});
+    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, packed_slowness(slowness)});
   }
 }
 
@@ -51,6 +63,7 @@ void KernelTimeline::share_moments() {
   struct Running {
     std::int64_t end_ns;
     std::uint16_t class_index;
+    std::uint8_t slowness;
   };
   std::vector<Piece> shared;
   shared.reserve(pieces_.size());
@@ -60,10 +73,11 @@ void KernelTimeline::share_moments() {
     while (!running.empty() && now_ns < until_ns) {
       std::int64_t next_ns = until_ns;
       for (const Running& one : running) next_ns = std::min(next_ns, one.end_ns);
-      const auto together = static_cast<std::uint16_t>(running.size());
+      const auto together = static_cast<std::uint8_t>(running.size());
       for (const Running& one : running) {
         if (next_ns <= now_ns) break;
-        shared.push_back({now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together});
+        shared.push_back(
+            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together, one.slowness});
       }
       now_ns = next_ns;
       std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
@@ -73,7 +87,9 @@ void KernelTimeline::share_moments() {
   for (const Piece& piece : pieces_) {
     advance(piece.start_ns);
     now_ns = piece.start_ns;
-    if (running.size() < kMostTogether) running.push_back({piece.start_ns + piece.length_ns, piece.class_index});
+    if (running.size() < kMostTogether) {
+      running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowness});
+    }
   }
   advance(INT64_MAX);
   pieces_ = std::move(shared);
@@ -88,15 +104,16 @@ void KernelTimeline::add_busy(BusyRows& rows, std::span<const std::int64_t> edge
   }
 }
 
-BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns) const {
+BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pace) const {
   BusyRows rows{classes_ + 1, {}};
   if (edges_ns.size() < 2) return rows;
   rows.seconds.resize((edges_ns.size() - 1) * rows.columns);
+  const std::array<double, 256> paced = paced_shares(pace);
   std::size_t row = 0;
   for (const Piece& piece : pieces_) {
     while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
     add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
-             1.0 / piece.together);
+             paced[piece.slowness] / piece.together);
   }
   for (const Sum& sum : sums_) {
     const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
@@ -117,11 +134,13 @@ BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns) const {
   return rows;
 }
 
-BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns) const {
+BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns,
+                                    double pace) const {
   BusyRows rows{classes_ + 1, {}};
   rows.seconds.resize(moments_ns.size() * rows.columns);
   const double per_ns = -1.0 / static_cast<double>(memory_ns);
   const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
+  const std::array<double, 256> paced = paced_shares(pace);
   std::vector<double> mind(classes_);
   auto next = pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
@@ -140,7 +159,8 @@ BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, st
     for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
-      mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) / piece->together;
+      const double counted = paced[piece->slowness] / piece->together;
+      mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
       if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
     }
     double busy = 0;

@@ -28,7 +28,8 @@ class KernelTimeline {
   explicit KernelTimeline(std::size_t classes = 0) : classes_(classes) {}
 
   std::size_t classes() const { return classes_; }
-  void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index);
+  // `slowness`: how much longer it took than at full speed (kernel_pace.h).
+  void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index, double slowness = 1);
   void add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s);
   // Once nothing will be added any more: sorts, and shares out moments among kernels that ran together.
   void finish();
@@ -36,11 +37,12 @@ class KernelTimeline {
   bool empty() const { return pieces_.empty() && sums_.empty(); }
   std::int64_t begin_ns() const { return begin_ns_; }
   std::int64_t end_ns() const { return end_ns_; }
-  // Between edge i and edge i + 1, which rise.
-  BusyRows busy(std::span<const std::int64_t> edges_ns) const;
+  // Between edge i and edge i + 1, which rise. Of a slow kernel's time as much counts as the slowness to the power of
+  // minus `pace`, and the rest as if nothing ran.
+  BusyRows busy(std::span<const std::int64_t> edges_ns, double pace = 0) const;
   // What a gauge that forgets (exponentially, with this time constant) has in mind at rising moments: a row for each,
   // with the share of every class and of nothing; together 1.
-  BusyRows remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns) const;
+  BusyRows remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns, double pace = 0) const;
   // Whether kernels are known one by one all the time between.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;
   // Edges that make sense as ends of rows: of those within a stretch that is known as a sum alone, one.
@@ -51,7 +53,8 @@ class KernelTimeline {
     std::int64_t start_ns;
     std::uint32_t length_ns;
     std::uint16_t class_index;
-    std::uint16_t together;  // how many ran in this time
+    std::uint8_t together;  // how many ran in this time
+    std::uint8_t slowness;  // packed
   };
   struct Sum {
     std::int64_t begin_ns;

@@ -109,7 +109,9 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
   } else {
     path = path_at_level(process, meaning);
   }
-  const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id);
+  const double length_ns =
+      static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
+  const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id, length_ns);
   Amount amount{count, 0, time_s, time_s * rate * weight.weight};
   if (weight.known) {
     amount.by_class.add(weight.column, amount.energy_j);

@@ -63,6 +63,10 @@ std::vector<double> LibraryFit::from_data(const statistics::GramSums& sums) cons
 }
 
 PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows) {
+  if (priors.empty()) {
+    const double mean_w = mean_power(rows);
+    return {mean_w, kUsualIdle * mean_w, mean_w / 2};
+  }
   const std::vector<double> times_s = rows.times_s();
   double busy_j = 0;
   double busy_s = 0;

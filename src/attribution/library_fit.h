@@ -50,7 +50,8 @@ class LibraryFit {
 // What a GPU between kernels draws of what it draws at work, where nobody knows.
 inline constexpr double kUsualIdle = 0.25;
 
-// Where rows that hardly differ say that idling draws more than working: what the library says of both.
+// Where rows that hardly differ say that idling draws more than working: what the library says of both, or, without one,
+// what is usual.
 PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows);
 
 // Rows that hardly tell classes apart repeat one another, and so do their errors: held against what a library knows they

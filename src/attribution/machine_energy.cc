@@ -68,10 +68,11 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
   if (work.others) doubt(*fit, *work.others);
   TimeCurve modelled_j(span, cells_for(span));
   for (const DeviceWork::Stretch& stretch : work.stretches) {
-    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->classes[stretch.column].watts);
+    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->watts_at(stretch.column, stretch.slowness));
   }
   modelled_j.finish();
-  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels), work.others};
+  return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels),
+          work.others,     std::move(work.usual_ns)};
 }
 
 TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like) {

@@ -33,6 +33,7 @@ struct GpuPowers {
   TimeCurve modelled_j;                                // what the sums of kernels would draw, without idling
   std::vector<std::vector<SeenKernels>> kernels = {};  // by column
   std::optional<std::uint16_t> others = {};            // the column of what is not the command's
+  UsualLengths usual_ns = {};
 };
 
 struct MachineEnergy {

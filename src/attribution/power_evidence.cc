@@ -26,12 +26,28 @@ constexpr Range kGaugeLag{-15 * kMs, 25 * kMs, 0};
 constexpr std::int64_t kLagGrid_ns = 5 * kMs;
 constexpr std::int64_t kLagRefined_ns = kMs / 4;
 constexpr std::int64_t kUsualMemory_ns = 12 * kMs;
+// How far gauges are from what is usual, or from what a calibration said: the memory as a share, as standard deviations.
+constexpr double kMemorySpread = 0.3;
+constexpr double kGoodMemory = 0.06;
+constexpr std::int64_t kLagSpread_ns = 5 * kMs;
+constexpr std::int64_t kGoodLag_ns = kMs;
 constexpr std::int64_t kMemories_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
 constexpr std::int64_t kLongestMemory_ns = 200 * kMs;
 // In units of the noise's variance: half of chi squared with one degree of freedom. Flat: no lag is worse than another by
 // more than chance does on the whole grid; unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
+// Likewise with two unknowns. No sensor is quite what it is taken for: what fits worse by less than this share of all that
+// is unexplained is not told from the best.
+constexpr double kUnsureOfTwo = 2.3;
+constexpr double kModelCost = 0.001;
+// Other memories and lags are tried in such steps, so many to either side.
+constexpr double kOtherMemory = 1.2;
+constexpr std::int64_t kOtherLag_ns = 5 * kMs / 4;
+constexpr int kMostOthers = 6;
+// Power goes with frequency times voltage squared, and voltage is lowered with frequency: 3, or a little more where other
+// parts rest while they wait.
+constexpr double kPaces[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
 // To find two numbers so many rows do, in a few stretches that lie apart.
 constexpr std::size_t kSearchedRows = 2400;
@@ -94,7 +110,7 @@ class SensingSearch {
     noise_ = tried_.at(best).noise;
     double most = 0;
     for (const auto& [key, tried] : tried_) {
-      if (key.first == best.first) most = std::max(most, cost(key) - cost(best));
+      if (key.first == best.first) most = std::max(most, told_cost(key) - told_cost(best));
     }
     found.known = most > kFlatCost;
     if (!found.known) {
@@ -104,6 +120,7 @@ class SensingSearch {
     }
     found.low_ns = crossing(best, -1);
     found.high_ns = crossing(best, 1);
+    if (evidence_.is_gauge()) found.others = others_than(best);
     return found;
   }
 
@@ -113,20 +130,63 @@ class SensingSearch {
     std::vector<double> residuals;
     double noise = 0;
   };
+  // Outwards from the best, as long as what is tried fits nearly as well.
+  std::vector<OtherSensing> others_than(Key best) {
+    const double tolerance = std::max(kUnsureOfTwo, kModelCost * cost(best));
+    std::vector<OtherSensing> others;
+    const auto is_near = [&](Key key) {
+      const double worse = cost(key) - cost(best);
+      if (worse <= tolerance && key != best) others.push_back(other(key, std::exp(-kUnsureOfTwo * worse / tolerance)));
+      return worse <= tolerance;
+    };
+    for (const double by : {kOtherMemory, 1 / kOtherMemory}) {
+      Key key = best;
+      for (int i = 0; i < kMostOthers; ++i) {
+        key = best_lag_for(static_cast<std::int64_t>(static_cast<double>(key.first) * by), key.second);
+        if (!is_near(key)) break;
+      }
+    }
+    for (const int side : {-1, 1}) {
+      for (int i = 1; i <= kMostOthers; ++i) {
+        const Key key{best.first, best.second + side * i * kOtherLag_ns};
+        if (!try_sensing(key) || !is_near(key)) break;
+      }
+    }
+    if (!others.empty()) others.insert(others.begin(), other(best, 1));
+    return others;
+  }
+  OtherSensing other(Key key, double weight) const {
+    const IntervalRows rows = evidence_.rows_at({key.second, key.first});
+    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+    return {{key.second, key.first}, weight, rows.sums(fit.weights), fit.watts};
+  }
+  Key best_lag_for(std::int64_t memory_ns, std::int64_t lag_ns) {
+    Key best{memory_ns, lag_ns};
+    try_sensing(best);
+    for (const std::int64_t step_ns : {kLagGrid_ns / 4, kLagGrid_ns / 8}) {
+      for (const std::int64_t away_ns : {-step_ns, step_ns}) {
+        const Key key{memory_ns, best.second + away_ns};
+        if (try_sensing(key) && cost(key) < cost(best)) best = key;
+      }
+    }
+    return best;
+  }
 
   void try_lags(std::int64_t memory_ns) {
     for (std::int64_t lag_ns = range_.least_ns; lag_ns <= range_.most_ns; lag_ns += kLagGrid_ns) {
       try_sensing({memory_ns, lag_ns});
     }
   }
-  void try_sensing(Key key) {
-    if (key.second < range_.least_ns || key.second > range_.most_ns) return;
+  // False where no lag is looked for.
+  bool try_sensing(Key key) {
+    if (key.second < range_.least_ns || key.second > range_.most_ns) return false;
     const auto [tried, is_new] = tried_.try_emplace(key);
-    if (!is_new) return;
+    if (!is_new) return true;
     const IntervalRows rows = evidence_.rows_at({key.second, key.first});
     const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
     tried->second = {rows.residuals(fit.watts), fit.noise};
     if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
+    return true;
   }
   // Lag and memory stand for one another to a degree: what is a little later looks like what remembers longer.
   void refine_memory() {
@@ -148,7 +208,19 @@ class SensingSearch {
       try_sensing({best.first, best.second + step_ns});
     }
   }
-  double cost(Key key) const { return huber_cost(tried_.at(key).residuals, noise_); }
+  // What the rows leave unexplained, and how far it is from what is known or usual: that counts where the rows hardly tell.
+  double cost(Key key) const { return told_cost(key) + unusual_cost(key); }
+  double told_cost(Key key) const { return huber_cost(tried_.at(key).residuals, noise_); }
+  double unusual_cost(Key key) const {
+    if (!evidence_.is_gauge()) return 0;
+    const bool calibrated = calibrated_ && calibrated_->memory_ns > 0;
+    const auto usual_ns = static_cast<double>(calibrated ? calibrated_->memory_ns : kUsualMemory_ns);
+    const double memory =
+        std::log(static_cast<double>(key.first) / usual_ns) / (calibrated ? kGoodMemory : kMemorySpread);
+    const double lag_ns = static_cast<double>(key.second - (calibrated ? calibrated_->lag_ns : range_.usual_ns));
+    const double lag = lag_ns / static_cast<double>(calibrated ? kGoodLag_ns : kLagSpread_ns);
+    return (memory * memory + lag * lag) / 2;
+  }
   Key best_key() const {
     Key best = tried_.begin()->first;
     double least = cost(best);
@@ -197,7 +269,7 @@ UsefulEvidence::UsefulEvidence(const KernelTimeline& timeline, const PowerEviden
 
 IntervalRows UsefulEvidence::rows_at(const Sensing& sensing) const {
   if (is_gauge()) return IntervalRows(*timeline_, history_, sensing, period_s_);
-  return IntervalRows(*timeline_, steps_, sensing.lag_ns);
+  return IntervalRows(*timeline_, steps_, sensing);
 }
 
 TimeSpan UsefulEvidence::span_of(std::size_t row) const {
@@ -220,6 +292,26 @@ UsefulEvidence UsefulEvidence::some() const {
 FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known) {
   const UsefulEvidence some = evidence.some();
   return SensingSearch(some, known).find();
+}
+
+double find_pace(const UsefulEvidence& evidence, const Sensing& sensing) {
+  const UsefulEvidence some = evidence.some();
+  std::vector<std::vector<double>> left;
+  double noise = 0;
+  for (const double pace : kPaces) {
+    const IntervalRows rows = some.rows_at({sensing.lag_ns, sensing.memory_ns, pace});
+    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+    left.push_back(rows.residuals(fit.watts));
+    if (left.size() == 1 || fit.noise < noise) noise = fit.noise;
+  }
+  const double without = huber_cost(left.front(), noise);
+  double least = without - kFlatCost;
+  double best = 0;
+  for (std::size_t i = 1; i < left.size(); ++i) {
+    const double cost = huber_cost(left[i], noise);
+    if (cost < least) std::tie(best, least) = std::pair(kPaces[i], cost);
+  }
+  return best;
 }
 
 }  // namespace joulemap::attribution

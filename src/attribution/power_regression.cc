@@ -7,6 +7,7 @@
 
 #include "attribution/interval_rows.h"
 #include "attribution/power_evidence.h"
+#include "attribution/sensing_doubts.h"
 #include "attribution/separable_groups.h"
 #include "base/clock.h"
 #include "base/quadrature.h"
@@ -25,8 +26,6 @@ constexpr double kNinety = 1.645;
 constexpr std::size_t kMostBlocks = 200;
 constexpr std::size_t kFewestPerBlock = 4;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
-// Once it is known what can be told apart, beliefs need only keep it solvable.
-constexpr double kKnownPull = 0.01;
 // What a class may differ from the mean that it is given: blocks of a ResNet-50 on an H200 differ from their share of time
 // by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
@@ -39,22 +38,20 @@ constexpr double kModelSpread = 0.025;
 // A GPU that works draws no less than one that waits. Where rows say so, a few odd ones have misled them.
 constexpr double kLeastBusy = 0.9;
 
-// Where not one class can be told from the others, a group of them that could be is chance or the edge of a step: all
-// share by time, apart from idling if that is known.
-SeparableGroups groups_of(const statistics::GramSums& sums, double pull, const std::vector<double>& times_s) {
-  SeparableGroups found = separable_groups(sums, pull, times_s);
-  const std::size_t classes = found.group_of.size() - 1;
-  for (std::size_t k = 0; k < classes; ++k) {
-    if (found.alone[k] >= kKnownFromData) return found;
+bool tells_any(const SeparableGroups& groups) {
+  const auto is_known = [](double share) { return share >= kKnownFromData; };
+  return std::any_of(groups.alone.begin(), groups.alone.end() - 1, is_known);
+}
+
+// By class, idling last.
+bool is_plausible(std::span<const double> watts, std::span<const double> times_s) {
+  double busy_j = 0;
+  double busy_s = 0;
+  for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
+    busy_j += watts[k] * times_s[k];
+    busy_s += times_s[k];
   }
-  std::vector<std::size_t> together(classes + 1, 0);
-  together.back() = found.alone.back() >= kKnownFromData ? 1 : 0;
-  const std::size_t count = together.back() + 1;
-  const std::vector<statistics::Belief> beliefs(count, statistics::Belief{0, pull});
-  const std::vector<double> inverse = statistics::posterior_inverse(sums.grouped(together, count), beliefs);
-  std::vector<double> from_data;
-  for (std::size_t i = 0; i < count; ++i) from_data.push_back(1 - pull * inverse[i * count + i]);
-  return {together, count, from_data, found.alone};
+  return busy_j >= kLeastBusy * watts.back() * busy_s;
 }
 
 // The fit once it is known what can be told apart.
@@ -63,18 +60,20 @@ class GroupedFit {
   GroupedFit(const PowerBelief& belief, double pull, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.groups);
     for (const std::size_t group : groups.group_of) ++members[group];
-    for (std::size_t group = 0; group < groups.groups; ++group) {
-      const bool known = groups.from_data[group] >= kKnownFromData;
-      beliefs_.push_back({belief.busy_w, pull * (known ? kKnownPull : 1)});
-    }
-    const std::size_t idle = groups.group_of.back();
-    if (members[idle] == 1) beliefs_[idle].value = belief.idle_w;
+    // Also of those that are known: what the rows tell least of would else be nothing, or more than a GPU can draw.
+    beliefs_.assign(groups.groups, {belief.busy_w, pull});
+    idle_ = groups.group_of.back();
+    const double idle_w = members[idle_] == 1 ? belief.idle_w : belief.busy_w;
+    for (statistics::Belief& above : beliefs_) above.value = std::max(belief.busy_w - idle_w, 0.0);
+    beliefs_[idle_].value = idle_w;
     for (const double share : groups.alone) alone_.push_back(share >= kKnownFromData);
   }
   std::vector<double> solve(const statistics::GramSums& grouped) const {
-    const std::vector<double> watts = statistics::nonnegative_least_squares(grouped, beliefs_).x;
+    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.above(idle_), beliefs_).x;
     std::vector<double> all;
-    for (const std::size_t group : groups_.group_of) all.push_back(watts[group]);
+    for (const std::size_t group : groups_.group_of) {
+      all.push_back(above_w[idle_] + (group == idle_ ? 0 : above_w[group]));
+    }
     return all;
   }
   statistics::GramSums grouped(const statistics::GramSums& sums) const {
@@ -84,6 +83,7 @@ class GroupedFit {
 
  private:
   const SeparableGroups& groups_;
+  std::size_t idle_ = 0;  // its group; the others stand for what they draw above it: none draws less
   std::vector<statistics::Belief> beliefs_;
   std::vector<bool> alone_;
 };
@@ -106,7 +106,7 @@ std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulE
   std::vector<bool> known(rows.columns(), true);
   if (probing.empty()) return known;
   const statistics::GramSums sums = rows.sums(weights_without(probing, evidence, fit.weights, lag_ns));
-  const SeparableGroups groups = separable_groups(sums, fit.pull, rows.times_s());
+  const SeparableGroups groups = sure_groups(sums, fit.pull, rows.times_s(), {});
   for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.alone[k] >= kKnownFromData;
   return known;
 }
@@ -153,7 +153,9 @@ class Replication {
   }
 
   // `watts`: what was found. `lag_w`: what one standard deviation of the lag changes. By class, then by replicate.
-  std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w) {
+  // `sensing`: what else the sensor may be.
+  std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
+                                        const SensingChanges& sensing) {
     // What was fitted with as many unknowns follows the blocks' noise: errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
     const double wider = std::sqrt(blocks / std::max(blocks - solution_.told, 1.0));
@@ -164,9 +166,10 @@ class Replication {
       const std::vector<double> found = solution_.solve(sums);
       const std::vector<double> moved = solution_.moved ? solution_.moved(random_) : watts;
       const double lag = random_.normal();
+      const std::span<const double> sensed_w = sensing.draw(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
         const double spread_w = solution_.spreads[k] * watts[k] * random_.normal();
-        const double moved_w = moved[k] - watts[k];
+        const double moved_w = moved[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
         drawn[k][r] = std::max(watts[k] + wider * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + moved_w, 0.0);
       }
     }
@@ -190,6 +193,12 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
   std::nth_element(values.begin(), last, values.end());
   std::nth_element(values.begin(), first, last);
   return {*first, *last};
+}
+
+double PowerFit::watts_at(std::size_t column, double slowness) const {
+  const double full_w = classes[column].watts;
+  if (pace <= 0 || slowness <= 1 || full_w <= idle().watts) return full_w;
+  return idle().watts + (full_w - idle().watts) * std::pow(slowness, -pace);
 }
 
 void PowerFit::widen_gains(double spread) {
@@ -240,24 +249,31 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   if (timeline.empty()) return std::nullopt;
   const UsefulEvidence useful(timeline, evidence);
   if (useful.rows() < kFewestRows) return std::nullopt;
-  const FoundSensing lag = find_sensing(useful, evidence.known);
+  FoundSensing lag = find_sensing(useful, evidence.known);
+  if (evidence.held_back) lag.best.pace = find_pace(useful, lag.best);
   const IntervalRows rows = useful.rows_at(lag.best);
   PowerBelief belief = coarse_belief(rows);
   const bool misled = belief.busy_w < kLeastBusy * belief.idle_w;
-  if (misled && priors.empty()) return std::nullopt;
   if (misled) belief = believed_coarsely(priors, rows);
   const RobustFit robust = robust_fit(rows, belief, 5);
   const statistics::GramSums sums = rows.sums(robust.weights);
-  const SeparableGroups groups = groups_of(sums, robust.pull, rows.times_s());
+  const std::vector<double> doubts = sensing_doubts(lag.others, belief.spread_w);
+  const SeparableGroups groups = sure_groups(sums, robust.pull, rows.times_s(), doubts);
   const GroupedFit grouped(belief, robust.pull, groups);
   const double repeats = repeats_of(rows, misled ? std::vector<double>(rows.columns()) : groups.alone);
   const LibraryFit library(priors, belief, repeats * robust.pull * belief.spread_w * belief.spread_w);
   const bool has_library = !priors.empty();
-  const Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
+  if (misled && !has_library && !tells_any(groups)) return std::nullopt;
+  Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
   const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
   const std::vector<double> watts = solved(sums);
+  if (misled && !has_library && !is_plausible(watts, rows.times_s())) return std::nullopt;
+  // What would draw less than a GPU that waits is put there, whatever the rows: that it is there is all they tell.
+  for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
+    if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
+  }
   const auto watts_at = [&](std::int64_t lag_ns) {
-    return solved(useful.rows_at({lag_ns, lag.best.memory_ns}).sums(robust.weights));
+    return solved(useful.rows_at({lag_ns, lag.best.memory_ns, lag.best.pace}).sums(robust.weights));
   };
   const std::vector<double> low_w = watts_at(lag.low_ns);
   const std::vector<double> high_w = watts_at(lag.high_ns);
@@ -265,7 +281,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNinety);
 
   PowerFit fit;
-  fit.replicates = Replication(rows, robust, solution).draw(watts, lag_w);
+  const SensingChanges sensing(lag.others, solved);
+  fit.replicates = Replication(rows, robust, solution).draw(watts, lag_w, sensing);
   const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
   const std::vector<bool> believed = has_library ? believed_more(library, priors, sums) : std::vector<bool>();
   Random random(kSeed + 1);
@@ -275,12 +292,13 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
     const auto [low, high] = middle_of(std::move(drawn), 0.9);
-    const bool known = grouped.is_known_alone(k) && !misled && !(has_library && believed[k]);
+    const bool known = grouped.is_known_alone(k) && !(misled && has_library) && !(has_library && believed[k]);
     const bool by_library = has_library && !known && k + 1 < priors.size() && priors[k].known;
     fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k], by_library});
   }
   fit.lag_ns = lag.best.lag_ns;
   fit.memory_ns = lag.best.memory_ns;
+  fit.pace = lag.best.pace;
   fit.counter_lag_ns = useful.is_gauge() ? evidence.known.counter_lag_ns() : lag.best.lag_ns;
   fit.lag_low_ns = lag.low_ns;
   fit.lag_high_ns = lag.high_ns;

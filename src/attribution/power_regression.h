@@ -49,6 +49,7 @@ struct PowerFit {
   double gain_spread = kUsualGainSpread;
   std::int64_t lag_ns = 0;
   std::int64_t memory_ns = 0;       // of the gauge that was used; 0: the counter was
+  double pace = 0;                  // powers are those at full speed, and less by this (kernel_pace.h)
   std::int64_t counter_lag_ns = 0;  // so long before its steps the counter's energy was drawn
   std::int64_t lag_low_ns = 0;
   std::int64_t lag_high_ns = 0;
@@ -58,6 +59,8 @@ struct PowerFit {
   std::size_t groups = 0;
 
   const ClassPower& idle() const { return classes.back(); }
+  // What kernels of a class draw that take so many times longer than at full speed.
+  double watts_at(std::size_t column, double slowness) const;
   // The energy that is shared out is itself wrong by so much, as a standard deviation and a share.
   void widen_gains(double spread);
 };

@@ -293,6 +293,12 @@ std::vector<BusyStretch> RecordedEnergy::others_on(const std::string& device) co
   return {};
 }
 
+bool RecordedEnergy::held_back(const std::string& device) const {
+  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& follower) {
+    return follower.channel.device == device && follower.track.throttling.held_back();
+  });
+}
+
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
@@ -315,7 +321,8 @@ void RecordedEnergy::add_curves(Result& result) {
            follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
                                                          : std::vector<EnergyPoint>(),
            history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
-           follower.channel.device_model, power_limited(follower.channel.device), others_on(follower.channel.device)});
+           follower.channel.device_model, power_limited(follower.channel.device), held_back(follower.channel.device),
+           others_on(follower.channel.device)});
       break;
     }
   }

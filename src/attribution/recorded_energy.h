@@ -55,6 +55,7 @@ class RecordedEnergy {
       double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
       std::string device_model = {};
       double power_limited = 0;              // share of the time
+      bool held_back = false;                // by that or by heat, often enough to matter
       std::vector<BusyStretch> others = {};  // where processes ran on it that are not the command's
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
@@ -112,6 +113,7 @@ class RecordedEnergy {
   std::vector<PowerPoint> history_of(const std::string& device);
   double power_limited(const std::string& device) const;
   std::vector<BusyStretch> others_on(const std::string& device) const;
+  bool held_back(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
   void draw_slow_counter(Meter& meter) const;
   void cut_between_steps(Meter& meter, ChannelEnergy& energy) const;

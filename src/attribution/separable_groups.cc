@@ -29,6 +29,13 @@ Known known_from(const statistics::GramSums& sums, double pull) {
   return known;
 }
 
+SeparableGroups with_groups(const statistics::GramSums& sums, double pull, std::vector<std::size_t> group_of,
+                            std::vector<double> alone) {
+  const std::size_t count = 1 + *std::max_element(group_of.begin(), group_of.end());
+  Known known = known_from(sums.grouped(group_of, count), pull);
+  return {std::move(group_of), count, std::move(known.from_data), std::move(alone)};
+}
+
 // The two whose errors are most opposite, so that what one gains the other loses; one of them at least is unknown.
 std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& known, std::size_t idle) {
   const std::size_t size = known.from_data.size();
@@ -95,6 +102,38 @@ SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, 
   }
   result.from_data = known.from_data;
   return result;
+}
+
+SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
+                            std::span<const double> doubts) {
+  SeparableGroups found = separable_groups(sums, pull, times_s);
+  const std::size_t classes = found.group_of.size() - 1;
+  std::vector<bool> doubted(found.groups);
+  bool any_known = false;
+  for (std::size_t k = 0; k < found.alone.size() && !doubts.empty(); ++k) {
+    const bool seemed_known = found.alone[k] >= kKnownFromData;
+    found.alone[k] = std::max(found.alone[k] - doubts[k], 0.0);
+    if (k < classes && seemed_known && found.alone[k] < kKnownFromData) doubted[found.group_of[k]] = true;
+  }
+  for (std::size_t k = 0; k < classes; ++k) any_known = any_known || found.alone[k] >= kKnownFromData;
+  if (!any_known) {
+    std::vector<std::size_t> together(classes + 1, 0);
+    together.back() = found.alone.back() >= kKnownFromData ? 1 : 0;
+    return with_groups(sums, pull, std::move(together), std::move(found.alone));
+  }
+  const auto first = std::find(doubted.begin(), doubted.end(), true);
+  if (first == doubted.end()) return found;
+  doubted[found.group_of.back()] = false;
+  // Numbered anew in order of their first members.
+  std::vector<std::size_t> number(found.groups + 1, found.groups + 1);
+  std::size_t next = 0;
+  std::vector<std::size_t> group_of;
+  for (const std::size_t group : found.group_of) {
+    std::size_t& its = number[doubted[group] ? found.groups : group];
+    if (its > found.groups) its = next++;
+    group_of.push_back(its);
+  }
+  return with_groups(sums, pull, std::move(group_of), std::move(found.alone));
 }
 
 }  // namespace joulemap::attribution

@@ -30,4 +30,11 @@ struct SeparableGroups {
 // `times_s`: how long each was busy in all.
 SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s);
 
+// The same, once more is known: `doubts`, by unknown, say how much of what was believed of it is left open by what the
+// sensor may be, as a share of the belief's variance. Those that only seemed to be told apart share one value. And where not
+// one class can be told from the others all do, apart from idling if that is known: a group of them that could be is chance
+// or the edge of a step.
+SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
+                            std::span<const double> doubts);
+
 }  // namespace joulemap::attribution

@@ -30,18 +30,20 @@ double Throttling::power_limited() const {
   return readings_ > 0 ? static_cast<double>(at_power_limit_) / static_cast<double>(readings_) : 0;
 }
 
+bool Throttling::is_often(std::uint64_t count) const {
+  return readings_ >= kFewestReadings && static_cast<double>(count) >= kWorthTelling * static_cast<double>(readings_);
+}
+
+bool Throttling::held_back() const { return is_often(at_power_limit_) || is_often(slowed_); }
+
 void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
-  const auto is_often = [&](std::uint64_t count) {
-    return readings_ >= kFewestReadings && share(count) >= kWorthTelling;
-  };
   if (is_often(at_power_limit_)) {
-    diagnostics.add(
-        {"power_limited", at_power_limit_,
-         fmt::format("{} was held at its power limit in {:.0f} % of the readings: what kernels draw is the mean of "
-                     "then and else, and less than in a short burst",
-                     domain, 100 * share(at_power_limit_)),
-         "compare runs at the same limit only"});
+    diagnostics.add({"power_limited", at_power_limit_,
+                     fmt::format("{} was held at its power limit in {:.0f} % of the readings: kernels draw less then "
+                                 "than in a short burst",
+                                 domain, 100 * share(at_power_limit_)),
+                     "compare runs at the same limit only"});
   }
   if (is_often(slowed_)) {
     diagnostics.add({"clocks_slowed", slowed_,

@@ -61,7 +61,7 @@ Status convert(const std::string& kind, const std::string& path, std::string_vie
   sigemptyset(&no_signals);
   Result<ChildProcess> child = ChildProcess::prepare(command, no_signals);
   if (!child) return child.error();
-  if (const Status started = child->release(); !started) return started;
+  if (const Status started = child->release(); !started) return started.error();
   int status = 0;
   while (::waitpid(child->pid(), &status, 0) < 0) {
     if (errno != EINTR) return system_error("wait for", std::string(kConverter), errno);

@@ -297,8 +297,8 @@ RecordingSummary RecordingDecoder::finish() {
         {"unknown_marks", unknown_marks_, "marks that only a newer joulemap knows were left out", "update joulemap"});
   }
   if (unknown_places_ > 0) {
-    add_diagnostic({"unknown_places", unknown_places_, "places and kernels that only a newer joulemap knows have no name",
-                    "update joulemap"});
+    add_diagnostic({"unknown_places", unknown_places_,
+                    "places and kernels that only a newer joulemap knows have no name", "update joulemap"});
   }
   if (orphaned_chunks_ > 0) {
     add_diagnostic(

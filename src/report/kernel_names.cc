@@ -46,7 +46,7 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   if (columns_of(called) <= columns) return std::string(called);
   const Parts parts = parts_of(called);
   if (parts.arguments.empty()) return shortened(parts.base, columns);
-  const std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
+  std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
   if (columns_of(whole) <= columns) return whole;
   const std::size_t used = columns_of(parts.base) + 4;  // "<..", ">"
   if (used + kLeastArguments > columns) return shortened(parts.base, columns);

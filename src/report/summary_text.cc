@@ -12,6 +12,7 @@ namespace {
 std::string unit_line(std::string_view name, const std::optional<double>& units, const RunRates& rates,
                       const TextStyle& style) {
   if (!units || *units <= 0) return {};
+  if (*units == 1) name.remove_suffix(1);  // "1 step"
   std::string out = fmt::format("  {:>11.0f} {}", *units, name);
   if (const std::optional<double> each_j = rates.energy_of(units)) {
     out += fmt::format(", {} J each", number(*each_j));

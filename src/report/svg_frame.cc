@@ -33,7 +33,7 @@ std::string energy_line(const RunView& view) {
                                 number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
                                 rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
                                 duration_text(rates.time_s));
-  if (rates.steps)
+  if (rates.steps.value_or(0) > 1)
     out += fmt::format("; {} J a step, {} steps", number(*rates.energy_of(rates.steps), 3), *rates.steps);
   return out;
 }

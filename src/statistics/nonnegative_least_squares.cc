@@ -170,6 +170,23 @@ GramSums GramSums::with_common(std::size_t members) const {
   return sums;
 }
 
+GramSums GramSums::above(std::size_t base) const {
+  GramSums sums = *this;
+  std::vector<double> columns(size());
+  double all = 0;
+  for (std::size_t i = 0; i < size(); ++i) {
+    for (std::size_t j = 0; j < size(); ++j) columns[i] += gram(i, j);
+    all += columns[i];
+  }
+  sums.moments_[base] = 0;
+  for (const double moment : moments_) sums.moments_[base] += moment;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const double with_base = i == base ? all : columns[i];
+    sums.gram_[i * size() + base] = sums.gram_[base * size() + i] = with_base;
+  }
+  return sums;
+}
+
 GramSums GramSums::with_combination(std::span<const double> weights) const {
   JOULEMAP_CHECK(weights.size() == size(), "a weight for each unknown");
   GramSums sums(size() + 1);

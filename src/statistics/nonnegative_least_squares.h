@@ -32,6 +32,8 @@ class GramSums {
   GramSums grouped(std::span<const std::size_t> group_of, std::size_t groups) const;
   // One more unknown, the last: what the first `members` have in common, so that they stand for their differences from it.
   GramSums with_common(std::size_t members) const;
+  // The others stand for what they are above this one, whose column becomes the sum of all.
+  GramSums above(std::size_t base) const;
   // One more unknown, the last, whose column is the sum of all columns, each times its weight.
   GramSums with_combination(std::span<const double> weights) const;
 

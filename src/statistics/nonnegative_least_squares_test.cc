@@ -140,6 +140,21 @@ TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
   EXPECT_DOUBLE_EQ(first.rows(), 20);
 }
 
+TEST(NonnegativeLeastSquares, UnknownsCanStandForWhatTheyAreAboveOne) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const GramSums sums = random_problem(random).sums;
+    const std::size_t base = random() % sums.size();
+    std::vector<double> above(sums.size());
+    for (double& one : above) one = std::normal_distribution<double>()(random);
+    std::vector<double> themselves = above;
+    for (std::size_t i = 0; i < above.size(); ++i) themselves[i] += i == base ? 0 : above[base];
+    const double left = sums.residual(themselves);
+    EXPECT_NEAR(sums.above(base).residual(above), left, 1e-9 * (1 + left));
+  }
+}
+
 TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheConditionsOfTheBest) {
   constexpr std::uint64_t kSeed = 22;
   SCOPED_TRACE(kSeed);

@@ -63,10 +63,10 @@ def test_without_utf8_it_is_ascii(report):
     assert report("--by", "layer", LC_ALL="C").out.isascii()
 
 
-def run_in_terminal(binaries: Path, **environment: str) -> str:
+def run_in_terminal(binaries: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     main, side = pty.openpty()
     settings = {**os.environ, "TERM": "xterm", "COLUMNS": "90", **environment}
-    command = [str(binaries / "joulemap"), "report", str(RECORDING)]
+    command = [str(binaries / "joulemap"), "report", str(RECORDING), *arguments]
     process = subprocess.Popen(command, stdout=side, env=settings)
     os.close(side)
     text = b""
@@ -78,15 +78,19 @@ def run_in_terminal(binaries: Path, **environment: str) -> str:
         if not more:
             break
         text += more
-    process.wait()
+    code = process.wait()
     os.close(main)
-    return text.decode()
+    return code, text.decode()
 
 
 def test_a_terminal_has_colour_unless_it_wants_none(binaries):
-    assert "\x1b[" in run_in_terminal(binaries)
-    assert "\x1b" not in run_in_terminal(binaries, NO_COLOR="1")
-    assert "\x1b" not in run_in_terminal(binaries, TERM="dumb")
+    assert "\x1b[" in run_in_terminal(binaries)[1]
+    assert "\x1b" not in run_in_terminal(binaries, NO_COLOR="1")[1]
+    assert "\x1b" not in run_in_terminal(binaries, TERM="dumb")[1]
+
+
+def test_a_terminal_gets_no_picture(binaries):
+    assert run_in_terminal(binaries, "--plot", "bars") == (2, "")
 
 
 def test_a_filter_leaves_only_what_holds_it(report):

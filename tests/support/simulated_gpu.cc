@@ -68,14 +68,34 @@ void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
   now_ns_ += length_ns;
 }
 
+// Clocks change whatever runs.
+double SimulatedGpu::slowness_of(std::uint32_t kind) {
+  if (traits_.slowness <= 1) return 1;
+  while (clocks_until_ns_ <= now_ns_) {
+    is_slowed_ = !is_slowed_;
+    const double of_the_time = is_slowed_ ? traits_.slowed_share : 1 - traits_.slowed_share;
+    clocks_until_ns_ = std::max(clocks_until_ns_, now_ns_) + to_ns(2 * of_the_time * uniform(0.03, 0.3));
+  }
+  return is_slowed_ && kind < traits_.computing ? traits_.slowness : 1;
+}
+
 void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
-  const double watts = traits_.watts[kind] * (1 + traits_.burst_spread * std::normal_distribution<>()(random_));
+  const double full_w = traits_.watts[kind] * (1 + traits_.burst_spread * std::normal_distribution<>()(random_));
+  run.slowed_s.resize(traits_.watts.size());
+  run.slowed_j.resize(traits_.watts.size());
   while (now_ns_ < until_ns) {
-    const std::int64_t end_ns = now_ns_ + traits_.kernel_ns;
+    const double slowness = slowness_of(kind);
+    const std::int64_t length_ns = to_ns(to_s(traits_.kernel_ns) * slowness);
+    const double watts = traits_.idle_w + (full_w - traits_.idle_w) / std::pow(slowness, 3);
+    const std::int64_t end_ns = now_ns_ + length_ns;
     run.kernels.push_back({now_ns_, end_ns, kind});
     stretches_.push_back({now_ns_, end_ns, watts});
-    run.busy_s[kind] += to_s(traits_.kernel_ns);
-    run.joules[kind] += to_s(traits_.kernel_ns) * watts;
+    run.busy_s[kind] += to_s(length_ns);
+    run.joules[kind] += to_s(length_ns) * watts;
+    if (slowness > 1) {
+      run.slowed_s[kind] += to_s(length_ns);
+      run.slowed_j[kind] += to_s(length_ns) * watts;
+    }
     now_ns_ = end_ns;
     pause(run, traits_.gap_ns);
   }

@@ -34,6 +34,8 @@ struct SimulatedRun {
   std::int64_t end_ns = 0;
   std::int64_t probe_begin_ns = 0;  // of a loop that is probed: when
   std::vector<double> loop_joules;  // of that loop: by kind, before then
+  std::vector<double> slowed_s;     // by kind: of what was held back
+  std::vector<double> slowed_j;
 };
 
 // A second of a run after another, as a capture tells it: single kernels and their sums, on "GPU-1". `places` are told
@@ -59,6 +61,11 @@ class SimulatedGpu {
     double memory_s = 0.012;     // of this time constant,
     double kept_late_s = 0.004;  // up to so late,
     double kept_noise_w = 4;     // and with this noise
+    // At times its clocks are held back for 30 to 300 ms: the first `computing` kinds then take so many times longer, and
+    // draw less of what they draw above idling, by the third power of it.
+    double slowness = 1;
+    std::size_t computing = 0;
+    double slowed_share = 0.3;  // of the time
     std::int64_t kernel_ns = 200'000;
     std::int64_t gap_ns = 3'000;
   };
@@ -94,6 +101,7 @@ class SimulatedGpu {
   void loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
+  double slowness_of(std::uint32_t kind);
   void count(SimulatedRun& run);
   void keep_history(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);
@@ -101,6 +109,8 @@ class SimulatedGpu {
   Traits traits_;
   std::mt19937_64 random_;
   std::int64_t now_ns_ = 0;
+  std::int64_t clocks_until_ns_ = 0;  // they stay as they are
+  bool is_slowed_ = false;
   std::vector<Stretch> stretches_;  // without gaps
 };
 

@@ -64,7 +64,7 @@ function run(letter, one, energy, per) {
   return h(
     "div",
     {},
-    h("h3", {}, `${letter} `, h("span", { class: "unit" }, fileNames(one))),
+    h("h2", {}, `${letter} `, h("span", { class: "unit" }, fileNames(one))),
     h(
       "dl",
       { class: "facts-list" },

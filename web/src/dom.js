@@ -37,7 +37,7 @@ export function section(id, title, lead, ...content) {
     h(
       "header",
       { class: "section-head" },
-      h("h2", { id: `${id}-title` }, title),
+      h(id === "summary" ? "h1" : "h2", { id: `${id}-title` }, title),
       lead ? h("p", { class: "lead" }, lead) : null,
     ),
     ...content,

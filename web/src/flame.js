@@ -224,8 +224,8 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
       style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
       onclick: () => zoom(node),
     },
-    width * state.width > 34 ? h("span", { class: "frame-name" }, node.name) : null,
-    width * state.width > 110 ? h("span", { class: "frame-value" }, label) : null,
+    width * state.width > 34 ? h("span", { class: "frame-name", "aria-hidden": "true" }, node.name) : null,
+    width * state.width > 110 ? h("span", { class: "frame-value", "aria-hidden": "true" }, label) : null,
   );
   element.style.setProperty("--hue", `var(${colour})`);
   element.style.setProperty("--shade", `${node.shade}%`);

@@ -155,7 +155,15 @@ function smoothed(values) {
 function epochs(data) {
   if (!data.epochs.length) return h("p", { class: "unit" }, "No epochs were marked; jm.epoch() marks them.");
   const most = Math.max(...data.epochs.map((one) => one.energy_j ?? 0));
-  const heads = ["Epoch", "Energy", "", "Time", "Mean power", "Loss", "Energy per unit of loss"];
+  const heads = [
+    "Epoch",
+    "Energy",
+    h("span", { class: "hidden" }, "As a bar"),
+    "Time",
+    "Mean power",
+    "Loss",
+    "Energy per unit of loss",
+  ];
   const cells = (one) => [
     h(
       "th",
