@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks test-integrations demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-instal
 
 test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
+
+test-integrations: build $(BUILD)/venv-integrations/.installed ## Keras, Lightning, transformers, MLflow, W&B and IPython themselves, with our callbacks
+	@$(BUILD)/venv-integrations/bin/python -m pytest -q tests/integrations
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor
@@ -116,3 +119,8 @@ $(BUILD)/venv-frameworks/.installed: tests/frameworks/requirements.txt
 	@echo "joulemap: installing TensorFlow, JAX, ONNX Runtime and PyTorch" >&2
 	@python3 -m venv $(BUILD)/venv-frameworks
 	@$(BUILD)/venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(BUILD)/venv-integrations/.installed: tests/integrations/requirements.txt
+	@tools/install_packages.sh test
+	@echo "joulemap: installing trainers and trackers" >&2
+	@python3 -m venv $(BUILD)/venv-integrations
+	@$(BUILD)/venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@

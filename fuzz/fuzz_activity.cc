@@ -78,7 +78,7 @@ void look(const Activity& activity) {
     JOULEMAP_CHECK(phase.span.begin_ns >= last_ns && phase.span.end_ns >= phase.span.begin_ns, "bands that overlap");
     last_ns = phase.span.end_ns;
   }
-  for (const LayerSpread& spread : view.spreads()) {
+  for (const LayerSpread& spread : view.spreads(ViewLimits{})) {
     JOULEMAP_CHECK(spread.quantiles_j.size() == kSpreadQuantiles, "quantiles that are missing");
     JOULEMAP_CHECK(std::ranges::is_sorted(spread.quantiles_j), "quantiles that fall");
   }

@@ -49,6 +49,9 @@ Tag: {tag}
 ENTRY_POINTS = """\
 [console_scripts]
 joulemap = joulemap._program:main
+
+[pytest11]
+joulemap = joulemap._pytest_plugin
 """
 
 

@@ -99,6 +99,12 @@ JMC_API void jmc_diagnose(const char* code, const char* message, const char* rem
 /* A fact about the setting. */
 JMC_API void jmc_fact(const char* name, const char* value);
 
+/* The environment has come to name a recording (`joulemap record -p PID --announce`): this process is part of it from now
+ * on, until jmc_leave_recording. 1 when it is recorded, also where it was before. Places of an earlier one mean nothing. */
+JMC_API int jmc_join_recording(void);
+/* Ends this process's part, as jmc_finish does, and records nothing any more, until it joins again. */
+JMC_API void jmc_leave_recording(void);
+
 /* Writes what is left and ends this process's part. Called at exit; whoever leaves by another door calls it before. */
 JMC_API void jmc_finish(void);
 

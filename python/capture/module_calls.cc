@@ -233,6 +233,7 @@ bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t n
 
 void ModuleCalls::forget_in_child() {
   names.forget_places();
+  is_sampled_ = false;
   LoopThread::current().forget();
 }
 

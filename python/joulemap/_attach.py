@@ -1,63 +1,121 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.attach: a model that a program points out itself. So far it names the model and probes it."""
+"""jm.attach: a model that a program points out itself. Where nobody records the program, attach does."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+import sys
+from typing import Any, Optional, Sequence
 
 from . import _hot
+from ._library import JoulemapError
+from ._recorder import Recorder
+from ._run import Run, parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._torch_probe import Probe
 
 
-class Attachment:
-    """What attach() returns: detach() ends it, and so does the end of a with block."""
+class Attachment(Run):
+    """What attach() returns: detach() ends it, and so does the end of a with block. Then it tells what a recording tells;
+    before, what has been written so far (up to a second ago), and `is_complete` of its ledgers is False."""
 
-    def __init__(self, model: Any, probe: Optional[Probe], limit_s: float) -> None:
-        self._model, self._probe, self._limit_s = model, probe, limit_s
+    def __init__(
+        self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], disable: Sequence[str] = ()
+    ) -> None:
+        super().__init__([recorder.file if recorder else _recorded_by_others()], disable)
+        self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
+        self.summary: Optional[dict] = None  # what `joulemap record --json` tells, once it has ended
 
     def detach(self) -> None:
         """Ends it: with probe=True the model's modules are replayed now, which takes up to half a minute. Parameters,
-        gradients, buffers, random numbers and flags are afterwards what they were."""
+        gradients, buffers, random numbers and flags are afterwards what they were. A recording that attach() has begun is
+        complete afterwards."""
         model, probe = self._model, self._probe
         self._model = self._probe = None
-        if probe is not None:
-            probe.run(self._limit_s, model)
+        try:
+            if probe is not None:
+                probe.run(self._limit_s, model)
+        finally:
+            self._end_recording()
+
+    def _end_recording(self) -> None:
+        from . import _torch_capture
+
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        if _torch_capture.session is not None:
+            _torch_capture.session.rest()
+        self.summary = recorder.end()
 
     def __enter__(self) -> Attachment:
         return self
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if kind is None:
-            self.detach()
-        elif self._probe is not None:
+        if kind is not None and self._probe is not None:
             from ._torch_probe import not_probed
 
+            self._probe = None
             not_probed("the with block of jm.attach ended by an exception")
+        self.detach()
+
+
+def _recorded_by_others() -> str:
+    """The file that `joulemap record` is going to make of this process's run."""
+    folder = os.environ.get("JOULEMAP_RECORDING", "")
+    return folder[:-2] if folder.endswith(".d") else folder
 
 
 def attach(
-    model: Any, *, optimizer: Any = None, loader: Any = None, loss: Any = None, disable: Any = (), probe: bool = False
+    model: Any,
+    *,
+    loss: Any = None,
+    optimizer: Any = None,
+    loader: Any = None,
+    disable: Sequence[str] = (),
+    probe: bool = False,
+    file: str = "run.joule",
+    trace: str = "auto",
+    sensors: Optional[str] = None,
 ) -> Attachment:
-    """Follows `model`, a module of PyTorch, in a program that runs under `joulemap record`.
+    """Follows `model`, a module of PyTorch: what it and the loop around it draw, layer by layer, until detach().
 
-    probe=True: when it is detached each of its modules is replayed, to find out what it draws. What else there is in the
-    signature is to come and is refused.
+    Under `joulemap record` it is part of that recording. Else it begins one of its own: `file`, `trace` and `sensors` are
+    those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of PyTorch are seen in
+    any case; one that is given and is none of PyTorch's is refused, because it would not be seen. disable=["ram"] leaves
+    the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached, each module is replayed
+    to find out what it draws.
     """
-    from ._library import JoulemapError
-
-    asked = {"optimizer": optimizer, "loader": loader, "loss": loss, "disable": disable or None}
-    for name, value in asked.items():
-        if value is not None:
-            raise NotImplementedError(f"jm.attach: {name} is not there yet; joulemap record sees it without")
+    parts(disable)
     if not hasattr(model, "named_modules"):
         raise TypeError(f"jm.attach takes a module of PyTorch, not a {type(model).__name__}")
-    if not _hot.is_recording():
-        raise JoulemapError("jm.attach works in a recorded program so far: joulemap record -- python PROGRAM")
+    torch = sys.modules["torch"]
+    _check_seen(torch, loss, optimizer, loader)
     from . import _torch_capture
 
-    if _torch_capture.session is None:
+    recorder = None
+    if not _hot.is_recording():
+        if trace in ("off", "kernels"):
+            raise ValueError(f"modules are not watched with trace={trace!r}: leave it out")
+        recorder = Recorder.begin(file, trace, sensors)
+        session: Any = _torch_capture.install_or_resume(torch)
+    else:
+        session = _torch_capture.session
+    if session is None:
         raise JoulemapError("modules are not watched here: leave --trace off and --trace kernels out of joulemap record")
-    return _torch_capture.session.attach(model, probe)
+    session.name(model)
+    return Attachment(model, session.watch_inputs() if probe else None, session.limit_s, recorder, disable)
+
+
+def _check_seen(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"steps of a {type(optimizer).__name__} are not seen: it is no torch.optim.Optimizer")
+    if loader is not None and not isinstance(loader, torch.utils.data.DataLoader):
+        raise TypeError(
+            f"batches of a {type(loader).__name__} are not seen: it is no DataLoader. Leave it out, and put "
+            'jm.region("dataloader") around where batches are made'
+        )
+    if loss is not None and not callable(loss):
+        raise TypeError(f"loss is a function or a module, not a {type(loss).__name__}")

@@ -34,11 +34,16 @@ _library.jmc_backward_begin.restype = None
 _library.jmc_backward_end.restype = None
 _library.jmc_diagnose.argtypes = [ctypes.c_char_p] * 3
 _library.jmc_diagnose.restype = None
+_library.jmc_finish.restype = None
+_library.jmc_leave_recording.restype = None
 _library.jmc_hlo_op.argtypes = [ctypes.c_char_p] * 3
 _library.jmc_hlo_op.restype = None
 _library.jmc_fact.argtypes = [ctypes.c_char_p] * 2
 _library.jmc_fact.restype = None
 
+finish = _library.jmc_finish
+join_recording = _library.jmc_join_recording
+leave_recording = _library.jmc_leave_recording
 enter = _library.jmc_enter
 leave_to = _library.jmc_leave_to
 on_event = _library.jmc_on_event

@@ -27,23 +27,25 @@ class FunctionSamples:
 
     def __init__(self) -> None:
         self._is_running = False
+        self._beginning = 0  # one that was stopped and has not noticed yet is not the one that runs
         self.is_light = False
+        os.register_at_fork(after_in_child=self.stop)
 
     def start(self) -> None:
         if self._is_running or not _capture.is_recording():
             return
         self._is_running = True
-        os.register_at_fork(after_in_child=self._forget)
-        _thread.start_new_thread(self._run, ())
+        self._beginning += 1
+        _thread.start_new_thread(self._run, (self._beginning,))
 
-    def _forget(self) -> None:
+    def stop(self) -> None:
         self._is_running = False
 
-    def _run(self) -> None:
+    def _run(self, beginning: int) -> None:
         jitter = random.Random(0)
         main = threading.main_thread().ident
         last_ns = time.monotonic_ns()
-        while True:
+        while self._is_running and self._beginning == beginning:
             time.sleep((LIGHT_PERIOD_S if self.is_light else PERIOD_S) * (0.5 + jitter.random()))
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)

@@ -23,13 +23,29 @@ class Session:
         self._torch, self._followed, self._operations, self._names = torch, followed, operations, names
         self._probe: Any = None
 
-    def attach(self, model, probe: bool):
-        from ._attach import Attachment
+    def name(self, module) -> None:
+        """A model that the program points out itself."""
+        self._names.resolve(module, None)
 
-        self._names.resolve(model, None)
-        if probe:
-            self.watch_inputs()
-        return Attachment(model, self._probe if probe else None, self.limit_s)
+    def rest(self) -> None:
+        """The recording ends: calls are seen no more."""
+        from ._function_samples import samples
+
+        _capture.end_between()
+        self._operations.look(False)
+        _capture.set_on(False)
+        self._followed.uninstall()
+        samples.stop()
+
+    def resume(self) -> None:
+        """Another recording has begun."""
+        from ._function_samples import samples
+
+        _capture.forget_in_child()  # places of the one before
+        _capture.set_on(True)
+        self._followed.install()
+        samples.start()
+        _capture.fact("torch", self._torch.__version__)
 
     @property
     def limit_s(self) -> float:
@@ -71,6 +87,16 @@ class Session:
             interface.probing(0)
             if was_on:
                 _capture.set_on(True)
+
+
+def install_or_resume(torch) -> Session:
+    """For a recording that the program has begun itself."""
+    if session is None:
+        install(torch)
+    else:
+        session.resume()
+    assert session is not None
+    return session
 
 
 def install(torch) -> None:

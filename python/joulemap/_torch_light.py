@@ -10,6 +10,7 @@ they stay as they are, because it would compile anew; a flag stops the work then
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Callable
 
 from . import _capture
@@ -20,7 +21,7 @@ class CompileWatch:
     """Whether torch.compile or torch.export is in use, and who wants to know."""
 
     def __init__(self, torch) -> None:
-        self.is_used = False
+        self.is_used = _has_compiled(torch)
         self.when_used: Callable[[], None] = lambda: None
         self._watch(torch, "compile")
         self._watch(torch.export, "export")
@@ -36,6 +37,12 @@ class CompileWatch:
             return original(*args, **kwargs)
 
         setattr(owner, name, use)
+
+
+def _has_compiled(torch) -> bool:
+    """Before we came, in a program that is attached to: importing torch._dynamo is not using it, every optimizer does."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo is not None and dynamo.counters["frames"]["total"])
 
 
 def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
@@ -71,7 +78,16 @@ class FollowedModules:
         compiled.when_used = self._become_hooks
 
     def install(self) -> None:
-        self._replace(self._modules.Module)
+        if not self._compiled.is_used:
+            self._replace(self._modules.Module)
+        elif not self._hooks:
+            self._become_hooks()
+
+    def uninstall(self) -> None:
+        """Until the next install. What torch.compile has seen stays, and does nothing."""
+        self.follow(True)
+        if not self._compiled.is_used:
+            self._put_back()
 
     def wrap_calls(self, wrap: Callable) -> None:
         """Calls that are seen go through wrap(call), too; not while torch.compile is used."""

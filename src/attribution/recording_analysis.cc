@@ -168,6 +168,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   if (!summary) return std::move(summary).error();
   survey.finish();
   if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
+  survey.leave_out(query.without);
   const KernelPriors priors =
       query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
   HostLedgers ledgers(survey.sources(), {query.levels, query.views.has_value()}, query.mode, priors);

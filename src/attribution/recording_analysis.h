@@ -30,6 +30,7 @@ struct AnalysisQuery {
   std::size_t slices = kReportSlices;                    // of power over time
   std::optional<ViewLimits> views = {};                  // what happened when, too
   Grouping grouping = {};
+  std::vector<DomainClass> without = {};  // domains that are not counted
 };
 
 struct Analysis {

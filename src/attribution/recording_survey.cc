@@ -91,6 +91,25 @@ void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& know
 
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
 
+void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
+  const auto holds = [&](DomainClass wanted) {
+    return std::find(classes.begin(), classes.end(), wanted) != classes.end();
+  };
+  const bool leaves_platform = holds(DomainClass::cpu) || holds(DomainClass::memory);
+  for (SurveyedSource& seen : sources_) {
+    std::vector<std::string> platforms;
+    for (Channel& channel : seen.channels) {
+      const bool is_left_platform = leaves_platform && channel.domain_class == DomainClass::platform;
+      if (is_left_platform) platforms.push_back(channel.domain);
+      if (is_left_platform || holds(channel.domain_class)) channel.countable = false;
+    }
+    // What was counted as part of it is to be counted itself.
+    for (Channel& channel : seen.channels) {
+      if (std::find(platforms.begin(), platforms.end(), channel.part_of) != platforms.end()) channel.part_of.clear();
+    }
+  }
+}
+
 // What two recorders of one machine both sampled was read once, as the first one's.
 void RecordingSurvey::finish() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {

@@ -64,6 +64,9 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   // From now on no source spans more than that. Fails where nothing is left.
   Status clip(const SecondsWithin& within);
 
+  // From now on domains of these classes are told of, but not counted, and neither is a platform that contains them.
+  void leave_out(std::span<const DomainClass> classes);
+
   const std::vector<SurveyedSource>& sources() const { return sources_; }
   // Of kernels, as they were known when it was made.
   const std::vector<KernelPower>& powers() const { return powers_; }

@@ -8,7 +8,8 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
                                            .mode = query.mode,
                                            .within = query.within,
                                            .library = query.library,
-                                           .grouping = query.grouping});
+                                           .grouping = query.grouping,
+                                           .without = query.without});
   if (!found) return std::move(found).error();
   ReportResult result = std::move(found->summary);
   result.by = name_of(query.level);

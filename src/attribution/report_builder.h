@@ -23,6 +23,7 @@ struct ReportQuery {
   SecondsWithin within;                                  // nothing else is told of, or learnt from
   std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one; empty: none
   Grouping grouping = {};
+  std::vector<DomainClass> without = {};  // domains that are not counted
 };
 
 // The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when

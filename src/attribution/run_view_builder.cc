@@ -234,9 +234,14 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
 }  // namespace
 
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
-  Result<Analysis> found = analyse(
-      paths,
-      {query.levels, query.mode, query.within, query.library, query.limits.slices, query.limits, {query.groups}});
+  Result<Analysis> found = analyse(paths, {query.levels,
+                                           query.mode,
+                                           query.within,
+                                           query.library,
+                                           query.limits.slices,
+                                           query.limits,
+                                           {query.groups},
+                                           query.without});
   if (!found) return std::move(found).error();
   RunView view;
   view.run = std::move(found->summary);

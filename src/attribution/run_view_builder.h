@@ -23,6 +23,7 @@ struct ViewQuery {
   std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,    Level::tensor,
                                Level::function, Level::region, Level::kernel};
   ViewLimits limits = {};
+  std::vector<DomainClass> without = {};  // as in ReportQuery
 };
 
 // Fails as build_report does.

@@ -37,6 +37,9 @@ class Capture {
   // Of this process; nullptr when it is not recorded. The second never makes one.
   static Capture* get();
   static Capture* existing();
+  // Whether it is recorded once the environment has come to say so; and no more, until then.
+  static bool join();
+  static void leave_recording();
 
   MarkLog& marks() { return *marks_; }
   KernelLog& kernels() { return kernels_; }

@@ -40,6 +40,20 @@ Closeness closeness_asked_for() {
 
 }  // namespace
 
+bool Capture::join() {
+  if (current.load() == nullptr) {
+    const std::lock_guard lock(making);
+    asked.store(0);
+  }
+  return get() != nullptr;
+}
+
+// Threads may be on their way into it: it stays where it is, and takes nothing any more.
+void Capture::leave_recording() {
+  Capture* const ended = current.exchange(nullptr);
+  if (ended != nullptr) ended->finish();
+}
+
 Capture* Capture::existing() { return current.load(std::memory_order_acquire); }
 
 Capture* Capture::get() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cuda_capture.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -49,6 +51,8 @@ CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
     : sink_(capture.kernels(), &capture.marks()),
       session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
 
+constinit std::atomic<bool> is_started{false};
+
 void finish_before_cupti() {
   if (Capture* const capture = Capture::existing()) capture->finish_kernels();
 }
@@ -70,9 +74,16 @@ void start(Capture& capture) {
 
 }  // namespace
 
+bool is_cuda_in_process() noexcept {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver != nullptr) ::dlclose(driver);
+  return driver != nullptr;
+}
+
+void allow_cuda_capture() noexcept { is_started.store(false); }
+
 void start_cuda_capture() noexcept {
-  static constinit std::atomic<bool> started{false};
-  if (started.exchange(true)) return;
+  if (is_started.exchange(true)) return;
   try {
     if (Capture* const capture = Capture::get()) start(*capture);
   } catch (const std::exception&) {

@@ -14,4 +14,10 @@ namespace joulemap::capture {
 //   Status started = session->start();      // then poll, listen, someone_profiles, finish (cupti/cupti_session.h)
 void start_cuda_capture() noexcept;
 
+// Whether the driver's library has been loaded by the program.
+bool is_cuda_in_process() noexcept;
+
+// The capture has ended: the next one may be started.
+void allow_cuda_capture() noexcept;
+
 }  // namespace joulemap::capture

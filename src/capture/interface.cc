@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/cuda_capture.h"
 #include "joulemap/capture.h"
 
 using joulemap::Diagnostic;
@@ -172,6 +173,18 @@ void jmc_fact(const char* name, const char* value) {
   when_recorded([&](Capture& capture) {
     capture.marks().fact(EnvironmentFact{std::string(text_or_empty(name)), std::string(text_or_empty(value))});
   });
+}
+
+int jmc_join_recording(void) {
+  if (!Capture::join()) return 0;
+  // The variable by which CUDA's driver loads us comes too late for one that is there already.
+  if (joulemap::capture::is_cuda_in_process()) joulemap::capture::start_cuda_capture();
+  return 1;
+}
+
+void jmc_leave_recording(void) {
+  Capture::leave_recording();
+  joulemap::capture::allow_cuda_capture();
 }
 
 void jmc_finish(void) {

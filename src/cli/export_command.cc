@@ -31,8 +31,9 @@ constexpr ViewLimits kAll = {
 Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::Level>& levels) {
   Result<Question> question = question_of(flags.question);
   if (!question) return std::move(question).error();
-  Result<RunView> view = attribution::build_run_view(
-      flags.files, {question->mode, question->within, std::move(question->library), false, levels, kAll});
+  Result<RunView> view =
+      attribution::build_run_view(flags.files, {question->mode, question->within, std::move(question->library), false,
+                                                levels, kAll, std::move(question->without)});
   if (view) view->run.diagnostics.add_all(question->diagnostics);
   return view;
 }

@@ -34,6 +34,14 @@ Status read_window(std::string_view text, attribution::SecondsWithin& within) {
   return within.to_s && *within.to_s > within.from_s ? Status(Done{}) : Status(wrong);
 }
 
+std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
+  std::vector<DomainClass> classes;
+  for (const std::string& name : names) {
+    classes.push_back(name == "gpu" ? DomainClass::gpu : name == "ram" ? DomainClass::memory : DomainClass::cpu);
+  }
+  return classes;
+}
+
 }  // namespace
 
 void add_question_flags(CLI::App& verb, QuestionFlags& flags) {
@@ -45,6 +53,11 @@ void add_question_flags(CLI::App& verb, QuestionFlags& flags) {
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_option("--time", flags.time, "only what was between FROM and TO, in seconds since the command began")
       ->type_name("FROM,TO");
+  verb.add_option("--without", flags.without, "leave out parts of the machine: cpu, ram, gpu")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // the name of a file may follow
+      ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
   verb.add_option("--library", flags.library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
       ->type_name("FILE|none");
@@ -58,6 +71,7 @@ Result<Question> question_of(const QuestionFlags& flags) {
   if (!library) return std::move(library).error();
   if (!flags.library.empty()) question.library = std::move(library->powers);
   question.diagnostics = std::move(library->diagnostics);
+  question.without = left_out(flags.without);
   return question;
 }
 

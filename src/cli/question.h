@@ -19,15 +19,17 @@ struct QuestionFlags {
   std::string mode = "regress";
   std::string time;  // seconds: "30,60", or "30" for the rest from there on
   std::string library;
+  std::vector<std::string> without;
 };
 
-// Declares --mode, --time and --library. `flags` outlives the parser.
+// Declares --mode, --time, --library and --without. `flags` outlives the parser.
 void add_question_flags(CLI::App& verb, QuestionFlags& flags);
 
 struct Question {
   attribution::Mode mode = attribution::Mode::regress;
   attribution::SecondsWithin within;
   std::optional<std::vector<KernelPower>> library;
+  std::vector<DomainClass> without;
   Diagnostics diagnostics;  // of the library
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/small_file.h"
 #include "base/text.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
@@ -28,6 +29,8 @@ constexpr double kLeastPeriod_ms = 0.1;
 constexpr double kMostPeriod_ms = 60'000;
 constexpr double kProbe_s = 30;
 constexpr double kMostProbe_s = 3600;
+constexpr int kMostPid = 1 << 22;  // PID_MAX_LIMIT of Linux
+constexpr std::size_t kMostCommandLine_bytes = 1 << 16;
 
 struct RecordFlags {
   std::string file = "run.joule";
@@ -40,6 +43,8 @@ struct RecordFlags {
   std::optional<double> probe_s;
   bool no_learn = false;
   bool json = false;
+  bool announce = false;
+  std::optional<int> pid;
   std::vector<std::string> command;
   std::string unknown_option;
 };
@@ -59,8 +64,14 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
                  fmt::format("--probe needs to see modules, which --trace {} leaves out", flags.trace),
                  "leave --trace out"};
   }
-  if (flags.command.empty()) {
-    return Error{ErrorCode::usage, "record needs a command", "joulemap record -- python train.py"};
+  if (flags.command.empty() && !flags.pid) {
+    return Error{ErrorCode::usage, "record needs a command or -p PID", "joulemap record -- python train.py"};
+  }
+  if (!flags.command.empty() && flags.pid) {
+    return Error{ErrorCode::usage, "record takes a command or -p PID, not both", "choose one of them"};
+  }
+  if (flags.pid && (flags.dither || flags.probe)) {
+    return Error{ErrorCode::usage, "--dither and --probe need a program that is started by record", "leave out -p"};
   }
   return std::nullopt;
 }
@@ -75,6 +86,19 @@ void ask_for_probing(double seconds, sampling::RecordOptions& options) {
 void ask_for_dithering(sampling::RecordOptions& options) {
   if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
   options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
+}
+
+// What a process was started with; nothing of one that is gone.
+std::vector<std::string> command_line_of(int pid) {
+  std::vector<std::string> command;
+  const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMostCommandLine_bytes);
+  if (!text) return command;
+  for (std::size_t begin = 0; begin < text->size();) {
+    const std::size_t end = std::min(text->find('\0', begin), text->size());
+    command.push_back(text->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return command;
 }
 
 // One whose model is known: what is learnt is learnt of that.
@@ -93,7 +117,13 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
   sampling::RecordOptions options;
-  options.command = flags.command;
+  options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
+  options.watched = flags.pid;
+  if (flags.announce) {
+    options.on_begun = [](std::span<const std::string> variables) {
+      return write_to(Stream::out, report::recording_json(variables) + "\n");
+    };
+  }
   options.file = flags.file;
   options.run = flags.run;
   options.environment = sampling::describe_environment(line.root);
@@ -140,11 +170,17 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
 void add_record_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RecordFlags>();
   verb.footer(
-      "Usage: joulemap record [OPTIONS] [--] COMMAND...\nThe summary goes to stderr; joulemap report FILE tells the "
-      "rest.");
+      "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
+      "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
+  verb.add_option("-p,--pid", flags->pid,
+                  "while process PID lives, or until Ctrl-C; what it runs, once it joins (--announce)")
+      ->type_name("PID")
+      ->check(CLI::Range(1, kMostPid));
+  verb.add_flag("--announce", flags->announce,
+                "one line of JSON on stdout once it has begun: the variables that make a process part of it");
   verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
       ->type_name("MS")
       ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));

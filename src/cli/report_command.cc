@@ -60,6 +60,7 @@ int run_plot(const ReportFlags& flags) {
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
+  wanted.without = std::move(question->without);
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
@@ -77,8 +78,9 @@ int write_page(const ReportFlags& flags) {
   if (!file) return fail(file.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
-  Result<RunView> view =
-      attribution::build_run_view(flags.files, {question->mode, question->within, std::move(question->library), true});
+  attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true};
+  wanted.without = std::move(question->without);
+  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
   if (!view) return fail(view.error());
   view->run.diagnostics.add_all(question->diagnostics);
   const Status written = file->replace_content(page::page_html(*view));
@@ -111,7 +113,8 @@ int run_report(const ReportFlags& flags, const CommandLine& line) {
                                  question->mode,
                                  question->within,
                                  std::move(question->library),
-                                 {!flags.json, flags.filter}};
+                                 {!flags.json, flags.filter},
+                                 std::move(question->without)};
   Result<ReportResult> result = attribution::build_report(flags.files, query);
   if (!result) return fail(result.error());
   result->diagnostics.add_all(question->diagnostics);

@@ -32,4 +32,17 @@ std::string record_json(const RecordResult& result) {
   return std::move(json).text();
 }
 
+std::string recording_json(std::span<const std::string> variables) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", "joulemap.recording/1");
+  json.key("variables").begin_object();
+  for (const std::string& variable : variables) {
+    const std::string_view text = variable;
+    const std::size_t sign = text.find('=');
+    json.member(text.substr(0, sign), text.substr(sign + 1));
+  }
+  json.end_object().end_object();
+  return std::move(json).text();
+}
+
 }  // namespace joulemap::report

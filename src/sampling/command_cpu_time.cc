@@ -44,6 +44,14 @@ double all_children_cpu_s() {
   return total_s;
 }
 
+std::optional<double> watched_tree_cpu_s(pid_t pid) {
+  const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
+  const Result<double> tree_s = process_tree_cpu_s(processes, pid);
+  if (!tree_s) return std::nullopt;
+  const Result<double> own_s = process_tree_cpu_s(processes, ::getpid());
+  return *tree_s - (::getppid() == pid && own_s ? *own_s : 0);
+}
+
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 CommandCpuTime::CommandCpuTime(CpuTimeSubject subject) : subject_(subject), had_children_(has_living_children()) {}

@@ -21,6 +21,8 @@ void adopt_orphans();
 
 // CPU time of everything below this process, the finished and the living.
 double all_children_cpu_s();
+// Of another process and everything below it but for us, who may be its child. Nothing once it is gone.
+std::optional<double> watched_tree_cpu_s(pid_t pid);
 
 // Whose time is set against the machine's.
 struct CpuTimeSubject {

@@ -56,7 +56,8 @@ std::vector<Sample> CpuTimeLog::read() {
   next_ns_ = now_ns + (now_ns - begun_ns_ < kCloseFor_ns ? close_ns : kPeriod_ns);
   if (now_ns < next_search_ns_) return samples;
   next_search_ns_ = now_ns + kSearchPeriod_ns;
-  samples.push_back(sample_of(first_ + 1, all_children_cpu_s(), now_ns));
+  const std::optional<double> used_s = watched_ ? watched_tree_cpu_s(*watched_) : all_children_cpu_s();
+  if (used_s) samples.push_back(sample_of(first_ + 1, *used_s, now_ns));
   return samples;
 }
 

@@ -77,10 +77,11 @@ void Recorder::flush() {
 Status Recorder::start() {
   std::vector<std::string> environment = folder_.environment();
   environment.insert(environment.end(), options_.variables.begin(), options_.variables.end());
-  if (Status status = command_.prepare(options_.command, environment); !status) return status;
+  Status ready = options_.watched ? command_.watch(*options_.watched) : command_.prepare(options_.command, environment);
+  if (!ready) return ready;
   result_.diagnostics = options_.diagnostics;
   std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
-  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()));
+  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.watched);
   for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
   writer_.set_channels(channels);
   for (const EnvironmentFact& fact : options_.environment) writer_.add(fact);
@@ -95,6 +96,9 @@ Status Recorder::start() {
   meter_.begin();
   mark(MarkKind::command_begin, meter_.begin_ns());
   flush();
+  if (options_.on_begun) {
+    if (Status told = options_.on_begun(environment); !told) return told;
+  }
   return command_.release();
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap record` does: runs a command, writes every sample and what the command reports about itself into a
-// folder of parts beside the file, and joins them into the file at the end. Whatever happens to us, the disk or the
-// command, what was written until a second before can be read. Main thread.
+// What `joulemap record` does: runs a command, or watches a process, writes every sample and what is reported about what
+// runs into a folder of parts beside the file, and joins them into the file at the end. Whatever happens to us, the disk
+// or the command, what was written until a second before can be read. Main thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,12 +23,15 @@ namespace joulemap::sampling {
 
 struct RecordOptions {
   std::vector<std::string> command;
-  std::string file;                             // an older one of that name is kept as FILE.old
-  std::string run;                              // its name on all machines that take part; empty: this one alone
-  std::vector<EnvironmentFact> environment;     // of the setting, written as it is
+  std::optional<pid_t> watched;              // a process instead of the command, which is then what it was started with
+  std::string file;                          // an older one of that name is kept as FILE.old
+  std::string run;                           // its name on all machines that take part; empty: this one alone
+  std::vector<EnvironmentFact> environment;  // of the setting, written as it is
   std::vector<ChannelCalibration> calibration;  // likewise
   std::vector<std::string> variables;           // "NAME=value", for the command: what makes it load the capture
   Diagnostics diagnostics;                      // of how the recording was set up; written and told
+  // Told once everything is being recorded: what a process needs in its environment to become part of it.
+  std::function<Status(std::span<const std::string> variables)> on_begun = {};
   // Asked when all parts are in the folder: what is known of the powers of their kernels, to be kept with them.
   std::function<std::vector<KernelPower>(const std::string& folder, Diagnostics&)> known_powers = {};
 };

@@ -51,7 +51,7 @@ CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, Position position, st
 
 CuptiSession::~CuptiSession() {
   finish();
-  RecordIntake* mine = &intake_;
+  RecordIntake* mine = &intake_;  // where finish gave up
   hooks.intake.compare_exchange_strong(mine, nullptr);
 }
 
@@ -301,6 +301,9 @@ void CuptiSession::finish() {
   hold.unlock();
   const std::optional<Outcome> flushed = outcome_within(farewell_, let_go);
   intake_.close();
+  // Buffers that come back later are nobody's; another session may begin.
+  RecordIntake* mine = &intake_;
+  hooks.intake.compare_exchange_strong(mine, nullptr);
   if (!flushed) return note("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");
   note_flush(*flushed);
 }

@@ -199,6 +199,22 @@ TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
   EXPECT_FALSE(second.start().has_value());
 }
 
+TEST_F(CuptiSessionTest, AnotherMayBeginWhenOneHasFinished) {
+  start();
+  session().finish();
+  Heard heard_later;
+  {
+    Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
+    CuptiSession second(*std::move(api), heard_later, kHere);
+    ASSERT_TRUE(second.start().has_value());
+    fake.launch({.name = "gemm"});
+    second.finish();
+  }
+  EXPECT_TRUE(heard.kernels.empty());
+  ASSERT_EQ(heard_later.kernels.size(), 1U);
+  EXPECT_EQ(heard_later.kernels[0].name, "gemm");
+}
+
 TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
   KernelLog log;
   KernelLogSink sink(log);

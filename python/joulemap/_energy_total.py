@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EnergyTotal: one sum over runs that were interrupted, resumed or failed: a file with an entry for each of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from typing import Any, Optional
+
+from ._energy import Energy
+from ._library import JoulemapError
+
+SCHEMA = "joulemap.total/1"
+
+
+class EnergyTotal:
+    """The file is written anew while a run goes on, so one that is killed counts with what it had used by then. Measured
+    and estimated joules are never added up. Runs at the same time need files of their own."""
+
+    def __init__(self, path: Any) -> None:
+        self._path = os.fspath(path)
+        self.runs: list = self._read()
+        self._own: Optional[dict] = None
+
+    def _read(self) -> list:
+        if not os.path.exists(self._path):
+            return []
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                told = json.load(file)
+            if told["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {told['schema']}")
+            return list(told["runs"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise JoulemapError(f"{self._path} is no file of energy totals ({error}): name another") from None
+
+    def update(self, energy: Energy, state: str) -> None:
+        """What the present run has used so far. `state`: running, ended or failed."""
+        if self._own is None:
+            self._own = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
+            self.runs.append(self._own)
+        self._own.update(
+            state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
+        )
+        beside = f"{self._path}.{os.getpid()}.new"
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
+        os.replace(beside, self._path)
+
+    def _sum(self, name: str) -> Optional[float]:
+        known = [run[name] for run in self.runs if run.get(name) is not None]
+        return sum(known) if known else None
+
+    @property
+    def measured_j(self) -> Optional[float]:
+        return self._sum("measured_j")
+
+    @property
+    def estimated_j(self) -> Optional[float]:
+        return self._sum("estimated_j")
+
+    @property
+    def seconds(self) -> Optional[float]:
+        return self._sum("seconds")

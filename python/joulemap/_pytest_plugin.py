@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pytest: what each test drew, and tests that fail when they draw more than they may.
+
+    pytest --joules                       # a table at the end, the largest first
+    @pytest.mark.joules(budget=2.5)       # fails where more was measured, beyond what may be error
+
+Nothing is measured without --joules or such a mark. The energy is that of the whole machine while the test ran, its fixtures
+apart: tests that run at the same time (pytest-xdist) see each other's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import pytest
+
+SHOWN = 20
+
+
+def pytest_addoption(parser: Any) -> None:
+    group = parser.getgroup("joulemap")
+    group.addoption("--joules", action="store_true", help="tell the energy of each test (joulemap)")
+
+
+def pytest_configure(config: Any) -> None:
+    config.addinivalue_line("markers", "joules(budget): fail when the test draws more than so many joules (joulemap)")
+    config.stash[_told] = []
+
+
+_told: Any = pytest.StashKey()
+
+
+def _budget(item: Any) -> Optional[float]:
+    mark = item.get_closest_marker("joules")
+    if mark is None:
+        return None
+    given = mark.kwargs.get("budget", mark.args[0] if mark.args else None)
+    if not isinstance(given, (int, float)) or isinstance(given, bool) or given <= 0:
+        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.joules takes a budget in joules: joules(budget=2.5)")
+    return float(given)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: Any) -> Any:
+    budget = _budget(item)
+    if budget is None and not item.config.getoption("--joules"):
+        yield
+        return
+    from . import measure
+
+    with measure(item.nodeid) as window:
+        outcome = yield
+    energy = window.wait()
+    item.config.stash[_told].append((item.nodeid, energy, budget))
+    item.user_properties.append(("joules", energy.joules))
+    item.user_properties.append(("joules_provenance", energy.provenance))
+    failure = None if outcome.excinfo is not None or budget is None else _failure(energy, budget)
+    if failure is not None:
+        outcome.force_exception(pytest.fail.Exception(failure, pytrace=False))
+
+
+def _failure(energy: Any, budget: float) -> Optional[str]:
+    if energy.joules is None:
+        return f"its energy is not known, so its budget of {budget:g} J cannot be held: {energy.reason}"
+    if energy.joules - (energy.uncertainty_j or 0) > budget:
+        return f"it drew {energy}; its budget is {budget:g} J"
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    told = config.stash[_told]
+    if not told or not config.getoption("--joules"):
+        return
+    terminalreporter.section("joules")
+    for name, energy, budget in sorted(told, key=lambda entry: -(entry[1].joules or 0))[:SHOWN]:
+        allowed = "" if budget is None else f", budget {budget:g} J"
+        terminalreporter.write_line(f"{name}: {energy}{allowed}")
+    if len(told) > SHOWN:
+        terminalreporter.write_line(f"... and {len(told) - SHOWN} more")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording that a program begins itself: `joulemap record -p` of this process, as a child of it, which reads the sensors
+and joins the parts at the end. What comes out is a recording like any other."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+from typing import Optional
+
+from ._library import JoulemapError
+
+# Joining the parts of a long run takes its time; a recorder that hangs is given up.
+LAST_WORD_S = 300
+
+
+def program() -> str:
+    """The program `joulemap` that belongs to this package."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
+
+
+def of_this_machine(sensors: Optional[str] = None) -> list:
+    """Options for another machine or other sensors than the usual, as they hold for windows, too."""
+    sensors = sensors or os.environ.get("JOULEMAP_SENSORS")
+    sysroot = os.environ.get("JOULEMAP_SYSROOT")
+    return [*(["--sensors", sensors] if sensors else []), *(["--sysroot", sysroot] if sysroot else [])]
+
+
+class SideDoor:
+    """os._exit, by which forked workers leave: their part of the recording is complete before."""
+
+    def __init__(self) -> None:
+        from . import _capture_interface as interface
+
+        leave = self._leave = os._exit
+
+        def _exit(status: int) -> None:
+            interface.finish()
+            leave(status)
+
+        _exit.__doc__, _exit.__module__ = leave.__doc__, leave.__module__
+        self._ours = os._exit = _exit  # type: ignore[assignment]
+
+    def close(self) -> None:
+        if os._exit is self._ours:  # else somebody has put another one on top
+            os._exit = self._leave
+
+
+class Recorder:
+    """From begin() to end() this process is recorded. One at a time in a process."""
+
+    def __init__(self, file: str, process: subprocess.Popen, variables: dict) -> None:
+        self.file = file
+        self._process: Optional[subprocess.Popen] = process
+        self._owner = os.getpid()
+        self._before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)  # so that processes it starts are recorded, too
+        self._side_door = SideDoor()
+        atexit.register(self.end)
+
+    @staticmethod
+    def begin(file: str, trace: str = "auto", sensors: Optional[str] = None) -> Recorder:
+        from . import _capture_interface as interface
+
+        file = os.path.abspath(file)
+        command = [program(), "record", "-p", str(os.getpid()), "-o", file, "--trace", trace, "--announce", "--json"]
+        # A session of its own: the terminal's Ctrl-C is for the program, whose end the recorder sees.
+        process = subprocess.Popen(
+            [*command, *of_this_machine(sensors)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        line = process.stdout.readline()  # type: ignore[union-attr]
+        if not line:
+            _, errors = process.communicate()
+            raise JoulemapError(f"the recorder did not start: {errors.strip()}")
+        recorder = Recorder(file, process, json.loads(line)["variables"])
+        if not interface.join_recording():
+            recorder.end()
+            raise JoulemapError(f"this process could not be made part of {file}; what stands on stderr says why")
+        return recorder
+
+    def end(self) -> Optional[dict]:
+        """Ends it; gives what `joulemap record --json` tells. Nothing when it has ended, or in the child of a fork."""
+        if self._process is None or os.getpid() != self._owner:
+            return None
+        from . import _capture_interface as interface
+
+        process, self._process = self._process, None
+        atexit.unregister(self.end)
+        interface.leave_recording()
+        self._side_door.close()
+        self._restore_environment()
+        process.send_signal(signal.SIGTERM)
+        try:
+            told, errors = process.communicate(timeout=LAST_WORD_S)
+        except subprocess.TimeoutExpired:
+            raise JoulemapError(f"the recorder does not end; what it wrote lies in {self.file}.d") from None
+        lines = told.strip().splitlines()
+        if process.returncode != 0 or not lines:
+            raise JoulemapError(f"the recorder failed; what it wrote lies in {self.file}.d: {errors.strip()}")
+        return json.loads(lines[-1])
+
+    def _restore_environment(self) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jm.load: what a recording says, as data of Python. All of it is what the program `joulemap` tells of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any, Optional, Sequence, Union
+
+from ._ledger import Ledger, together
+from ._library import JoulemapError
+from ._recorder import program
+
+Path = Union[str, "os.PathLike[str]"]
+PARTS = ("cpu", "ram", "gpu")
+
+
+def ask(*arguments: object) -> str:
+    """What `joulemap ARGUMENTS...` prints. An error of its becomes ours, with its remedy."""
+    process = subprocess.run([program(), *map(os.fspath, map(_text, arguments))], capture_output=True, text=True)
+    if process.returncode != 0:
+        raise JoulemapError(process.stderr.replace("joulemap: ", "").strip() or f"exit code {process.returncode}")
+    return process.stdout
+
+
+def _text(argument: object) -> Any:
+    return argument if isinstance(argument, os.PathLike) else str(argument)
+
+
+def parts(disable: Sequence[str]) -> tuple:
+    """What disable=["ram"] leaves out: names of parts, or one."""
+    names = (disable,) if isinstance(disable, str) else tuple(disable or ())
+    for name in names:
+        if name not in PARTS:
+            raise ValueError(f"disable takes {', '.join(map(repr, PARTS))}, not {name!r}")
+    if set(names) == set(PARTS):
+        raise ValueError("disable leaves nothing to be told")
+    return names
+
+
+class Run:
+    """A recording: one file, or the parts of one run. `disable` leaves parts of the machine out of its rows."""
+
+    def __init__(self, files: Sequence[Path], disable: Sequence[str] = ()) -> None:
+        self.files = [os.path.abspath(file) for file in files]
+        self._disabled = parts(disable)
+
+    def ledger(
+        self,
+        by: str = "layer",
+        *,
+        apart: bool = False,
+        mode: Optional[str] = None,
+        time: Optional[tuple] = None,
+        library: Optional[Path] = None,
+    ) -> Ledger:
+        """What each domain, phase, layer, op, tensor, function, region, kernel, step or epoch drew. apart=True: rows for
+        CPU, RAM and GPU each, where CPU and RAM stand in one row otherwise, and have no energy beside a GPU that was
+        measured when they were only estimated. `mode`, `time` (from, to) in seconds and `library` are those of
+        `joulemap report`."""
+        options: list = ["--by", by]
+        if mode is not None:
+            options += ["--mode", mode]
+        if time is not None:
+            options += ["--time", ",".join(str(moment) for moment in time)]
+        if library is not None:
+            options += ["--library", library]
+        shown = [part for part in PARTS if part not in self._disabled]
+        if not apart:
+            return self._asked(options, shown)
+        return together([self._asked(options, [part]) for part in shown])
+
+    def _asked(self, options: list, shown: list) -> Ledger:
+        hidden = [part for part in PARTS if part not in shown]
+        options = [*options, *(["--without", ",".join(hidden)] if hidden else [])]
+        told = json.loads(ask("report", *self.files, *options, "--json"))
+        if hidden:  # what ran there has no energy
+            left_out = [part for part in ("cpu", "gpu") if part in hidden and (part == "gpu" or "ram" in hidden)]
+            told["rows"] = [row for row in told["rows"] if not _runs_on(row, left_out)]
+        return Ledger(told, lambda: ask("report", *self.files, *options))
+
+    def report(self, by: str = "layer", **options: Any) -> Ledger:
+        """The same as ledger(): print it to see the table of `joulemap report`."""
+        return self.ledger(by, **options)
+
+    def steps(self) -> Ledger:
+        """What the machine drew in each step, in their order."""
+        return self.ledger("step")
+
+    def epochs(self) -> Ledger:
+        return self.ledger("epoch")
+
+    @property
+    def joules(self) -> Optional[float]:
+        """Of the counted domains: measured where something was, else estimated."""
+        return self.ledger("domain").joules
+
+    def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
+        """A DataFrame; per="mean": of one step, see Ledger.per_step."""
+        return self._rows(by, per).to_pandas()
+
+    def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
+        self._rows(by, per).to_csv(path)
+
+    def to_parquet(self, path: Path, by: str = "layer", per: str = "sum") -> None:
+        self._rows(by, per).to_parquet(path)
+
+    def _rows(self, by: str, per: str) -> Ledger:
+        if per not in ("sum", "mean"):
+            raise ValueError(f'per is "sum" (of the run) or "mean" (of a step), not {per!r}')
+        ledger = self.ledger(by)
+        return ledger if per == "sum" else ledger.per_step(len(self.steps().rows))
+
+    def plot(self, path: Path, kind: str = "violin", by: Optional[str] = None, layers: Optional[str] = None) -> None:
+        """A picture, as `joulemap report --plot KIND -o PATH` draws it: timeline, violin, box, bars, loss, flame or heatmap,
+        as .svg, .png or .pdf. `layers`: only those whose device and path hold this text."""
+        options: list = ["--by", by] if by else []
+        if layers:
+            options += ["--filter", layers]
+        if self._disabled:
+            options += ["--without", ",".join(self._disabled)]
+        ask("report", *self.files, "--plot", kind, "-o", path, *options)
+
+    def to_tensorboard(self, folder: Path) -> None:
+        """Writes an event file into the folder, beside what lies there, as `joulemap export` does."""
+        ask("export", *self.files, "--to", "tensorboard", "-o", folder)
+
+
+def _runs_on(row: dict, parts_left_out: list) -> bool:
+    device = row["device"]
+    return device is not None and ("cpu" if device == "cpu" else "gpu") in parts_left_out
+
+
+def load(*files: Path) -> Run:
+    """A recording, or the parts of one run."""
+    if not files:
+        raise TypeError("jm.load takes a recording: jm.load('run.joule')")
+    for file in files:
+        if not os.path.exists(file) and not os.path.isdir(os.fspath(file) + ".d"):
+            raise FileNotFoundError(f"{os.fspath(file)}: no such recording")
+    return Run(files)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy in the Trainer of Hugging Face's transformers:
+
+    import joulemap.huggingface
+    trainer = transformers.Trainer(...)
+    joulemap.huggingface.add_to(trainer)
+    trainer.train()
+
+Whatever the trainer logs (to trainer_state.json, TensorBoard, W&B, MLflow ...) then holds "energy/train_j", the energy of
+the training so far, and "energy/epoch_j", that of the last epoch ("..._estimated_j" where nothing can be measured).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from transformers import TrainerCallback
+
+from ._energy import Energy
+from ._training_meter import TrainingMeter, numbers, total_numbers
+
+
+class EnergyCallback(TrainerCallback):
+    """Given to Trainer(callbacks=[...]) it comes after the reporters, which do not see what it adds then: add_to() puts it
+    before them. `total_file`: sums over resumed and failed runs; one whose training raised stays "running" there."""
+
+    def __init__(self, total_file: Any = None) -> None:
+        self._meter = TrainingMeter(total_file)
+        self._last_epoch: Optional[Energy] = None
+        self.epochs: list = []  # Energy
+        self.energy: Optional[Energy] = None  # of the training, once it has ended
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._meter.begin()
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._meter.begin_epoch()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._meter.end_step()  # keeps the file of totals up to date
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._last_epoch = self._meter.end_epoch()
+        if self._last_epoch is not None:
+            self.epochs.append(self._last_epoch)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        energy = self._meter.so_far() or self.energy
+        if logs is None or energy is None:
+            return
+        told = {**numbers("train", energy), **total_numbers(self._meter.total)}
+        if self._last_epoch is not None:
+            told.update(numbers("epoch", self._last_epoch))
+            self._last_epoch = None
+        logs.update(told)
+        if state.log_history:  # a copy of the logs, made before
+            state.log_history[-1].update(told)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.energy = self._meter.end()
+
+
+def add_to(trainer: Any, total_file: Any = None) -> EnergyCallback:
+    """Puts a callback before all others of the trainer, so that they see what it adds to logs."""
+    callback = EnergyCallback(total_file)
+    trainer.add_callback(callback)
+    order = trainer.callback_handler.callbacks
+    order.insert(0, order.pop(order.index(callback)))
+    return callback

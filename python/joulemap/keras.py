@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy in Keras 3, whatever its backend:
+
+    import joulemap.keras
+    history = model.fit(x, y, callbacks=[joulemap.keras.EnergyCallback()])
+    print(history.history["energy/epoch_j"])      # "energy/epoch_estimated_j" where nothing can be measured
+
+Put it before other loggers: what it adds to the logs of an epoch, those after it see (TensorBoard, CSVLogger, History).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import keras
+
+from ._energy import Energy
+from ._training_meter import TrainingMeter, numbers, total_numbers
+
+
+class EnergyCallback(keras.callbacks.Callback):
+    """Adds the energy of each epoch to its logs; per_batch=True: of the newest known batch to those of batches.
+    `total_file`: sums over resumed and failed runs (joulemap._energy_total)."""
+
+    def __init__(self, per_batch: bool = False, total_file: Any = None) -> None:
+        super().__init__()
+        self._meter = TrainingMeter(total_file)
+        self._per_batch = per_batch
+        self.batches: list = []  # (number, Energy)
+        self.epochs: list = []  # Energy
+        self.energy: Optional[Energy] = None  # of the training, once it has ended
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._meter.begin()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._meter.begin_epoch()
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if self._per_batch:
+            self._meter.begin_step(batch)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        told = self._meter.end_step()
+        self.batches += told
+        if told and logs is not None:
+            logs.update(numbers("batch", told[-1].energy))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.batches += self._meter.rest_of_steps()
+        energy = self._meter.end_epoch()
+        if energy is None:
+            return
+        self.epochs.append(energy)
+        if logs is not None:
+            logs.update(numbers("epoch", energy))
+            logs.update(total_numbers(self._meter.total))
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.energy = self._meter.end()

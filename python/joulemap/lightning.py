@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy in PyTorch Lightning:
+
+    import joulemap.lightning
+    trainer = lightning.Trainer(callbacks=[joulemap.lightning.EnergyCallback()])
+
+The trainer's loggers get "energy/step_j", "energy/epoch_j" and "energy/train_j" ("..._estimated_j" where nothing can be
+measured), each with its "_w". Only the process of rank 0 logs: what it measures is its whole machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+try:
+    from lightning.pytorch.callbacks import Callback
+except ImportError:  # the package by its older name
+    from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
+
+from ._energy import Energy
+from ._training_meter import TrainingMeter, numbers, total_numbers
+
+
+class EnergyCallback(Callback):
+    """`every_n_steps`: how often a step is logged; else as often as the trainer logs. `total_file`: sums over resumed and
+    failed runs. Its own sum of earlier runs is part of checkpoints, too."""
+
+    def __init__(self, every_n_steps: Optional[int] = None, total_file: Any = None) -> None:
+        self._meter = TrainingMeter(total_file)
+        self._every = every_n_steps
+        self._number = 0
+        self.energy: Optional[Energy] = None  # of the training, once it has ended
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self._meter.begin()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self._meter.begin_epoch()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self._number = trainer.global_step
+        if self._number % (self._every or trainer.log_every_n_steps or 1) == 0:
+            self._meter.begin_step(self._number)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self._log_steps(trainer, self._meter.end_step())
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self._log_steps(trainer, self._meter.rest_of_steps())
+        energy = self._meter.end_epoch()
+        if energy is not None:
+            told = {**numbers("epoch", energy), **total_numbers(self._meter.total), "epoch": trainer.current_epoch}
+            self._log(trainer, told, trainer.global_step)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        self._end(trainer, failed=False)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self._end(trainer, failed=True)
+
+    def _end(self, trainer: Any, failed: bool) -> None:
+        energy = self._meter.end(failed)
+        if energy is not None:
+            self.energy = energy
+            self._log(trainer, {**numbers("train", energy), **total_numbers(self._meter.total)}, trainer.global_step)
+
+    def _log_steps(self, trainer: Any, steps: list) -> None:
+        for number, energy in steps:
+            self._log(trainer, numbers("step", energy), number)
+
+    def _log(self, trainer: Any, told: dict, step: int) -> None:
+        if not trainer.is_global_zero:
+            return
+        for logger in trainer.loggers:
+            logger.log_metrics(told, step)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy in MLflow:
+
+    import mlflow, joulemap.mlflow
+    with mlflow.start_run(), joulemap.mlflow.EnergyLogger() as energy:
+        for batch in batches:
+            energy.step()
+            train(batch)
+
+Metrics of the active run: "energy/step_j", "energy/epoch_j" (energy.epoch()), "energy/train_j", each with its "_w";
+"..._estimated_j" where nothing can be measured.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import mlflow
+
+from ._loop_logger import LoopLogger
+
+
+class EnergyLogger(LoopLogger):
+    """Writes into the run that is active when the block begins, and tells its provenance as a tag."""
+
+    def __enter__(self) -> EnergyLogger:
+        run = mlflow.active_run()
+        if run is None:
+            from ._library import JoulemapError
+
+            raise JoulemapError("no run of MLflow is active: with mlflow.start_run(), joulemap.mlflow.EnergyLogger():")
+        self._run_id = run.info.run_id
+        return super().__enter__()
+
+    def log(self, told: dict, step: Optional[int]) -> None:
+        if told:
+            mlflow.log_metrics(told, step=step, run_id=self._run_id)
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        super().__exit__(kind, value, traceback)
+        provenance = None if self.energy is None else self.energy.provenance
+        mlflow.MlflowClient().set_tag(self._run_id, "energy", provenance or "unknown")

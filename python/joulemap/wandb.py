@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy in Weights & Biases, offline as well:
+
+    import wandb, joulemap.wandb
+    run = wandb.init(mode="offline")
+    with joulemap.wandb.EnergyLogger(run) as energy:
+        for batch in batches:
+            energy.step()
+            train(batch)
+
+Its numbers have an axis of their own, "energy/step": a step's energy is known some steps later, when W&B takes no values
+for it any more. They come as their own rows of the history; the sum is in the run's summary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from ._loop_logger import LoopLogger
+
+
+class EnergyLogger(LoopLogger):
+    def __init__(self, run: Any, total_file: Any = None) -> None:
+        super().__init__(total_file)
+        self._run = run
+        run.define_metric("energy/step")
+        run.define_metric("energy/*", step_metric="energy/step")
+
+    def log(self, told: dict, step: Optional[int]) -> None:
+        if told:
+            self._run.log({**told, "energy/step": step or 0})
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        super().__exit__(kind, value, traceback)
+        provenance = None if self.energy is None else self.energy.provenance
+        self._run.summary["energy/provenance"] = provenance or "unknown"

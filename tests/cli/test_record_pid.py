@@ -1,0 +1,97 @@
+"""joulemap record -p: a process that runs already, and one that joins; report --without: parts of the machine left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from commands import busy
+
+
+@pytest.fixture
+def recorder(binaries, tmp_path):
+    """`joulemap record -p PID` under way; what it announces has been read."""
+    begun = []
+
+    def begin(pid: int, *options: object):
+        command = [binaries / "joulemap", "record", "-p", pid, "-o", tmp_path / "run.joule", "--announce", "--json"]
+        process = subprocess.Popen(
+            [str(word) for word in [*command, "--sensors", "estimate", *options]],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        begun.append(process)
+        return process, json.loads(process.stdout.readline())
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
+    with subprocess.Popen(busy(1)) as watched:
+        process, announced = recorder(watched.pid)
+        assert announced["schema"] == "joulemap.recording/1"
+        told, _ = process.communicate(timeout=60)
+    summary = json.loads(told.splitlines()[-1])
+    assert process.returncode == 0
+    assert summary["command"] == watched.args
+    report = joulemap("report", tmp_path / "run.joule", "--json").json
+    assert report["complete"]
+    assert report["exit_code"] is None
+    assert report["estimated_j"] == pytest.approx(summary["estimated_j"])
+
+
+def test_being_asked_to_stop_ends_the_recording_and_not_the_process(recorder, joulemap, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
+        process, _ = recorder(watched.pid)
+        process.terminate()
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert watched.poll() is None
+        watched.stdin.close()
+    assert joulemap("report", tmp_path / "run.joule", "--json").json["complete"]
+
+
+def test_a_process_with_the_announced_variables_is_part_of_the_recording(recorder, joulemap, binaries, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
+        process, announced = recorder(watched.pid)
+        variables = announced["variables"]
+        assert variables["JOULEMAP_RECORDING"] == str(tmp_path / "run.joule.d")
+        program = "import joulemap as jm\nwith jm.region('joined'):\n    sum(range(2_000_000))"
+        paths = f"{variables['PYTHONPATH']}:{binaries.parent / 'python'}"
+        environment = {**os.environ, **variables, "PYTHONPATH": paths}
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
+        watched.stdin.close()
+        process.communicate(timeout=60)
+    report = joulemap("report", tmp_path / "run.joule", "--by", "region", "--json").json
+    assert "joined" in [row["name"] for row in report["rows"]]
+
+
+def test_what_makes_no_sense_with_a_process_is_refused(joulemap):
+    assert joulemap("record", "-p", os.getpid(), "--", "true").code == 2
+    assert joulemap("record", "-p", os.getpid(), "--probe").code == 2
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    outcome = joulemap("record", "-p", gone.pid)
+    assert outcome.code != 0
+    assert "no process" in outcome.err
+
+
+def test_report_leaves_parts_of_the_machine_out(joulemap, tmp_path):
+    path = tmp_path / "run.joule"
+    assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *busy(0.3)).code == 0
+
+    def counted(*options: str) -> set:
+        report = joulemap("report", "--json", *options, path).json
+        assert report["attributed_j"] == pytest.approx(sum(row["energy_j"] for row in report["rows"]))
+        return {row["name"].rstrip("0123456789") for row in report["rows"]}
+
+    assert counted() == {"package-", "dram-"}
+    assert counted("--without", "ram") == {"package-"}
+    assert counted("--without", "cpu") == {"dram-"}
+    assert counted("--without", "gpu,ram") == {"package-"}
+    assert joulemap("report", path, "--without", "tpu").code == 2

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""These tests need the packages themselves: `make test-integrations` makes an environment that has them. Elsewhere they are
+not collected. Energies are estimates here, wherever the tests run: what is tested is that they arrive where they belong."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+_NEEDED = ("keras", "lightning", "transformers", "mlflow", "wandb", "IPython")
+collect_ignore_glob = ["test_*.py"]
+
+if all(map(importlib.util.find_spec, _NEEDED)):
+    collect_ignore_glob = []
+    root = Path(__file__).resolve().parent.parent.parent
+    sys.path.insert(0, str(root / os.environ.get("JOULEMAP_BUILD", "build") / "python"))
+    os.environ.update(
+        JOULEMAP_SENSORS="estimate", KERAS_BACKEND="torch", WANDB_MODE="offline", WANDB_SILENT="true", HF_HUB_OFFLINE="1",
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""joulemap.huggingface in a real Trainer of transformers, with a model made on the spot."""
+
+from __future__ import annotations
+
+import torch
+import transformers
+
+import joulemap.huggingface
+
+
+class Seen(transformers.TrainerCallback):
+    """Stands for a reporter."""
+
+    def __init__(self) -> None:
+        self.logs: list = []
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        self.logs.append(dict(logs))
+
+
+def trainer(folder, **options):
+    transformers.set_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
+    )
+    data = [{"input_ids": torch.arange(8) + i, "labels": torch.tensor(i % 2)} for i in range(16)]
+    arguments = transformers.TrainingArguments(
+        str(folder), num_train_epochs=2, per_device_train_batch_size=4, logging_steps=2, save_strategy="no",
+        report_to=[], use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config)
+    return transformers.Trainer(model, arguments, train_dataset=data, **options)
+
+
+def test_what_the_trainer_logs_holds_the_energy_and_reporters_see_it(tmp_path):
+    seen = Seen()
+    made = trainer(tmp_path, callbacks=[seen])
+    energy = joulemap.huggingface.add_to(made)
+    made.train()
+    for logs in (seen.logs, made.state.log_history):
+        told = [entry["energy/train_estimated_j"] for entry in logs]
+        assert len(told) >= 4
+        assert told == sorted(told)  # it grows
+    assert len(energy.epochs) == 2
+    assert any("energy/epoch_estimated_j" in entry for entry in made.state.log_history)
+    assert energy.energy.provenance == "estimated"
+
+
+def test_as_a_plain_callback_it_is_in_the_trainers_state(tmp_path):
+    made = trainer(tmp_path, callbacks=[joulemap.huggingface.EnergyCallback()])
+    made.train()
+    assert all("energy/train_estimated_j" in entry for entry in made.state.log_history)
+
+
+def test_a_model_learns_the_same_with_it_and_without(tmp_path):
+    with_it, without = trainer(tmp_path / "a"), trainer(tmp_path / "b")
+    joulemap.huggingface.add_to(with_it)
+    for made in (with_it, without):
+        transformers.set_seed(0)
+        made.train()
+    pairs = zip(with_it.model.parameters(), without.model.parameters())
+    assert all(torch.equal(one, other) for one, other in pairs)

@@ -1,0 +1,77 @@
+"""joulemap.lightning in a real Trainer."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import lightning
+import pytest
+import torch
+from lightning.pytorch.loggers import CSVLogger
+
+import joulemap.lightning
+
+
+class Model(lightning.LightningModule):
+    def __init__(self, fails_at: int = -1) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+        self.fails_at = fails_at
+
+    def training_step(self, batch, batch_idx):
+        if self.global_step == self.fails_at:
+            raise ValueError("of the program's")
+        return (self.layer(batch[0]) - batch[0][:, :1]).square().mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def fit(folder, callback, model=None, epochs: int = 2, **options):
+    torch.manual_seed(0)
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(32, 8)), batch_size=8)
+    trainer = lightning.Trainer(
+        max_epochs=epochs, accelerator="cpu", logger=CSVLogger(folder), callbacks=callback, log_every_n_steps=1,
+        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False, **options,
+    )  # fmt: skip
+    model = model or Model()
+    trainer.fit(model, data)
+    return model
+
+
+def rows(folder) -> list:
+    with open(next(folder.rglob("metrics.csv")), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_trainers_logger_gets_steps_epochs_and_the_training(tmp_path):
+    energy = joulemap.lightning.EnergyCallback()
+    fit(tmp_path, [energy])
+    told = rows(tmp_path)
+    steps = {int(row["step"]): float(row["energy/step_estimated_j"]) for row in told if row["energy/step_estimated_j"]}
+    assert sorted(steps) == list(range(8))
+    epochs = [float(row["energy/epoch_estimated_j"]) for row in told if row["energy/epoch_estimated_j"]]
+    assert len(epochs) == 2
+    trained = [float(row["energy/train_estimated_j"]) for row in told if row["energy/train_estimated_j"]]
+    assert trained == [pytest.approx(energy.energy.joules)]
+    assert sum(steps.values()) <= sum(epochs) * 1.01 <= trained[0] * 1.02
+
+
+def test_a_model_learns_the_same_with_it_and_without(tmp_path):
+    torch.manual_seed(0)
+    with_it = fit(tmp_path / "a", [joulemap.lightning.EnergyCallback()], Model())
+    torch.manual_seed(0)
+    without = fit(tmp_path / "b", [], Model())
+    assert torch.equal(with_it.layer.weight, without.layer.weight)
+
+
+def test_a_run_that_fails_counts(tmp_path):
+    path = tmp_path / "total.json"
+    with pytest.raises(ValueError, match="of the program's"):
+        fit(tmp_path / "a", [joulemap.lightning.EnergyCallback(total_file=path)], Model(fails_at=3))
+    fit(tmp_path / "b", [joulemap.lightning.EnergyCallback(total_file=path)])
+    runs = json.loads(path.read_text())["runs"]
+    assert [run["state"] for run in runs] == ["failed", "ended"]
+    told = [float(row["energy/all_runs_estimated_j"]) for row in rows(tmp_path / "b") if row["energy/all_runs_estimated_j"]]
+    assert told[-1] == pytest.approx(sum(run["estimated_j"] for run in runs))

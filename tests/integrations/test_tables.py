@@ -1,0 +1,48 @@
+"""A recording as tables of pandas and Arrow, read back by those."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pandas
+import pyarrow.parquet
+import pytest
+
+import joulemap as jm
+from joulemap._recorder import program
+
+WORK = """
+import joulemap as jm
+for number in range(3):
+    jm.step(number)
+    with jm.region("forward"):
+        sum(range(2_000_000))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recorded") / "run.joule"
+    command = [program(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
+    subprocess.run(command, check=True, timeout=120)
+    return jm.load(path)
+
+
+def test_rows_are_those_of_the_report_in_every_table(run, tmp_path):
+    ledger = run.ledger(by="region")
+    expected = [(" ".join(row.path), row.energy_j) for row in ledger.rows]
+    assert "forward" in [row.name for row in ledger.rows]
+    ledger.to_parquet(tmp_path / "rows.parquet")
+    read = pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pandas()
+    for table in (ledger.to_pandas(), read, ledger.to_arrow().to_pandas()):
+        assert list(table["path"]) == [path for path, _ in expected]
+        assert list(table["energy_j"]) == pytest.approx([joules for _, joules in expected], nan_ok=True)
+        assert set(table["part"]) == {"cpu+ram"}
+
+
+def test_steps_come_in_their_order(run, tmp_path):
+    assert list(run.to_pandas(by="step")["path"]) == ["step 0", "step 1", "step 2"]
+    run.to_csv(tmp_path / "steps.csv", by="step")
+    read = pandas.read_csv(tmp_path / "steps.csv")
+    assert list(read["energy_j"]) == pytest.approx(list(run.to_pandas(by="step")["energy_j"]))

@@ -1,0 +1,288 @@
+"""jm.attach without `joulemap record` around the program: a recording like any other comes out; jm.load reads it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+NETWORK = """
+import torch, torch.nn as nn
+
+torch.manual_seed(0)
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+    def forward(self, x):
+        return self.relu(self.conv(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3)
+        self.first, self.second = Block(8), Block(8)
+        self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        return self.head(self.second(self.first(self.stem(x))).mean((2, 3)))
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+
+def train(steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        criterion(net(torch.randn(4, 3, 10, 10)), torch.randint(0, 4, (4,))).backward()
+        optimizer.step()
+
+def weights():
+    return [parameter.sum().item() for parameter in net.parameters()]
+
+FILE = os.environ["RUN"]
+"""
+
+
+@pytest.fixture
+def run(python, tmp_path):
+    def run_program(program: str, **more: str):
+        return python(NETWORK + program, RUN=str(tmp_path / "run.joule"), **more)
+
+    return run_program
+
+
+def test_attach_records_a_program_that_nobody_records(run):
+    told = run(
+        """
+attached = jm.attach(net, loss=criterion, optimizer=optimizer, file=FILE)
+was_recording = jm.is_recording()
+train(3)
+attached.detach()
+ledger = attached.ledger("layer")
+print(json.dumps([was_recording, jm.is_recording(), ledger.is_complete, [row.path for row in ledger.rows],
+                  [row.part for row in ledger.rows], len(attached.steps().rows), ledger.provenance]))
+"""
+    )
+    was_recording, is_recording, is_complete, paths, parts, steps, provenance = told
+    assert (was_recording, is_recording, is_complete) == (True, False, True)
+    for layer in ("first.conv", "second.conv", "first.relu", "head"):  # equal names are told apart
+        assert ["train", "forward", layer] in paths
+        assert ["train", "backward", layer] in paths
+    assert ["train", "optimizer", "SGD"] in paths
+    assert steps == 3
+    assert provenance in ("measured", "estimated")
+    assert not any("gpu" in part for part in parts)
+
+
+def test_a_model_learns_the_same_whether_it_is_attached_or_not(run):
+    plain = run("train(5)\nprint(json.dumps(weights()))")
+    attached = run("with jm.attach(net, file=FILE):\n    train(5)\nprint(json.dumps(weights()))")
+    assert attached == plain
+
+
+def test_detach_leaves_pytorch_and_the_environment_as_they_were(run):
+    told = run(
+        """
+before = nn.Module.__call__, dict(os.environ)
+with jm.attach(net, file=FILE):
+    train(2)
+print(json.dumps([nn.Module.__call__ is before[0], dict(os.environ) == before[1]]))
+"""
+    )
+    assert told == [True, True]
+
+
+def test_a_second_attach_makes_a_recording_of_its_own(run):
+    told = run(
+        """
+steps = []
+for number in (2, 3):
+    with jm.attach(net, file=f"{FILE}.{number}") as attached:
+        train(number)
+    paths = [" ".join(row.path) for row in attached.ledger().rows]
+    steps.append([len(attached.steps().rows), "train forward first.conv" in paths])
+    train(1)  # belongs to none
+print(json.dumps(steps))
+"""
+    )
+    assert told == [[2, True], [3, True]]
+
+
+def test_a_run_can_be_asked_while_it_is_recorded_and_says_that_it_is_not_complete(run):
+    told = run(
+        """
+attached = jm.attach(net, file=FILE)
+train(2)
+print(json.dumps([attached.ledger("domain").is_complete]))
+"""
+    )
+    assert told == [False]
+
+
+def test_the_end_of_the_program_ends_the_recording(run, tmp_path, joulemap):
+    run("jm.attach(net, file=FILE)\ntrain(3)\nprint(json.dumps(None))")
+    report = joulemap("report", tmp_path / "run.joule", "--by", "step", "--json").json
+    assert report["complete"]
+    assert len(report["rows"]) == 3
+
+
+def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joulemap):
+    program = "import json, os, signal\nimport joulemap as jm\n" + NETWORK
+    program += "jm.attach(net, file=FILE)\ntrain(2)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    path = tmp_path / "run.joule"
+    killed = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
+    assert killed.returncode == -9
+    assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins what it left
+
+
+def test_workers_that_are_forked_meanwhile_have_parts_that_are_complete(run):
+    told = run(
+        """
+data = torch.utils.data.TensorDataset(torch.randn(16, 3, 10, 10), torch.randint(0, 4, (16,)))
+loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork")
+leave = os._exit
+with jm.attach(net, loader=loader, file=FILE) as attached:
+    for images, labels in loader:
+        criterion(net(images), labels).backward()
+ledger = attached.ledger("region")
+counts = {" ".join(row.path): row.count for row in ledger.rows}
+print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preprocessing"], os._exit is leave]))
+"""
+    )
+    assert told == [True, 2, 4, True]
+
+
+def test_a_model_that_was_compiled_before_is_followed_without_a_warning(run):
+    told = run(
+        """
+plain, net = net, torch.compile(net, backend="aot_eager")
+train(2)
+with jm.attach(plain, file=FILE) as attached:
+    train(3)
+train(1)
+print(json.dumps([len(attached.steps().rows), sorted({row.path[1] for row in attached.ledger().rows if len(row.path) > 1})]))
+"""
+    )
+    assert told[0] == 3
+    assert {"forward", "backward", "optimizer"} <= set(told[1])
+
+
+def test_an_exception_ends_the_recording_and_goes_on(run):
+    told = run(
+        """
+try:
+    with jm.attach(net, file=FILE) as attached:
+        train(2)
+        raise KeyError("of the program's")
+except KeyError as error:
+    print(json.dumps([str(error), jm.is_recording(), len(attached.steps().rows)]))
+"""
+    )
+    assert told == [repr("of the program's"), False, 2]
+
+
+def test_what_would_not_be_seen_is_refused_before_anything_begins(run, tmp_path):
+    told = run(
+        """
+errors = []
+for arguments in ({"optimizer": object()}, {"loader": [1, 2]}, {"disable": ["tpu"]}, {"disable": ["cpu", "ram", "gpu"]},
+                  {"trace": "off"}):
+    try:
+        jm.attach(net, file=FILE, **arguments)
+    except (TypeError, ValueError) as error:
+        errors.append(type(error).__name__)
+try:
+    jm.attach(object())
+except TypeError as error:
+    errors.append(str(error))
+print(json.dumps(errors))
+"""
+    )
+    assert told == ["TypeError", "TypeError", "ValueError", "ValueError", "ValueError",
+                    "jm.attach takes a module of PyTorch, not a object"]  # fmt: skip
+    assert not (tmp_path / "run.joule").exists()
+
+
+def test_a_recorder_that_cannot_begin_says_why(run):
+    told = run(
+        """
+try:
+    jm.attach(net, file="/nowhere/run.joule")
+except jm.JoulemapError as error:
+    print(json.dumps([str(error), jm.is_recording()]))
+"""
+    )
+    assert "/nowhere" in told[0]
+    assert told[1] is False
+
+
+def test_parts_of_the_machine_can_be_left_out_and_told_apart(run):
+    told = run(
+        """
+with jm.attach(net, file=FILE, disable=["ram"]) as attached:
+    train(20)
+def sums(ledger):
+    parts = {row.part for row in ledger.rows}
+    return {part: sum(row.energy_j or 0 for row in ledger.rows if row.part == part) for part in parts}
+everything = jm.load(FILE)
+print(json.dumps([sums(attached.ledger()), sums(everything.ledger()), sums(everything.ledger(apart=True))]))
+""",
+        JOULEMAP_SENSORS="estimate",
+    )
+    without_ram, whole, apart = told
+    assert set(without_ram) == {"cpu"}
+    assert set(whole) == {"cpu+ram"}
+    assert set(apart) == {"cpu", "ram"}
+    assert apart["cpu"] == pytest.approx(without_ram["cpu"])
+    assert apart["cpu"] + apart["ram"] == pytest.approx(whole["cpu+ram"], rel=0.02)
+
+
+def test_tables_hold_the_rows_and_inner_modules_their_sums(run, tmp_path):
+    told = run(
+        """
+with jm.attach(net, file=FILE) as attached:
+    train(10)
+attached.to_csv(FILE + ".csv", per="mean")
+nested = {" ".join(row.path): row.energy_j for row in attached.ledger().nested().rows}
+plain = {" ".join(row.path): row.energy_j for row in attached.ledger().rows}
+print(json.dumps([nested, plain]))
+"""
+    )
+    nested, plain = told
+    inner = plain["train forward first.conv"] + plain["train forward first.relu"] + plain.get("train forward first", 0)
+    assert nested["train forward first"] == pytest.approx(inner)
+    with open(tmp_path / "run.joule.csv", newline="") as file:
+        rows = {row["path"]: float(row["energy_j"]) for row in csv.DictReader(file)}
+    assert rows["train backward head"] == pytest.approx(plain["train backward head"] / 10)
+
+
+def test_a_table_for_pandas_says_what_is_missing(run):
+    told = run(
+        """
+with jm.attach(net, file=FILE) as attached:
+    train(2)
+sys.modules["pandas"] = None
+try:
+    attached.to_pandas()
+except jm.JoulemapError as error:
+    print(json.dumps(str(error)))
+"""
+    )
+    assert told == "this needs pandas: pip install pandas"
+
+
+def test_load_says_when_there_is_no_such_recording(python):
+    told = python("try:\n    jm.load('no.joule')\nexcept FileNotFoundError as error:\n    print(json.dumps(str(error)))")
+    assert told == "no.joule: no such recording"
+
+
+def test_under_record_attach_is_part_of_that_recording(record):
+    program = "import os, json\nimport joulemap as jm\nos.environ['RUN'] = ''\n" + NETWORK
+    recorded = record(program + "with jm.attach(net) as attached:\n    train(2)\nprint(attached.files[0])")
+    assert not recorded.out.strip().endswith(".d")
