@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 
 import pytest
 from recorded_program import run_alone
@@ -182,31 +180,3 @@ for _ in range(2):
 def test_nothing_is_kept_unless_probing_was_asked_for(record):
     part = record(NETWORK + OFF).part
     assert not any(path[:1] == ("probe",) for path in part.times)
-
-
-def test_attach_refuses_what_is_not_there_yet(record):
-    program = """
-import joulemap as jm, torch.nn as nn
-net = nn.Linear(2, 2)
-for more in ({"optimizer": 1}, {"loader": []}, {"loss": print}, {"disable": ("ops",)}):
-    try:
-        jm.attach(net, **more)
-    except NotImplementedError as error:
-        print(error)
-try:
-    jm.attach("net")
-except TypeError as error:
-    print(error)
-with jm.attach(net) as run:
-    pass
-run.detach()
-"""
-    out = record(program).out
-    assert out.count("is not there yet") == 4
-    assert "not a str" in out
-
-
-def test_attach_outside_of_a_recording_says_what_to_do(environment):
-    program = "import joulemap as jm, torch.nn as nn\njm.attach(nn.Linear(2, 2))\n"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
-    assert "joulemap record -- python" in ran.stderr
