@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 from recorded_program import run_alone
 
