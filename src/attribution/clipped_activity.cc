@@ -57,10 +57,11 @@ Activity clipped(const Activity& activity, TimeSpan span) {
     if (step.end_ns > span.begin_ns && step.begin_ns < span.end_ns) rest.steps.push_back(step);
   }
   rest.begin_ns = rest.end_ns = std::clamp(activity.begin_ns, span.begin_ns, std::max(span.begin_ns, span.end_ns));
+  // What a framework's profiler told of a whole run has no time of its own: how places divide holds for each part.
+  if (share > 0 || activity.end_ns <= activity.begin_ns) rest.shares = activity.shares;
   if (share <= 0) return rest;
   rest.begin_ns = inside.begin_ns;
   rest.end_ns = inside.end_ns;
-  rest.shares = activity.shares;
   rest.place_tallies = activity.place_tallies;
   rest.kernel_tallies = activity.kernel_tallies;
   scale_tallies(rest, share);

@@ -44,6 +44,15 @@ TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
   EXPECT_TRUE(none.kernels.empty());
 }
 
+TEST(ClippedActivity, keeps_how_places_divide_where_that_was_told_of_the_whole_run) {
+  Activity of_the_run;
+  of_the_run.shares = {{1, 2, 3, 1000}};
+  EXPECT_EQ(clipped(of_the_run, {30, 40}).shares.size(), 1u);
+  Activity of_a_stretch = ten_to_twenty();
+  of_a_stretch.shares = of_the_run.shares;
+  EXPECT_TRUE(clipped(of_a_stretch, {30, 40}).shares.empty());
+}
+
 TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
   EXPECT_TRUE(is_inside(ten_to_twenty(), {10, 20}));
   EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
