@@ -60,7 +60,7 @@ def test_what_an_earlier_run_left_behind_is_not_charged_to_the_next(joulemap, tm
     )
     script = (
         f"if [ -e {tmp_path}/done ]; then sleep 0.3; else"
-        f" ({sys.executable} -c \"{burn}\" & echo $! > {tmp_path}/pid);"
+        f" ({sys.executable} -c \"{burn}\" > /dev/null 2>&1 & echo $! > {tmp_path}/pid);"
         f" until [ -e {tmp_path}/done ]; do sleep 0.01; done; fi"
     )
     try:
