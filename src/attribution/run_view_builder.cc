@@ -143,7 +143,7 @@ void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) 
     const auto [known, is_new] = teller.try_emplace(key.second, key.first);
     if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
       known->second = key.first;
-    if (key.second == "samples") view.figures.samples = view.figures.samples.value_or(0) + values.sum;
+    if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
   }
   bool has_loss = false;
   for (const auto& [name, source] : teller) {
@@ -184,26 +184,16 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, c
   return most->steps.size();
 }
 
-void add_figures(RunView& view, std::size_t steps) {
-  RunFigures& figures = view.figures;
-  const ReportResult& run = view.run;
-  figures.is_estimated = !run.totals.measured_j && run.totals.estimated_j;
-  figures.energy_j = run.totals.measured_j ? run.totals.measured_j : run.totals.estimated_j;
-  if (run.probe && run.probe->energy_j && figures.energy_j) *figures.energy_j -= *run.probe->energy_j;
-  const double time_s = run.elapsed_s - (run.probe ? run.probe->time_s : 0);
-  if (time_s > 0) figures.time_s = time_s;
-  const auto each = [&](double count) {
-    return figures.energy_j && count > 0 ? std::optional(*figures.energy_j / count) : std::nullopt;
+// What was counted in the time that is looked at is known here, of a part of a run, too.
+void add_rates(RunView& view, std::size_t steps) {
+  const std::optional<double> samples = view.rates.samples;
+  view.rates = run_rates(view.run);
+  const auto known = [](std::size_t count) {
+    return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
   };
-  const auto a_second = [&](double count) {
-    return figures.time_s && count > 0 ? std::optional(count / *figures.time_s) : std::nullopt;
-  };
-  figures.joules_per_step = each(static_cast<double>(steps));
-  figures.steps_per_s = a_second(static_cast<double>(steps));
-  figures.joules_per_epoch = each(static_cast<double>(view.epochs.size()));
-  figures.joules_per_sample = each(figures.samples.value_or(0));
-  figures.samples_per_s = a_second(figures.samples.value_or(0));
-  if (figures.energy_j && figures.time_s) figures.energy_delay_js = *figures.energy_j * *figures.time_s;
+  view.rates.steps = known(steps);
+  view.rates.epochs = known(view.epochs.size());
+  view.rates.samples = samples;
 }
 
 void add_components(RunView& view, const std::map<std::string, DomainClass>& class_of) {
@@ -249,7 +239,7 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
   note_what_is_missing(view.run, found->sources);
   const std::size_t steps = add_times(view, found->machines, query.limits);
   add_events(view, *found, query.limits);
-  add_figures(view, steps);
+  add_rates(view, steps);
   add_components(view, found->class_of);
   add_levels(view, *found, query.levels);
   return view;

@@ -97,12 +97,12 @@ TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
 TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
-  const RunFigures& figures = view.figures;
-  EXPECT_NEAR(figures.joules_per_step.value(), 0.1, 1e-3);
-  EXPECT_NEAR(figures.joules_per_epoch.value(), 100, 1);
-  EXPECT_NEAR(figures.joules_per_sample.value(), 500.0 / 40'000, 1e-4);
-  EXPECT_NEAR(figures.samples_per_s.value(), 4000, 1);
-  EXPECT_NEAR(figures.energy_delay_js.value(), 5000, 10);
+  const RunRates& rates = view.rates;
+  EXPECT_NEAR(rates.energy_of(rates.steps).value(), 0.1, 1e-3);
+  EXPECT_NEAR(rates.energy_of(rates.epochs).value(), 100, 1);
+  EXPECT_NEAR(rates.energy_of(rates.samples).value(), 500.0 / 40'000, 1e-4);
+  EXPECT_NEAR(rates.samples_per_s().value(), 4000, 1);
+  EXPECT_NEAR(rates.energy_delay_js().value(), 5000, 10);
   ASSERT_EQ(view.components.size(), 1u);
   EXPECT_EQ(view.components[0].name, "CPU");
   EXPECT_NEAR(view.components[0].measured_j.value(), 500, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunRates: what a run cost by the units that people think in: per step, per epoch, per sample, and energy times
-// delay. The same numbers wherever they are told: terminal, tables, citation, comparison. Probing is no part of them;
-// starting up is. Pure; joules and seconds.
+// delay. The same numbers wherever they are told: terminal, tables, citation, comparison, page, exports. Probing is no
+// part of them; starting up is. Pure; joules and seconds.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,9 @@ struct RunRates {
   std::optional<double> samples;  // the sum of the metric "samples"
 
   std::optional<double> mean_w() const { return over(energy_j, time_s); }
+  std::optional<double> steps_per_s() const { return over(steps, time_s); }
   std::optional<double> samples_per_s() const { return over(samples, time_s); }
+  bool is_estimated() const { return provenance == Provenance::estimated; }
   std::optional<double> energy_delay_js() const { return energy_j ? std::optional(*energy_j * time_s) : std::nullopt; }
   // What one of them took.
   std::optional<double> energy_of(const std::optional<double>& units) const {

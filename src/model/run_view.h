@@ -13,6 +13,7 @@
 
 #include "model/diagnostics.h"
 #include "model/report_result.h"
+#include "model/run_rates.h"
 
 namespace joulemap {
 
@@ -86,20 +87,6 @@ struct ComponentEnergy {
   double uncertainty_j = 0;  // half width at the report's interval, as if all errors were alike
 };
 
-// What runs are compared by. Energy is what was measured; estimated where nothing was. Probing is no part of it.
-struct RunFigures {
-  std::optional<double> energy_j;
-  std::optional<double> time_s;
-  bool is_estimated = false;
-  std::optional<double> steps_per_s;
-  std::optional<double> joules_per_step;
-  std::optional<double> joules_per_epoch;
-  std::optional<double> samples;  // that the program reported: the sum of its metric "samples"
-  std::optional<double> joules_per_sample;
-  std::optional<double> samples_per_s;
-  std::optional<double> energy_delay_js;  // energy times time
-};
-
 // How much of a run is told one by one. What is more is put together, or every n-th is told.
 struct ViewLimits {
   std::size_t slices = 1200;  // of power over time
@@ -113,7 +100,7 @@ struct RunView {
   // As of `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means over
   // `slice_s` each, up to ViewLimits::slices of them, so they keep the energy.
   ReportResult run;
-  RunFigures figures;
+  RunRates rates;  // by the steps, epochs and samples of the time that is looked at
   std::vector<ComponentEnergy> components;
   std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; those that have rows
 

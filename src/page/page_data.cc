@@ -74,19 +74,19 @@ void write_run(JsonWriter& json, const ReportResult& run) {
       .end_object();
 }
 
-void write_figures(JsonWriter& json, const RunFigures& figures) {
+void write_figures(JsonWriter& json, const RunRates& rates) {
   json.key("figures")
       .begin_object()
-      .member("energy_j", figures.energy_j)
-      .member("time_s", figures.time_s)
-      .member("is_estimated", figures.is_estimated)
-      .member("steps_per_s", figures.steps_per_s)
-      .member("joules_per_step", figures.joules_per_step)
-      .member("joules_per_epoch", figures.joules_per_epoch)
-      .member("samples", figures.samples)
-      .member("joules_per_sample", figures.joules_per_sample)
-      .member("samples_per_s", figures.samples_per_s)
-      .member("energy_delay_js", figures.energy_delay_js)
+      .member("energy_j", rates.energy_j)
+      .member("time_s", rates.time_s > 0 ? std::optional(rates.time_s) : std::nullopt)
+      .member("is_estimated", rates.is_estimated())
+      .member("steps_per_s", rates.steps_per_s())
+      .member("joules_per_step", rates.energy_of(rates.steps))
+      .member("joules_per_epoch", rates.energy_of(rates.epochs))
+      .member("samples", rates.samples)
+      .member("joules_per_sample", rates.energy_of(rates.samples))
+      .member("samples_per_s", rates.samples_per_s())
+      .member("energy_delay_js", rates.energy_delay_js())
       .end_object();
 }
 
@@ -299,7 +299,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   Names names;
   json.begin_object().member("schema", "joulemap.page/1").member("version", JOULEMAP_VERSION);
   write_run(json, view.run);
-  write_figures(json, view.figures);
+  write_figures(json, view.rates);
   write_domains(json, view);
   write_power(json, view.run);
   write_levels(json, view, limits, names);

@@ -47,11 +47,11 @@ std::string summary_of(const RunView& view) {
   add("measured", run.totals.measured_j, "J");
   add("estimated", run.totals.estimated_j, "J");
   add("elapsed", run.elapsed_s, "s");
-  add("per step", view.figures.joules_per_step, "J");
-  add("per epoch", view.figures.joules_per_epoch, "J");
-  add("per sample", view.figures.joules_per_sample, "J");
-  add("samples per second", view.figures.samples_per_s, "/s");
-  add("energy x delay", view.figures.energy_delay_js, "J s");
+  add("per step", view.rates.energy_of(view.rates.steps), "J");
+  add("per epoch", view.rates.energy_of(view.rates.epochs), "J");
+  add("per sample", view.rates.energy_of(view.rates.samples), "J");
+  add("samples per second", view.rates.samples_per_s(), "/s");
+  add("energy x delay", view.rates.energy_delay_js(), "J s");
   add("CPU time of the recorder", run.own_cpu_s, "s");
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;

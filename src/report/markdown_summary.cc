@@ -36,18 +36,18 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 
-std::string figure_lines(const RunFigures& figures) {
+std::string rate_lines(const RunRates& rates) {
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
     if (value) out += fmt::format("| {} | {} {} |\n", name, number(*value), unit);
   };
-  add(figures.is_estimated ? "energy (estimated)" : "energy", figures.energy_j, "J");
-  add("time", figures.time_s, "s");
-  add("per step", figures.joules_per_step, "J");
-  add("per epoch", figures.joules_per_epoch, "J");
-  add("per sample", figures.joules_per_sample, "J");
-  add("samples per second", figures.samples_per_s, "");
-  add("energy x delay", figures.energy_delay_js, "J s");
+  add(rates.is_estimated() ? "energy (estimated)" : "energy", rates.energy_j, "J");
+  add("time", rates.time_s, "s");
+  add("per step", rates.energy_of(rates.steps), "J");
+  add("per epoch", rates.energy_of(rates.epochs), "J");
+  add("per sample", rates.energy_of(rates.samples), "J");
+  add("samples per second", rates.samples_per_s(), "");
+  add("energy x delay", rates.energy_delay_js(), "J s");
   return out.empty() ? out : "| figure | value |\n|---|---|\n" + out + "\n";
 }
 
@@ -89,7 +89,7 @@ std::string markdown_summary(const RunView& view) {
   const std::string command = joined(view.run.command);
   std::string out = fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escaped(command));
   if (!view.run.complete) out += "The recording is not complete: this is what it holds.\n\n";
-  return out + figure_lines(view.figures) + domain_lines(view.run.domains) + layer_lines(view) +
+  return out + rate_lines(view.rates) + domain_lines(view.run.domains) + layer_lines(view) +
          notes(view.run.diagnostics);
 }
 

@@ -13,13 +13,13 @@ namespace {
 using formats::SqliteWriter;
 
 void add_run(SqliteWriter& database, const RunView& view) {
-  const RunFigures& figures = view.figures;
+  const RunRates& rates = view.rates;
   database.begin_table("runs", {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL",
                                 "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
                                 "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
   database.add_row({subject_of(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
                     view.run.exit_code, view.run.complete, view.run.totals.measured_j, view.run.totals.estimated_j,
-                    figures.joules_per_step, figures.joules_per_epoch, figures.joules_per_sample});
+                    rates.energy_of(rates.steps), rates.energy_of(rates.epochs), rates.energy_of(rates.samples)});
 }
 
 void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {

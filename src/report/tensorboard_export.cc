@@ -164,19 +164,19 @@ void TensorboardExport::add_layers() {
 }
 
 void TensorboardExport::add_figures() {
-  const RunFigures& figures = view_.figures;
+  const RunRates& rates = view_.rates;
   const auto add = [&](std::string_view name, const std::optional<double>& value) {
     if (!value) return;
     figure_tags_.push_back(tag_of("run", name));
     events_.add_scalar(figure_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
   };
-  add(figures.is_estimated ? "energy_estimated_j" : "energy_j", figures.energy_j);
-  add("time_s", figures.time_s);
-  add("joules_per_step", figures.joules_per_step);
-  add("joules_per_epoch", figures.joules_per_epoch);
-  add("joules_per_sample", figures.joules_per_sample);
-  add("samples_per_s", figures.samples_per_s);
-  add("energy_delay_js", figures.energy_delay_js);
+  add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
+  add("time_s", rates.time_s);
+  add("joules_per_step", rates.energy_of(rates.steps));
+  add("joules_per_epoch", rates.energy_of(rates.epochs));
+  add("joules_per_sample", rates.energy_of(rates.samples));
+  add("samples_per_s", rates.samples_per_s());
+  add("energy_delay_js", rates.energy_delay_js());
 }
 
 void TensorboardExport::add_hparams(TensorboardFolder folder) {
