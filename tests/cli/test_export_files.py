@@ -7,27 +7,11 @@ import gzip
 import io
 import json
 import sqlite3
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
-
-STEPS = 120
-LAYERS = 8
-
-
-@pytest.fixture(scope="module")
-def made(binaries: Path, tmp_path_factory) -> Path:
-    file = tmp_path_factory.mktemp("export") / "made.joule"
-    subprocess.run([binaries / "joulemap-made-recording", file, str(STEPS), str(LAYERS), "3"], check=True, timeout=60)
-    return file
-
-
-@pytest.fixture
-def told(joulemap, made):
-    """What report --json says."""
-    return lambda by: joulemap("report", "--json", "--by", by, made).json
+from made_training import STEPS, made, told  # noqa: F401  fixtures
 
 
 @pytest.fixture
