@@ -2,7 +2,7 @@
 // The page of `diff A B`: what a step costs in each, and which layers make the difference. Data: joulemap.diff/1.
 import { choice, h, quantity, section } from "./dom.js";
 import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
-import { filtered, sorted } from "./tables.js";
+import { filtered, sortableHead, sorted } from "./tables.js";
 
 const PAGE = 60;
 const VERDICTS = {
@@ -135,29 +135,7 @@ function drawTable(rows, state, status, draw) {
   const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
   const sum_j = wanted.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
   status.textContent = `${plural(wanted.length, "row")}, ${signed(sum_j, joules(sum_j))}`;
-  const sortBy = (one) => {
-    state.down = state.sort === one.key ? !state.down : one.first !== 1;
-    state.sort = one.key;
-    draw();
-    document.querySelector(`#tables th[data-key="${one.key}"] button`)?.focus();
-  };
-  const arrow = (one) => (one === column ? (state.down ? "↓" : "↑") : "");
-  const head = (one) =>
-    h(
-      "th",
-      {
-        scope: "col",
-        "data-key": one.key,
-        class: one.number ? "number" : null,
-        "aria-sort": one === column ? (state.down ? "descending" : "ascending") : "none",
-      },
-      h(
-        "button",
-        { type: "button", onclick: () => sortBy(one) },
-        one.text,
-        h("span", { class: "arrow", "aria-hidden": "true" }, arrow(one)),
-      ),
-    );
+  const head = (one) => sortableHead(one, column, state, draw);
   const table = h(
     "table",
     { class: "rows" },

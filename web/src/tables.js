@@ -106,6 +106,32 @@ export function filtered(rows, text) {
   });
 }
 
+// The head of a column: a click sorts by it, or the other way round, and keeps the focus. `draw` draws the table anew.
+export function sortableHead(one, column, state, draw) {
+  const isSorted = one === column;
+  const sortBy = () => {
+    state.down = state.sort === one.key ? !state.down : one.first !== 1;
+    state.sort = one.key;
+    draw();
+    document.querySelector(`#tables th[data-key="${one.key}"] button`)?.focus();
+  };
+  return h(
+    "th",
+    {
+      scope: "col",
+      "data-key": one.key,
+      class: one.number ? "number" : null,
+      "aria-sort": isSorted ? (state.down ? "descending" : "ascending") : "none",
+    },
+    h(
+      "button",
+      { type: "button", title: one.title, onclick: sortBy },
+      one.text,
+      h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (state.down ? "↓" : "↑") : ""),
+    ),
+  );
+}
+
 // What is not known comes last, whichever way it is sorted.
 export function sorted(rows, column, down) {
   const sign = down ? -1 : 1;
@@ -129,28 +155,7 @@ function drawTable(data, state, status, draw) {
   status.textContent = state.filter
     ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}`
     : `${whole(state.level.rows.length)} rows`;
-  const sortBy = (one) => {
-    state.down = state.sort === one.key ? !state.down : one.first !== 1;
-    state.sort = one.key;
-    draw();
-    document.querySelector(`#tables th[data-key="${one.key}"] button`)?.focus();
-  };
-  const head = (one) =>
-    h(
-      "th",
-      {
-        scope: "col",
-        "data-key": one.key,
-        class: one.number ? "number" : null,
-        "aria-sort": one === column ? (state.down ? "descending" : "ascending") : "none",
-      },
-      h(
-        "button",
-        { type: "button", title: one.title, onclick: () => sortBy(one) },
-        one.text,
-        h("span", { class: "arrow", "aria-hidden": "true" }, one === column ? (state.down ? "↓" : "↑") : ""),
-      ),
-    );
+  const head = (one) => sortableHead(one, column, state, draw);
   const table = h(
     "table",
     { class: "rows" },
