@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional, Sequence
 
 from . import design, networks, operations, rows
-from .measure import CpuRunner, CudaRunner, Run
-from .power import LAG_NS, Gpu, SimulatedGpu, watts_between
+from .measure import CpuRunner, CudaRunner, NotCapturable, Run
+from .power import LAG_NS, Gpu, Mean, SimulatedGpu, watts_between
 from .tensors import precision
 
 # Of every so many rows one is measured a second time: what equal rows differ by is what no prediction can beat.
@@ -43,7 +43,7 @@ class Session:
 
     def warm(self) -> None:
         """Clocks up, libraries loaded; then idle for a moment, which is what a GPU draws that waits."""
-        a = self.torch.randn(2048, 2048, device=self.runner.device)
+        a = self.runner.prepared(lambda: self.torch.randn(1024, 1024, device=self.runner.device))
         self.runner.run([lambda: a @ a], min(WARM_S, 10 * self.active_s), False)
         begin_ns = time.monotonic_ns()
         time.sleep(min(IDLE_S, 5 * self.active_s))
@@ -53,11 +53,14 @@ class Session:
         self.idle_w = idle.watts if idle else None
 
     def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool) -> None:
-        key = told["key"]
+        key, group = told["key"], group_of(told)
         self.rows.begin(key)
         try:
-            calls = self.runner.prepared(make_calls)
-            run = self.runner.run(calls, active_s, in_graph)
+            run = self.runner.run(self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph)
+        except NotCapturable as error:
+            self.finish()
+            self.rows.add_not_in_graph(group, first_line(error))
+            raise SystemExit(f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph") from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
             self._failed(key, error)
             return
@@ -71,7 +74,7 @@ class Session:
         self.settle()
 
     def _failed(self, key: str, error: BaseException) -> None:
-        first = (str(error).strip() or repr(error)).splitlines()[0]
+        first = first_line(error)
         if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
             raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
         self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
@@ -83,8 +86,7 @@ class Session:
         until_ns = self.gpu.told_until_ns()
         while self._pending and self._pending[0].run.end_ns + LAG_NS <= until_ns:
             self._write(self._pending.pop(0))
-        if not self._pending:
-            self.gpu.forget_before(until_ns)
+        self.gpu.forget_before(self._pending[0].run.begin_ns if self._pending else until_ns)
 
     def _write(self, pending: Pending) -> None:
         run = pending.run
@@ -111,9 +113,21 @@ class Session:
         )
 
     def finish(self) -> None:
-        if self._pending:
-            time.sleep(0.06)  # the driver tells a sample every 20 ms
+        for _ in range(15):  # the driver tells of samples when it likes to
+            if not self._pending:
+                return
+            time.sleep(0.1)
             self.settle(at_once=True)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[0]
+
+
+def group_of(told: dict) -> str:
+    """Rows that run the same code: its kind, form and pass."""
+    form = dict(pair.split("=") for pair in told["parameters"].split(";")).get("form", "")
+    return f"{told['kind']} {form} {told['pass']}"
 
 
 def tell_row(row: design.Planned) -> dict:
@@ -160,8 +174,8 @@ def collect_networks(session: Session, planned: Sequence[Sequence[networks.Setti
         try:
             loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
         except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
-            for setting in wanted:
-                session.rows.add_failure(setting.key, f"not made: {type(error).__name__}: {str(error)[:200]}")
+            # No failure of the rows: another version of a package may have it.
+            print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
             continue
         with loaded:
             for setting in wanted:
@@ -235,6 +249,7 @@ def collect(options: argparse.Namespace) -> int:
     gc.freeze()
     gc.disable()
     session.warm()
+    gpu.mean = Mean()
     begin = (time.monotonic(), gpu.energy_j())
     if [kind for kind in options.kinds if kind != "network"] or not options.kinds:
         planned = design.plan(options.kinds, options.scale)
@@ -253,6 +268,7 @@ def collect(options: argparse.Namespace) -> int:
             "measured": session.measured,
             "idle_w": session.idle_w,
             "counter_w": None if energy_j is None else (energy_j - begin[1]) / (time.monotonic() - begin[0]),
+            "history_w": gpu.mean.value(),
             "power_limit_w": gpu.power_limit_w(),
             "torch": torch.__version__,
             "cuda": torch.version.cuda,

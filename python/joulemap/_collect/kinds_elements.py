@@ -172,9 +172,9 @@ def work_reduce(p):
 
 
 def draw_input(u):
-    side = whole(u[1], 16, 640)
+    side = whole(u[1], 16, 320)
     return {
-        "batch": whole(u[0], 1, 512),
+        "batch": whole(u[0], 1, 256),
         "channels": one_of(u[2], (3, 3, 1, 4)),
         "height": side,
         "width": side,

@@ -57,7 +57,6 @@ MODELS: dict[str, tuple[str, str, dict]] = {
     ),
     "phi-small": ("PhiForCausalLM", "PhiConfig", sized(1024, 12, 16)),
     "falcon-small": ("FalconForCausalLM", "FalconConfig", sized(1024, 12, 16)),
-    "mamba-130m": ("MambaForCausalLM", "MambaConfig", {"hidden_size": 768, "num_hidden_layers": 12}),
     "albert-base": ("AlbertForMaskedLM", "AlbertConfig", sized(768, 12, 12)),
     "albert-large": ("AlbertForMaskedLM", "AlbertConfig", sized(1024, 24, 16)),
     "t5-small": ("T5ForConditionalGeneration", "T5Config", {}),

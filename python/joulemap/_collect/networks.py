@@ -109,7 +109,8 @@ class Loaded(contextlib.AbstractContextManager):
             self._model.to(own)
             self._type = own
         give = inputs_of(torch, self._device, setting, own)
-        casting = torch.autocast(self._device, dtype=torch.bfloat16, enabled=setting.dtype == "amp-bf16")
+        casts = setting.dtype == "amp-bf16"
+        casting = torch.autocast(self._device, dtype=torch.bfloat16) if casts else contextlib.nullcontext()
         if setting.which == "inference":
             self._model.eval()
             return lambda: self._infer(give, casting)

@@ -16,6 +16,8 @@ from typing import NamedTuple, Optional, Sequence
 
 LAG_NS = 3_900_000
 MEMORY_NS = 13_400_000
+# The lag is known to less than that: a sample so near an edge may tell of what lies beyond it.
+MARGIN_NS = 2_000_000
 # The driver keeps 2.4 s.
 READ_EVERY_NS = 1_000_000_000
 # Reasons why clocks are lowered, as nvml.h numbers them: power cap by software or hardware, heat.
@@ -41,7 +43,8 @@ class Watts(NamedTuple):
 
 def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[Watts]:
     """The steady power of [begin, end), by least squares; None where less than three samples tell of it."""
-    inside = [sample for sample in samples if begin_ns + LAG_NS <= sample.at_ns <= end_ns + LAG_NS]
+    first_ns, last_ns = begin_ns + LAG_NS + MARGIN_NS, end_ns + LAG_NS - MARGIN_NS
+    inside = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
     if len(inside) < 3:
         return None
     # watts = power + before * decay, with the decay known.
@@ -58,6 +61,19 @@ def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Opti
     return Watts(power, math.sqrt(max(0.0, variance)), count)
 
 
+class Mean:
+    """Of all samples of a session, which come at equal distances: to be compared with the energy counter."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self._sum, self._count = self._sum + value, self._count + 1
+
+    def value(self) -> Optional[float]:
+        return self._sum / self._count if self._count else None
+
+
 class NvmlSample(ctypes.Structure):
     _fields_ = [("timestamp_us", ctypes.c_ulonglong), ("milliwatts", ctypes.c_ulonglong)]
 
@@ -71,9 +87,11 @@ class Gpu:
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self._must(self.nvml.nvmlInit_v2(), "nvmlInit")
         self.device = ctypes.c_void_p()
-        found = self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device))
-        self._must(found, f"no GPU {uuid}")
+        if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
+            found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+            self._must(found, f"no GPU {uuid}, and no first one")
         self.samples: list[Sample] = []
+        self.mean = Mean()
         self._last_us = time.time_ns() // 1000
         self._read_ns = time.monotonic_ns()
 
@@ -100,6 +118,7 @@ class Gpu:
                 self._last_us = value.timestamp_us
                 at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
                 self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
+                self.mean.add(self.samples[-1].watts)
 
     def forget_before(self, at_ns: int) -> None:
         self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
@@ -146,6 +165,7 @@ class SimulatedGpu:
     WATTS = 100.0
 
     def __init__(self) -> None:
+        self.mean = Mean()
         self.samples: list[Sample] = []
         self._next_ns = time.monotonic_ns()
 

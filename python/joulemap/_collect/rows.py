@@ -28,6 +28,7 @@ class Rows:
         self.folder = folder
         self.failed = {line["key"] for line in lines_of(folder) if "failed" in line}
         self.times = Counter(line["key"] for line in lines_of(folder) if "energy_j" in line)
+        self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
         begun = folder / "begun"
         if begun.exists() and (key := begun.read_text()) and key not in self.times:
             self.add_failure(key, "the process that measured it ended")
@@ -49,6 +50,9 @@ class Rows:
     def add_failure(self, key: str, reason: str) -> None:
         self._append("rows.jsonl", {"key": key, "failed": reason})
         self.failed.add(key)
+
+    def add_not_in_graph(self, group: str, reason: str) -> None:
+        self._append("rows.jsonl", {"not_in_graph": group, "reason": reason})
 
     def add_slice(self, told: dict) -> None:
         self._append("slices.jsonl", told)
