@@ -56,11 +56,15 @@ class Session:
         key, group = told["key"], group_of(told)
         self.rows.begin(key)
         try:
-            run = self.runner.run(self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph)
+            run = self.runner.run(
+                self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph
+            )
         except NotCapturable as error:
             self.finish()
             self.rows.add_not_in_graph(group, first_line(error))
-            raise SystemExit(f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph") from error
+            raise SystemExit(
+                f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph"
+            ) from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
             self._failed(key, error)
             return
@@ -75,9 +79,10 @@ class Session:
 
     def _failed(self, key: str, error: BaseException) -> None:
         first = first_line(error)
-        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
-            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
         self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
+        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
+            self.finish()
+            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
         if self.runner.device == "cuda":
             self.torch.cuda.empty_cache()
 
@@ -166,7 +171,9 @@ def measure_operation(session: Session, row: design.Planned) -> None:
         session.measure(tell_row(row), make, session.active_s, in_graph)
 
 
-def collect_networks(session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float) -> None:
+def collect_networks(
+    session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
+) -> None:
     for settings in planned:
         wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
         if not wanted or time.monotonic() > until_s:
@@ -198,7 +205,10 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
 
 def print_plan(options: argparse.Namespace) -> None:
     planned = design.plan(options.kinds, options.scale)
-    counts, real = Counter(row.kind for row in planned), Counter(row.kind for row in planned if row.source != "designed")
+    counts, real = (
+        Counter(row.kind for row in planned),
+        Counter(row.kind for row in planned if row.source != "designed"),
+    )
     print(f"{'kind':<14} {'rows':>6} {'of real layers':>15}")
     for kind, count in counts.items():
         print(f"{kind:<14} {count:>6} {real[kind]:>15}")
@@ -209,7 +219,9 @@ def print_plan(options: argparse.Namespace) -> None:
     if not options.kinds or "network" in options.kinds:
         settings = networks.plan_networks(options.settings, options.held_out)
         names = {setting.network for some in settings for setting in some}
-        print(f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings")
+        print(
+            f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -221,7 +233,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
     made.add_argument("--scale", type=float, default=1.0, help="of the number of rows (1)")
-    made.add_argument("--held-out", action="store_true", help="the families that predictions are judged by, and no others")
+    made.add_argument(
+        "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
+    )
     made.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
     made.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
     made.add_argument("--table", type=Path, metavar="FILE", help="write all rows of the folder as a table (.csv.gz)")

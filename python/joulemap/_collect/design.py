@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of what is to be measured, always the same and always in the same order.
 
-Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so that the first hundred of a
-kind lie about as evenly in its box as the first thousand; half of them are layers of real networks (`real_layers`) with a batch that is
-drawn. Kinds are interleaved by their share. So a run may end anywhere: what it has measured is a balanced design.
+Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so
+that the first hundred of a kind lie about as evenly in its box as the first thousand; half of them are layers of
+real networks (`real_layers`) with a batch that is drawn. Kinds are interleaved by their share. So a run may end
+anywhere: what it has measured is a balanced design.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in [*kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS]
 }
-# Where a second call finds its data in the cache, copies in turns make it find them in memory. An H200 has 50 to 60 MB of it.
+# Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
 SEED = 11

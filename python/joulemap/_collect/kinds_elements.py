@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes element by element or only moves data: activation, rescaling, reshape, dropout, add, multiply, concatenate, cast,
-reduce, and the input that comes from the host."""
+"""What computes element by element or only moves data: activation, rescaling, reshape, dropout, add, multiply,
+concatenate, cast, reduce, and the input that comes from the host."""
 
 from __future__ import annotations
 
@@ -157,7 +157,11 @@ def work_cast(p):
 
 
 def draw_reduce(u):
-    return {"form": one_of(u[4], ("mean", "sum", "amax")), "over": one_of(u[5], ("last", "rows", "all")), **draw_tensor(u)}
+    return {
+        "form": one_of(u[4], ("mean", "sum", "amax")),
+        "over": one_of(u[5], ("last", "rows", "all")),
+        **draw_tensor(u),
+    }
 
 
 def build_reduce(make, p):

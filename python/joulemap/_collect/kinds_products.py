@@ -116,7 +116,9 @@ ALL_PASSES = (FORWARD, BACKWARD, FORWARD, BACKWARD_WEIGHTS, BACKWARD, FORWARD)
 KINDS = [
     Kind("dense", 1100, 4, draw_dense, build_dense, work_dense, TENSOR_TYPES, ALL_PASSES),
     Kind("bmm", 350, 5, draw_bmm, build_bmm, work_bmm, TENSOR_TYPES),
-    Kind("attention", 600, 6, draw_attention, build_attention, work_attention, ("bf16", "fp16", "fp32", "bf16", "tf32")),
+    Kind(
+        "attention", 600, 6, draw_attention, build_attention, work_attention, ("bf16", "fp16", "fp32", "bf16", "tf32")
+    ),
     Kind("embedding", 260, 3, draw_embedding, build_embedding, work_embedding),
     Kind("loss", 220, 2, draw_loss, build_loss, work_loss, ("fp32", "bf16")),
 ]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU's power: what NVML tells, and the watts of a stretch of steady load.
 
-The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms before, with an
-exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load begins, samples rise towards its power by
-P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there before, does not matter. Times are nanoseconds of
-CLOCK_MONOTONIC, powers are watts.
+The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms
+before, with an exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load
+begins, samples rise towards its power by P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there
+before, does not matter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import math
 import time
-from typing import NamedTuple, Optional, Sequence
+from typing import Callable, NamedTuple, Optional, Sequence
 
 LAG_NS = 3_900_000
 MEMORY_NS = 13_400_000
@@ -160,18 +160,18 @@ class Gpu:
 
 
 class SimulatedGpu:
-    """A GPU that always draws the same, for trying the collector where there is none. It tells samples of whatever time is asked."""
+    """A GPU that always draws the same, for trying the collector where there is none."""
 
     WATTS = 100.0
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.mean = Mean()
         self.samples: list[Sample] = []
-        self._next_ns = time.monotonic_ns()
+        self._clock_ns, self._next_ns = clock_ns, clock_ns()
 
     def collect(self, at_once: bool = False) -> None:
         del at_once
-        now_ns = time.monotonic_ns()
+        now_ns = self._clock_ns()
         while self._next_ns <= now_ns:
             self.samples.append(Sample(self._next_ns, self.WATTS))
             self._next_ns += 20_000_000

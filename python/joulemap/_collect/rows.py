@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, in lines of JSON that are only ever added: a run that ends anywhere loses what it was at, nothing else.
+"""What was measured, in lines of JSON that are only ever added: a run that ends anywhere loses what it was at,
+nothing else.
 
-A folder holds `rows.jsonl` (one measurement a line), `slices.jsonl` (one run of the collector a line) and `begun`, the key that is being
-measured: a process that dies of it finds it there the next time, and goes around it. Files of other runs (`*.jsonl`, `*.jsonl.gz`) count
-as measured, too.
+A folder holds `rows.jsonl` (one measurement a line), `slices.jsonl` (one run of the collector a line) and `begun`,
+the key that is being measured: a process that dies of it finds it there the next time, and goes around it. Files of
+other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
 """
 
 from __future__ import annotations
