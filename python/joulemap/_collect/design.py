@@ -86,7 +86,7 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         layer = one_of(source_u * 2, layers)
         parameters, source = real_layers.with_batch(layer, shape[0]), layer.family
     dtype, which = one_of(dtype_u, kind.dtypes), one_of(pass_u, kind.passes)
-    if kind.name == "rescaling" and parameters["from_bytes"]:
+    if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
     work = kind.work(parameters)
     cost = cost_of(work, dtype, which)
@@ -94,8 +94,15 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         return None
     if not is_small_enough(cost, dtype):
         return None
+    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
+        return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
     return Planned(kind.name, parameters, dtype, which, cold, source)
+
+
+def has_no_backward(kind: str, parameters: Parameters) -> bool:
+    """What gives no gradient, or passes on the one that it gets without launching anything."""
+    return bool(parameters.get("from_bytes")) or (kind == "add" and parameters["form"] == "same")
 
 
 def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:

@@ -71,7 +71,7 @@ def build_attention(make, p):
     q = make.input(p["batch"], p["heads"], p["queries"], p["width"])
     k, v = (make.input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
     attend = make.torch.nn.functional.scaled_dot_product_attention
-    return Built(lambda: attend(q, k, v, is_causal=p["causal"]), [q, k, v])
+    return Built(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
 
 
 def work_attention(p):
