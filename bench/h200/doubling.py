@@ -9,8 +9,8 @@
 Without --networks nothing runs: what lies in DIR is analysed. doubling_load.py collects, a process for each network, about
 75 s for each mode with the usual settings. Four ways of attribution, each from the recording of the plain passes alone:
 shares of time, powers of a library that has not seen the network (--library), regression, and regression with probing.
-With --dither-s the network is recorded once more with `--dither`: what regression knows of that alone (no library), beside
-what it knows without the pauses (alone).
+With --dither-s the network is recorded twice more, as it is (alone) and with `--dither`: what regression knows of nothing
+else, no library and no blocks run twice. Calibrate first: how the sensor lags is hard to tell from equal steps.
 Nothing of the card is changed. Exits 1 when a bar is missed.
 """
 
@@ -44,8 +44,9 @@ def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
     """True when all of it went well. A network that fails leaves the others alone."""
     good = record_load(joulemap, network, options, options.folder)
     if options.dither_s > 0:
-        dithered = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
-        good = record_load(joulemap, network, dithered, options.folder / DITHER, "--dither") and good
+        plain = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
+        good = record_load(joulemap, network, plain, options.folder / ALONE) and good
+        good = record_load(joulemap, network, plain, options.folder / DITHER, "--dither") and good
     return good
 
 
@@ -80,14 +81,14 @@ class Recording(recordings.Recording):
         found[REGRESSION] = stretch(told["recorded"])
         if told["probed"] is not None:
             found[PROBE] = stretch(told["probed"], idle_share=found[REGRESSION].idle_share)
-        dithered = self.file.parent / DITHER / f"{told['network']}-{told['mode']}.json"
-        if dithered.exists():
-            found[ALONE] = stretch(told["recorded"], "--library", "none")
-            found[DITHER] = dithered_stretch(self.joulemap, dithered, found[REGRESSION])
+        for way in (ALONE, DITHER):
+            other = self.file.parent / way / f"{told['network']}-{told['mode']}.json"
+            if other.exists():
+                found[way] = stretch_alone(self.joulemap, other, found[REGRESSION])
         return found
 
 
-def dithered_stretch(joulemap: str, file: Path, plain: doubled.Stretch) -> doubled.Stretch:
+def stretch_alone(joulemap: str, file: Path, plain: doubled.Stretch) -> doubled.Stretch:
     told = json.loads(file.read_text())
     recording = recordings.Recording(joulemap, file.parent / f"{told['network']}.joule")
     report = recording.report(["--by", "layer", "--library", "none"], told["recorded"])
