@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// p-values of a family of comparisons, made greater so that alpha holds for the family: of R's p.adjust, to the last bits.
-// Adjusted values stand in the order of the p-values. Comparisons that were not made (NaN) are not of the family: they stay NaN and
-// do not count. Pure; any thread.
+// p-values of a family of comparisons, made greater so that alpha holds for the family: of R's p.adjust, to the last
+// bits. Adjusted values stand in the order of the p-values. Comparisons that were not made (NaN) are not of the
+// family: they stay NaN and do not count. Pure; any thread.
 #pragma once
 
 #include <optional>

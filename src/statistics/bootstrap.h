@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Intervals by resampling: what a statistic would have been with other draws from the same values. BCa (Efron 1987): corrected for
-// bias and, by a jackknife, for a spread that changes with the value; where that has no meaning (all replicates equal or on one side,
-// or no two values differ) plain percentiles, and the interval says so. Same seed, same values: same bits, at any number of threads.
+// Intervals by resampling: what a statistic would have been with other draws from the same values. BCa (Efron 1987):
+// corrected for bias and, by a jackknife, for a spread that changes with the value; where that has no meaning (all
+// replicates equal or on one side, or no two values differ) plain percentiles, and the interval says so. Same seed,
+// same values: same bits, at any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -39,14 +40,15 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
                                            const BootstrapOptions& options = {});
 
 enum class Centre { mean, median };
-// Many cells at once, shared among threads (0: as many as there are CPUs). Cell i is resampled with cell_seed(seed, i): it does
-// not matter which thread does it, nor what the other cells are.
+// Many cells at once, shared among threads (0: as many as there are CPUs). Cell i is resampled with cell_seed(seed,
+// i): it does not matter which thread does it, nor what the other cells are.
 std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
                                                               const BootstrapOptions& options = {},
                                                               unsigned threads = 0);
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell);
 
-// BCa of replicates that are already there; `jackknife` holds the statistic without each value. Replicates are reordered.
+// BCa of replicates that are already there; `jackknife` holds the statistic without each value. Replicates are
+// reordered.
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
                                double confidence);
 

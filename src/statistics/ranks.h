@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks of values, and what the rank tests say. Values that are equal to the last bit are tied and share the mean of their
-// places (midranks); midranks are halves, so they are kept doubled, as integers: sums of them are exact, whatever the order.
-// Values must be finite: who calls has set aside what is not, and has said so. Pure; any thread.
+// Ranks of values, and what the rank tests say. Values that are equal to the last bit are tied and share the mean of
+// their places (midranks); midranks are halves, so they are kept doubled, as integers: sums of them are exact,
+// whatever the order. Values must be finite: who calls has set aside what is not, and has said so. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ enum class PMethod {
 std::string_view name_of(PMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation"
 
 // What a test says. All p-values are two-sided: how often chance alone gives a statistic at least this far from where
-// chance puts it on average. Where nothing can be told (no values, nothing but zero differences, all values equal) p is 1.
+// chance puts it on average. Where nothing can be told (no values, nothing but zero differences, all values equal) p
+// is 1.
 struct TestResult {
   double statistic = 0;
   double p = 1;

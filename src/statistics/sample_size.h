@@ -11,17 +11,18 @@ namespace joulemap::statistics {
 
 enum class Pairing { paired, unpaired };  // signed-rank test of n pairs; rank-sum test of n against n
 
-// The least p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1) unpaired.
+// The least p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1)
+// unpaired.
 double least_p_paired(std::size_t pairs);
 double least_p_unpaired(std::size_t first, std::size_t second);
 double least_p(Pairing pairing, std::size_t n);
 
-// The least n at which one comparison out of `comparisons` can be called different: least_p x comparisons <= alpha, as Bonferroni and
-// the first step of Holm want it. At least 1.
+// The least n at which one comparison out of `comparisons` can be called different: least_p x comparisons <= alpha,
+// as Bonferroni and the first step of Holm want it. At least 1.
 std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t comparisons = 1);
 
-// A difference to be found. Both are shares of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal, of each value
-// alone; what pairs have in common cancels, so it is not in it.
+// A difference to be found. Both are shares of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal,
+// of each value alone; what pairs have in common cancels, so it is not in it.
 struct SoughtDifference {
   double difference = 0;
   double noise = 0;

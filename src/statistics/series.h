@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repetitions in the order in which they ran: whether they drift, whether they change at one place (a warm-up, a machine that was
-// updated), and which of them lie apart. Nothing is dropped here: who calls flags and tells. Pure; any thread.
+// Repetitions in the order in which they ran: whether they drift, whether they change at one place (a warm-up, a
+// machine that was updated), and which of them lie apart. Nothing is dropped here: who calls flags and tells. Pure;
+// any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace joulemap::statistics {
 
-// Mann and Kendall's test for a drift. Exact as Kendall's tau is (correlation.h), else normal with continuity correction.
+// Mann and Kendall's test for a drift. Exact as Kendall's tau is (correlation.h), else normal with continuity
+// correction.
 struct Trend {
   TestResult test;            // statistic: S, pairs that rise minus pairs that fall
   double tau = 0;             // Kendall's tau-b with the order; 0 without any spread
@@ -30,15 +32,15 @@ struct ChangePoint {
   double median_before = 0;
   double median_after = 0;
 };
-// p by permutations drawn from the seed until enough of them reach K (Besag and Clifford 1991), 10,000 at the most. Nothing for fewer
-// than two values.
+// p by permutations drawn from the seed until enough of them reach K (Besag and Clifford 1991), 10,000 at the most.
+// Nothing for fewer than two values.
 std::optional<ChangePoint> change_point(std::span<const double> values, std::uint64_t seed = 1);
 // A change with p <= alpha that leaves at least half of the values after it: what comes before was warming up.
 std::optional<ChangePoint> warm_up(std::span<const double> values, double alpha, std::uint64_t seed = 1);
 
-// Values that lie apart, as indices in order.
-// Modified z-score 0.6745 |x - median| / MAD above the limit (Iglewicz and Hoaglin: 3.5). Where MAD is 0, since more than half of the
-// values are equal, |x - median| / (1.2533 x the mean of such distances) takes its place.
+// Values that lie apart, as indices in order. Modified z-score 0.6745 |x - median| / MAD above the limit (Iglewicz
+// and Hoaglin: 3.5). Where MAD is 0, since more than half of the values are equal, |x - median| / (1.2533 x the mean
+// of such distances) takes its place.
 std::vector<std::size_t> modified_z_outliers(std::span<const double> values, double limit = 3.5);
 // Beyond the quartiles by more than `reach` of their distance (Tukey: 1.5, far out: 3).
 std::vector<std::size_t> tukey_outliers(std::span<const double> values, double reach = 1.5);
