@@ -126,9 +126,11 @@ std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double e
   const std::optional<double> a = acceleration(jackknife);
   std::size_t less = 0;
   std::size_t equal = 0;
+  // The same values summed up in another order differ by rounding: that must not decide on which side a replicate is.
+  const double rounding = 1e-13 * std::abs(estimate);
   for (const double replicate : replicates) {
-    less += replicate < estimate ? 1 : 0;
-    equal += replicate == estimate ? 1 : 0;
+    less += replicate < estimate - rounding ? 1 : 0;
+    equal += std::abs(replicate - estimate) <= rounding ? 1 : 0;
   }
   const double share =
       (static_cast<double>(less) + static_cast<double>(equal) / 2) / static_cast<double>(replicates.size());
