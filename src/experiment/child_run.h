@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one program to its end, its output into files: the recorder of a row, or a preflight. A first request to stop is passed
-// on to it; a second, or a time limit that is passed by ten seconds, kills it and all that it started. Dies with us. Main
-// thread.
+// Runs one program to its end, its output into files: the recorder of a row, or a preflight. A first request to stop is
+// passed on to it; a second, or a time limit that is passed by ten seconds, kills it and all that it started. Dies with
+// us. Main thread.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs rows of an experiment, one at a time, in the order of the plan: what `run`, `resume`, `run-row` and `plan --pilot` do.
-// A row that fails is kept, and the next one begins. Whatever ends the runner, the folder can be gone on with. Main thread;
-// seconds.
+// Runs rows of an experiment, one at a time, in the order of the plan: what `run`, `resume`, `run-row` and `plan --pilot`
+// do. A row that fails is kept, and the next one begins. Whatever ends the runner, the folder can be gone on with. Main
+// thread; seconds.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MachineSettings: governor and turbo as the plan wants them, as long as it lives; then what they were before. What they were
-// is written into the experiment's folder first, so that the next runner restores it even when this one is killed. One
-// owner, main thread.
+// MachineSettings: governor and turbo as the plan wants them, as long as it lives; then what they were before. What they
+// were is written into the experiment's folder first, so that the next runner restores it even when this one is killed.
+// One owner, main thread.
 #pragma once
 
 #include <string>
