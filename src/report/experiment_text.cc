@@ -81,7 +81,7 @@ std::string statistics_text(const PlanStatistics& plan) {
   if (plan.difference_in_noises) {
     text += fmt::format(" A difference of {:g} times the noise of one row is found in nine of ten experiments",
                         *plan.difference_in_noises);
-    text += plan.noise ? fmt::format(": {:.2g} % at the {:.2g} % noise of the rows so far.",
+    text += plan.noise ? fmt::format(": {:.3g} % at the {:.3g} % noise of the rows so far.",
                                      100 * *plan.noise * *plan.difference_in_noises, 100 * *plan.noise)
                        : ".";
   }
