@@ -20,6 +20,8 @@ namespace joulemap {
 struct ExperimentFactor {
   std::string name;                 // "framework"
   std::vector<std::string> levels;  // in the order of the plan: "pytorch", "tensorflow"
+  // False where levels are what was compared on (models, data), not what was compared: they are not set against each other.
+  bool compared = true;
 };
 
 // A number that rows tell besides energy and time.
