@@ -3,8 +3,8 @@
 // AnalysisResult: what an experiment shows and what speaks against believing it. `experiment/analysis/analyze.h` makes it
 // of ExperimentData, a pure function; reports print it (docs/analysis.md). Plain data; joules, seconds, shares of 1.
 //
-// A measure is a number that rows have: "energy_j" (counted domains together), "time_s", a domain ("package", "gpu0"), or a
-// metric of the experiment ("accuracy").
+// A measure is a number that rows have: "energy_j" (counted domains together), "time_s", the domains of one kind together
+// ("package", "dram", "gpu"), or a metric of the experiment ("accuracy").
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct AnalysisFlag {
 enum class MeasureKind { energy, time, domain, metric };
 
 struct Measure {
-  std::string name;  // "energy_j", "time_s", "gpu0", "accuracy"
+  std::string name;  // "energy_j", "time_s", "gpu", "accuracy"
   MeasureKind kind = MeasureKind::energy;
   std::string unit;  // "J", "s", the metric's
   bool more_is_better = false;
@@ -115,10 +115,9 @@ struct ParetoPoint {
 struct ParetoSet {
   std::vector<std::optional<std::size_t>> within;  // levels of the factors that are not compared
   std::vector<std::size_t> measures;               // what is weighed
+  std::size_t resamples = 0;
   std::vector<ParetoPoint> points;
 };
-
-enum class Adjustment { none, bonferroni, holm, benjamini_hochberg };
 
 struct AnalysisResult {
   std::string name;
@@ -126,7 +125,7 @@ struct AnalysisResult {
   std::vector<Measure> measures;
   bool is_blocked = false;
   double alpha = 0.05;
-  Adjustment adjustment = Adjustment::holm;
+  std::string adjustment;  // "holm", "bonferroni", "bh", "none"
   std::uint64_t seed = 0;
   std::size_t resamples = 0;
   std::vector<AnalysisCell> cells;  // of those that have rows, in the order of the levels
