@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiment/analysis/amount_text.h"
+#include "model/amount_text.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 
-namespace joulemap::experiment {
+namespace joulemap {
 namespace {
 
 struct Step {
@@ -43,4 +43,4 @@ std::string p_text(double p) {
   return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.2g}", p);
 }
 
-}  // namespace joulemap::experiment
+}  // namespace joulemap
