@@ -32,6 +32,7 @@ struct Measure {
   MeasureKind kind = MeasureKind::energy;
   std::string unit;  // "J", "s", the metric's
   bool more_is_better = false;
+  bool weighed = true;  // else told beside: in no comparison
 };
 
 // The values of one measure in one cell.

@@ -29,6 +29,8 @@ struct ExperimentMetric {
   std::string name;  // "accuracy"
   std::string unit;
   bool more_is_better = false;
+  // False: told beside (utilisation, temperature), neither compared nor weighed against energy unless asked for.
+  bool weighed = true;
 };
 
 struct EpochResult {

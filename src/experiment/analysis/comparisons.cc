@@ -208,6 +208,7 @@ std::vector<Comparison> compare_levels(const ExperimentData& data, const Experim
   for (const std::size_t factor : options.factors) {
     for (const Group& group : groups_of(data, table, factor)) {
       for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
+        if (!table.measures[measure].weighed) continue;
         for (const Pairing pairing : pairings) add_tasks(group, measure, pairing, tasks);
       }
     }

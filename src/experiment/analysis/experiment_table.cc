@@ -46,7 +46,7 @@ std::vector<Measure> all_measures(const ExperimentData& data) {
   for (const std::string& kind : domain_kinds(data)) measures.push_back({kind, MeasureKind::domain, "J"});
   measures.push_back({"time_s", MeasureKind::time, "s"});
   for (const ExperimentMetric& metric : data.metrics) {
-    measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better});
+    measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better, metric.weighed});
   }
   return measures;
 }
@@ -59,6 +59,7 @@ Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::sp
     const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& one) { return one.name == name; });
     if (found != all.end()) {
       chosen.push_back(*found);
+      chosen.back().weighed = true;  // asked for
       continue;
     }
     std::string known;

@@ -71,7 +71,7 @@ std::vector<bool> front_of(const std::vector<Costs>& points) {
 std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
   std::vector<std::size_t> weighed;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
-    if (table.measures[i].kind == MeasureKind::domain) continue;
+    if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].weighed) continue;
     std::optional<double> first;
     bool differs = false;
     for (const auto& row : table.values) {
