@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -25,5 +26,14 @@ inline constexpr std::size_t kExactTiedKendallLimit = 8;
 std::optional<TestResult> spearman(std::span<const double> x, std::span<const double> y);
 // Kendall's tau-b: corrected for ties.
 std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y);
+
+// What Kendall's tau and tests for trends are made of.
+struct KendallSum {
+  std::int64_t s = 0;             // pairs that go the same way minus pairs that go opposite ways
+  double variance = 0;            // of s by chance, corrected for ties
+  std::optional<double> tau_b;    // nothing without any spread
+  std::optional<double> exact_p;  // two-sided, where it can be counted
+};
+KendallSum kendall_sum(std::span<const double> x, std::span<const double> y);
 
 }  // namespace joulemap::statistics

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "statistics/rank_distributions.h"
 #include "statistics/ranks.h"
 
 namespace joulemap::statistics {
@@ -20,11 +21,6 @@ enum class Zeros {
   drop,   // Wilcoxon: they are left out before ranking
   pratt,  // they are ranked with the others, and then left out: many of them make p greater
 };
-
-// Beyond this many differences that are not zero the signed-rank test is approximated (normal, continuity corrected).
-inline constexpr std::size_t kExactSignedRankLimit = 200;
-// The same for the rank-sum test: while n1 * n2 * min(n1, n2) * (n1 + n2) is not above this (50 against 50 is exact).
-inline constexpr double kExactRankSumWork = 2e7;
 
 // Wilcoxon's signed-rank test of pairs, first minus second; the spans must be of one length. statistic: W+, the sum
 // of the ranks of positive differences. n: differences that are not zero.
@@ -38,6 +34,10 @@ TestResult signed_rank_test(std::span<const double> differences, Zeros zeros = Z
 // + n2.
 TestResult rank_sum_test(std::span<const double> first, std::span<const double> second);
 
+// The statistics alone, without their p: W+ of pairs without zero differences, and U.
+double signed_rank_sum(std::span<const double> first, std::span<const double> second);
+double rank_sum_u(std::span<const double> first, std::span<const double> second);
+
 // Friedman's test: do k ways differ, within blocks? blocks[b][i]: what way i gave in block b; all blocks have k
 // values. statistic: chi-squared with k - 1 degrees of freedom, corrected for ties. n: blocks. Nothing to tell (p =
 // 1): k < 2, no blocks.
@@ -46,11 +46,5 @@ TestResult friedman_test(std::span<const std::vector<double>> blocks);
 // Kruskal and Wallis's test: do k independent groups differ? statistic: H, corrected for ties, chi-squared with k - 1
 // degrees of freedom over the groups that have values. n: all values.
 TestResult kruskal_wallis_test(std::span<const std::vector<double>> groups);
-
-// Counts of the null distributions without ties, which intervals are made of.
-// How many of the 2^n sets of signs give a rank sum of at most w, over 2^n.
-double signed_rank_cdf(std::size_t n, std::size_t w);
-// How often U of n1 against n2 is at most u.
-double rank_sum_cdf(std::size_t n1, std::size_t n2, std::size_t u);
 
 }  // namespace joulemap::statistics
