@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/small_file.h"
+#include "cli/analyze_command.h"
 #include "cli/experiment_folders.h"
 #include "cli/experiment_progress.h"
 #include "cli/output.h"
@@ -20,12 +21,13 @@ namespace {
 
 constexpr std::size_t kShownRows = 24;
 
-constexpr std::array<Command, 5> kVerbs = {{
+constexpr std::array<Command, 6> kVerbs = {{
     {"plan", "the rows of a plan, what they cost, and what statistics can show with them", &add_experiment_plan},
     {"run", "runs the rows of a plan, one at a time, into a folder", &add_experiment_run},
     {"resume", "goes on where a run ended, and runs failed rows again", &add_experiment_resume},
     {"run-row", "runs single rows or a block, for any launcher", &add_experiment_run_row},
     {"status", "how far an experiment is", &add_experiment_status},
+    {"analyze", "what the rows show, and what speaks against it", &add_analyze_command},
 }};
 
 struct PlanFlags {
