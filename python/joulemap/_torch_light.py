@@ -24,7 +24,8 @@ class CompileWatch:
         self.is_used = _has_compiled(torch)
         self.when_used: Callable[[], None] = lambda: None
         self._watch(torch, "compile")
-        self._watch(torch.export, "export")
+        if hasattr(torch, "export"):  # since PyTorch 2.1
+            self._watch(torch.export, "export")
 
     def _watch(self, owner, name: str) -> None:
         original = getattr(owner, name)
