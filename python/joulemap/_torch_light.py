@@ -15,6 +15,7 @@ from typing import Callable
 
 from . import _capture
 from ._guard import guarded
+from ._torch_versions import compiling_check, register_forward_hook
 
 
 class CompileWatch:
@@ -70,7 +71,7 @@ class FollowedModules:
 
     def __init__(self, torch, compiled: CompileWatch) -> None:
         self._modules = torch.nn.modules.module
-        self._is_compiling = torch.compiler.is_compiling
+        self._is_compiling = compiling_check(torch)
         self._compiled = compiled
         self._hooks: list = []
         self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
@@ -146,7 +147,7 @@ class FollowedModules:
 
         self._hooks = [
             self._modules.register_module_forward_pre_hook(before),
-            self._modules.register_module_forward_hook(after, always_call=True),
+            register_forward_hook(self._modules, after),
         ]
         self._hide_own_hooks()
 
