@@ -107,11 +107,11 @@ class Ledger:
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for each of ours; needs pandas."""
-        return _imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+        return imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
         """A Table of Arrow's, which pandas and polars take without a copy; needs pyarrow."""
-        _imported("pyarrow")
+        imported("pyarrow")
         import pyarrow as pa
 
         whole, numbers = {"count": pa.int64()}, set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"}
@@ -207,7 +207,7 @@ def _added(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
     return dataclasses.replace(sum_so_far, **added)
 
 
-def _imported(name: str) -> Any:
+def imported(name: str) -> Any:
     import importlib
 
     try:

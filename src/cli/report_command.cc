@@ -22,6 +22,7 @@
 namespace joulemap::cli {
 namespace {
 
+constexpr std::size_t kMostLayers = 2000;
 constexpr std::size_t kPointsOfLines = 2000;  // twice as many as a plot has pixels
 
 struct ReportFlags {
@@ -65,6 +66,7 @@ int run_plot(const ReportFlags& flags) {
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
   wanted.without = std::move(question->without);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
+  if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // those that are asked for may be small
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);

@@ -80,8 +80,9 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     names.push_back({fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), hue(i)});
   }
   const std::string per = shown.front()->per;
-  Frame frame = framed(view, level_of(view, "layer"), "Energy of layers over the run",
-                       kHeight + 76 + 20 * static_cast<double>(lines.size()));
+  SvgCanvas tried(kPlotWidth, 0, "", "");
+  const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kMargin, names);
+  Frame frame = framed(view, level_of(view, "layer"), "Energy of layers over the run", kHeight + 70 + height_of_names);
   const double legend = draw_legend(frame.canvas, {frame.inside.x, frame.inside.y + 8}, frame.inside.width, names);
   const Box inside{frame.inside.x + kLeft, frame.inside.y + legend + 24, frame.inside.width - kLeft, kHeight};
   double first = lines.front().points.front().x;
