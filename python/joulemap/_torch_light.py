@@ -15,7 +15,7 @@ from typing import Callable
 
 from . import _capture
 from ._guard import guarded
-from ._torch_versions import compiling_check, register_forward_hook
+from ._torch_versions import compiling_check, register_forward_hook, tell_of_old_compilers
 
 
 class CompileWatch:
@@ -24,11 +24,11 @@ class CompileWatch:
     def __init__(self, torch) -> None:
         self.is_used = _has_compiled(torch)
         self.when_used: Callable[[], None] = lambda: None
-        self._watch(torch, "compile")
+        self._watch(torch, "compile", torch)
         if hasattr(torch, "export"):  # since PyTorch 2.1
-            self._watch(torch.export, "export")
+            self._watch(torch.export, "export", torch)
 
-    def _watch(self, owner, name: str) -> None:
+    def _watch(self, owner, name: str, torch) -> None:
         original = getattr(owner, name)
 
         @functools.wraps(original)
@@ -36,6 +36,7 @@ class CompileWatch:
             if not self.is_used:
                 self.is_used = True
                 guarded(self.when_used)()
+                guarded(tell_of_old_compilers)(torch)
             return original(*args, **kwargs)
 
         setattr(owner, name, use)

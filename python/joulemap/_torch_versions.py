@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from . import _capture
+
 
 def compiling_check(torch: Any) -> Callable[[], bool]:
     """torch.compile knows this function and takes it for True while it looks through a program: a wrapper would not do."""
@@ -32,3 +34,10 @@ def register_forward_hook(modules: Any, hook: Callable) -> Any:
 def numbers_nodes(torch: Any) -> bool:
     """Whether nodes of autograd's graph tell in which order they were made: since 2.1."""
     return hasattr((torch.ones(1, device="cpu", requires_grad=True) * 1).grad_fn, "_sequence_nr")
+
+
+def tell_of_old_compilers(torch: Any) -> None:
+    """Dynamo of 2.0 takes away what optimizers tell of themselves, and looks through our hooks."""
+    if not hasattr(torch, "compiler"):
+        message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not told, nor layers for sure"
+        _capture.diagnose("old_compiler", message, "PyTorch 2.1 or later; else jm.step() in the loop")
