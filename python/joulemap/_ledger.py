@@ -119,6 +119,10 @@ class Ledger:
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """For polars.DataFrame(ledger), duckdb and others that speak Arrow's C data interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_parquet(self, path: Path) -> None:
         """Needs pyarrow."""
         table = self.to_arrow()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pandas
+import polars
 import pyarrow.parquet
 import pytest
 
@@ -46,3 +47,30 @@ def test_steps_come_in_their_order(run, tmp_path):
     run.to_csv(tmp_path / "steps.csv", by="step")
     read = pandas.read_csv(tmp_path / "steps.csv")
     assert list(read["energy_j"]) == pytest.approx(list(run.to_pandas(by="step")["energy_j"]))
+
+
+def address(column) -> int:
+    """Where the numbers of a column of Arrow's lie."""
+    (chunk,) = column.chunks
+    return chunk.buffers()[1].address
+
+
+def test_polars_takes_the_table_without_a_copy(run):
+    table = run.ledger(by="region").to_arrow()
+    frame = polars.from_arrow(table)
+    for name in ("energy_j", "time_s"):
+        assert frame[name].to_arrow().buffers()[1].address == address(table[name])
+    assert frame["path"].to_list() == table["path"].to_pylist()
+
+
+def test_pandas_takes_the_table_without_a_copy(run):
+    table = run.ledger(by="region").to_arrow()
+    frame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    for name in ("energy_j", "time_s"):
+        assert address(frame[name].array.__arrow_array__()) == address(table[name])
+
+
+def test_whoever_speaks_arrows_interface_takes_the_ledger_itself(run):
+    ledger = run.ledger(by="region")
+    assert polars.DataFrame(ledger)["energy_j"].to_list() == [row.energy_j for row in ledger.rows]
+    assert pyarrow.table(ledger) == ledger.to_arrow()
