@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import command, design, kind, networks, power, real_layers, rows  # noqa: E402
+from _collect import command, design, kind, networks, power, real_layers, rows, summary  # noqa: E402
 from _collect.measure import NotCapturable, Run  # noqa: E402
 
 SEED_LAYERS = {
@@ -63,6 +63,13 @@ def test_families_that_predictions_are_judged_by_are_in_no_collection():
     assert held_out == {network.family for network in networks.all_networks(held_out=True)}
     assert not held_out & {layer.family for layer in real_layers.all_layers()}
     assert len(networks.all_networks(held_out=False)) >= 80
+
+
+def test_every_network_has_its_turn_before_one_has_its_second():
+    settings = networks.plan_networks()
+    turn = len(networks.all_networks(held_out=False))
+    assert len({some[0].network for some in settings[:turn]}) == turn
+    assert all({setting.which for setting in some} == {"inference", "training"} for some in settings[:turn])
 
 
 def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
@@ -186,6 +193,14 @@ def test_what_cannot_be_captured_runs_without_a_graph_in_a_new_process(collect):
 def test_a_line_that_a_killed_run_left_half_written_is_stepped_over(tmp_path):
     (tmp_path / "rows.jsonl").write_text(json.dumps({"key": "a", "energy_j": 1.0}) + '\n{"key": "b", "ener')
     assert list(rows.Rows(tmp_path).times) == ["a"]
+
+
+def test_a_summary_tells_what_equal_rows_differ_by():
+    row = {"key": "a", "kind": "add", "dtype": "fp32", "pass": "forward", "limited": False, "power_error_w": 1.0}
+    made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
+    text = summary.of(made)
+    assert "| add | 1 | 100..100..100 us |" in text
+    assert "| operations, calls above 20 us | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):

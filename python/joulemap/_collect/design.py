@@ -14,7 +14,7 @@ import random
 from typing import Iterator, NamedTuple, Sequence
 
 from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, real_layers
-from .kind import Cost, Kind, Parameters, cost_of, is_small_enough, one_of
+from .kind import Cost, Kind, Parameters, cost_of, is_small_enough, least_seconds, one_of
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -23,6 +23,9 @@ KINDS: dict[str, Kind] = {
 # Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
+# A kernel that could be done sooner takes as long as a kernel takes at least: few such rows say all there is to say.
+TINY_S = 2e-6
+TINY_SHARE = 0.3
 SEED = 11
 # Draws without a new row, after which the box counts as empty.
 MOST_FUTILE = 20000
@@ -67,7 +70,7 @@ def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
     layers = real_layers.of_kind(kind.name)
     seen: set[str] = set()
     futile = 0
-    for u in points(kind.dimensions + 4, offset=0.5):
+    for u in points(kind.dimensions + 5, offset=0.5):
         if len(seen) == count or futile > MOST_FUTILE:
             return
         row = drawn_row(kind, u, layers)
@@ -80,7 +83,7 @@ def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
 
 
 def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer]) -> Planned | None:
-    *shape, dtype_u, pass_u, cold_u, source_u = u
+    *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = u
     parameters, source = kind.draw(shape), "designed"
     if layers and source_u < 0.5:
         layer = one_of(source_u * 2, layers)
@@ -93,6 +96,8 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
     if min(work.outputs, work.inputs) < 0 or (work.outputs <= 0 and work.other_bytes <= 0):
         return None
     if not is_small_enough(cost, dtype):
+        return None
+    if kind.in_graph and tiny_u > TINY_SHARE and least_seconds(cost, dtype) < TINY_S:
         return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
         return None

@@ -23,6 +23,8 @@ COLUMNS = (
 ).split()
 
 
+# A kernel takes longer; a call that takes less is a view.
+NOTHING_S = 3e-7
 # A sample that got lost in the first slices; now such a row is not written at all.
 MISSED = "too few samples of power"
 
@@ -78,14 +80,17 @@ def lines_of(folder: Path) -> Iterator[dict]:
                     continue
 
 
+def measured_in(folder: Path) -> list[dict]:
+    return [line for line in lines_of(folder) if "energy_j" in line and line["time_s"] >= NOTHING_S]
+
+
 def rounded(value):
     return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
 def write_table(folder: Path, out: Path) -> int:
     """All rows of a folder as a compressed table, sorted, each repeat a row of its own; how many there are."""
-    rows = [line for line in lines_of(folder) if "energy_j" in line]
-    rows.sort(key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
+    rows = sorted(measured_in(folder), key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
