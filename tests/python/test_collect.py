@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import command, design, kind, networks, power, real_layers, rows, summary  # noqa: E402
+from _collect import command, counter, design, kind, networks, power, real_layers, rows, summary  # noqa: E402
 from _collect.measure import NotCapturable, Run  # noqa: E402
 
 SEED_LAYERS = {
@@ -111,6 +111,18 @@ def test_a_row_that_too_few_samples_tell_of_has_no_power():
     assert power.watts_between([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
 
 
+@pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
+def test_whole_periods_of_the_counter_tell_the_power_however_late_a_step_is_seen(phase_ms):
+    """300 W from 200 ms on, 100 W before; steps are seen up to 34 ms late."""
+    reads = []
+    for at_ms in range(0, 900, 34):
+        shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
+        joules = 0.1 * min(shown_ms, 200) + 0.3 * max(0, shown_ms - 200)
+        reads.append(counter.Read(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
+    assert counter.watts_by_steps(reads, 200_000_000, 850_000_000) == pytest.approx(300)
+    assert counter.watts_by_steps(reads, 200_000_000, 500_000_000) is None
+
+
 class MadeUpRunner:
     """Takes no time: its clock goes on by what a row is to run."""
 
@@ -123,8 +135,8 @@ class MadeUpRunner:
     def prepared(self, make):
         return make
 
-    def run(self, calls, active_s: float, in_graph: bool) -> Run:
-        del calls
+    def run(self, calls, active_s: float, in_graph: bool, least: int = 1) -> Run:
+        del calls, least
         self.in_graph.append(in_graph)
         begin_ns, self.now_ns = self.now_ns, self.now_ns + int(active_s * 1e9)
         if self.fails and len(self.in_graph) == 2:

@@ -20,6 +20,7 @@ from .tensors import precision
 
 # Of every so many rows one is measured a second time: what equal rows differ by is what no prediction can beat.
 REPEAT_EVERY = 20
+REPEAT_NETWORK_EVERY = 8
 # Without a GPU: what a core does in no time.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
@@ -63,20 +64,29 @@ def measure_operation(session: Session, row: design.Planned) -> None:
 def collect_networks(
     session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
 ) -> None:
-    for settings in planned:
+    by_key = {setting.key: setting for settings in planned for setting in settings}
+    known = list(by_key) if session.rows.times else []
+    again = design.repeats([key for key in known if key in session.rows.times], session.slice)
+    for number, settings in enumerate(planned):
         wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
         if not wanted or time.monotonic() > until_s:
             continue
-        try:
-            loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
-        except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
-            # No failure of the rows: another version of a package may have it.
-            print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
-            continue
-        with loaded:
-            for setting in wanted:
-                if time.monotonic() < until_s:
-                    measure_network(session, loaded, setting, active_s)
+        collect_network(session, wanted, until_s, active_s)
+        if number % REPEAT_NETWORK_EVERY == REPEAT_NETWORK_EVERY - 1 and (key := next(again, None)):
+            collect_network(session, [by_key[key]], until_s, active_s)
+
+
+def collect_network(session: Session, wanted: Sequence[networks.Setting], until_s: float, active_s: float) -> None:
+    try:
+        loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
+    except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+        # No failure of the rows: another version of a package may have it.
+        print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
+        return
+    with loaded:
+        for setting in wanted:
+            if time.monotonic() < until_s:
+                measure_network(session, loaded, setting, active_s)
 
 
 def measure_network(session: Session, loaded: networks.Loaded, setting: networks.Setting, active_s: float) -> None:
@@ -89,7 +99,7 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
         "source": setting.network.family,
     }
     with networks.within(session.torch, setting):
-        session.measure(told, lambda: [loaded.call_of(setting)], active_s, False)
+        session.measure(told, lambda: [loaded.call_of(setting)], active_s, False, counted=True)
 
 
 def print_plan(options: argparse.Namespace) -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Iterator
 
 COLUMNS = (
-    "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w power_error_w samples length_s "
-    "temperature_c sm_clock_mhz limited idle_w repeat slice"
+    "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
+    "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice"
 ).split()
 
 

@@ -4,23 +4,28 @@ power."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import time
 from typing import Any, NamedTuple, Optional
 
 from . import rows
+from .counter import CounterTrack, watts_by_steps
 from .measure import NotCapturable, Run
 from .power import LAG_NS, watts_between
 
 IDLE_S = 0.6
 WARM_S = 2.0
 COLLECT_GARBAGE_EVERY = 200
+# Of a network whose step is long: power goes up and down within it.
+LEAST_STEPS = 4
 
 
 class Pending(NamedTuple):
     told: dict
     run: Run
+    counter_w: Optional[float]
     since_s: float  # that the slice began
     prepared_s: float  # that making it took, before it ran
 
@@ -47,14 +52,18 @@ class Session:
         idle = watts_between(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
 
-    def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool) -> None:
+    def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
+        """Where it is counted, the energy counter is followed, too: for what runs long and draws unevenly."""
         key, group = told["key"], group_of(told)
         self.rows.begin(key)
         begin = time.monotonic()
+        track = CounterTrack(self.gpu.energy_j) if counted else contextlib.nullcontext()
+        in_graph = in_graph and group not in self.rows.not_in_graph
         try:
-            run = self.runner.run(
-                self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph
-            )
+            with track:
+                run = self.runner.run(
+                    self.runner.prepared(make_calls), active_s, in_graph, LEAST_STEPS if counted else 1
+                )
         except NotCapturable as error:
             self.finish()
             self.rows.add_not_in_graph(group, first_line(error))
@@ -67,7 +76,8 @@ class Session:
         finally:
             self.rows.end()
         ran_s = (run.end_ns - run.begin_ns) * 1e-9
-        self._pending.append(Pending(told, run, begin - self._began, time.monotonic() - begin - ran_s))
+        counter_w = watts_by_steps(track.reads, run.begin_ns, run.end_ns) if counted else None
+        self._pending.append(Pending(told, run, counter_w, begin - self._began, time.monotonic() - begin - ran_s))
         self.measured += 1
         if self.measured % COLLECT_GARBAGE_EVERY == 0:
             gc.collect()
@@ -98,6 +108,7 @@ class Session:
         if power is None:  # a sample got lost: another time
             print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
             return
+        watts = pending.counter_w or power.watts
         self.rows.add(
             {
                 **pending.told,
@@ -105,8 +116,9 @@ class Session:
                 "calls": run.calls,
                 "time_s": run.time_s,
                 "eager_s": run.eager_s,
-                "energy_j": power.watts * run.time_s,
-                "power_w": power.watts,
+                "energy_j": watts * run.time_s,
+                "power_w": watts,
+                "history_w": power.watts,
                 "power_error_w": power.error_w,
                 "samples": power.samples,
                 "length_s": (run.end_ns - run.begin_ns) * 1e-9,
