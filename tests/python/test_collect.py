@@ -6,13 +6,16 @@ import csv
 import gzip
 import json
 import math
+import os
 import random
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
@@ -121,6 +124,31 @@ def test_whole_periods_of_the_counter_tell_the_power_however_late_a_step_is_seen
         reads.append(counter.Read(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
     assert counter.watts_by_steps(reads, 200_000_000, 850_000_000) == pytest.approx(300)
     assert counter.watts_by_steps(reads, 200_000_000, 500_000_000) is None
+
+
+READ_A_GPU = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from _collect import power
+gpu = power.Gpu(sys.argv[2])
+begin_ns = time.monotonic_ns()
+end_ns = begin_ns + 120_000_000
+while gpu.told_until_ns() < end_ns + power.LAG_NS:
+    gpu.collect()
+print(json.dumps([power.watts_between(gpu.samples, begin_ns, end_ns), gpu.state(), gpu.power_limit_w(), gpu.versions()]))
+"""
+
+
+def test_a_gpu_tells_its_power_its_clocks_and_what_limits_it(binaries, tmp_path):
+    fake = FakeGpu(power=[(0.0, 250.0)], statements=["throttle 4"])
+    machine = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", fake)
+    command = [sys.executable, "-c", READ_A_GPU, str(ROOT / "python" / "joulemap"), fake.uuid]
+    environment = {**os.environ, **machine.environment}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    (watts, _, samples), state, limit_w, versions = json.loads(told.stdout)
+    assert watts == pytest.approx(250, rel=1e-3) and samples >= 4
+    assert power.State(*state) == power.State(41, 1980, True)
+    assert limit_w == 700 and versions["gpu"] == "Fake H200"
 
 
 class MadeUpRunner:
