@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import random
 import sys
 import time
 from collections import Counter
@@ -42,15 +43,17 @@ def tell_row(row: design.Planned) -> dict:
 
 def collect_operations(session: Session, planned: Sequence[design.Planned], until_s: float) -> None:
     by_key = {row.key: row for row in planned}
-    again = design.repeats([key for key in session.rows.times if key in by_key] or list(by_key)[:50], session.slice)
+    chance = random.Random(f"{design.SEED} {session.slice}")
     for number, row in enumerate(row for row in planned if not session.rows.is_settled(row.key)):
         if time.monotonic() > until_s:
             return
-        if number % REPEAT_EVERY == 0:
-            measure_operation(session, by_key[next(again)])
-        # A repeat may have been of this very row.
-        if not session.rows.is_settled(row.key):
-            measure_operation(session, row)
+        if number % REPEAT_EVERY == REPEAT_EVERY - 1 and (again := measured_of(session, by_key)):
+            measure_operation(session, by_key[chance.choice(again)])
+        measure_operation(session, row)
+
+
+def measured_of(session: Session, by_key: dict) -> list[str]:
+    return [key for key in session.rows.times if key in by_key]
 
 
 def measure_operation(session: Session, row: design.Planned) -> None:
@@ -65,15 +68,15 @@ def collect_networks(
     session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
 ) -> None:
     by_key = {setting.key: setting for settings in planned for setting in settings}
-    known = list(by_key) if session.rows.times else []
-    again = design.repeats([key for key in known if key in session.rows.times], session.slice)
+    chance = random.Random(f"{design.SEED} {session.slice}")
     for number, settings in enumerate(planned):
         wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
         if not wanted or time.monotonic() > until_s:
             continue
         collect_network(session, wanted, until_s, active_s)
-        if number % REPEAT_NETWORK_EVERY == REPEAT_NETWORK_EVERY - 1 and (key := next(again, None)):
-            collect_network(session, [by_key[key]], until_s, active_s)
+        again = measured_of(session, by_key)
+        if number % REPEAT_NETWORK_EVERY == REPEAT_NETWORK_EVERY - 1 and again:
+            collect_network(session, [by_key[chance.choice(again)]], until_s, active_s)
 
 
 def collect_network(session: Session, wanted: Sequence[networks.Setting], until_s: float, active_s: float) -> None:

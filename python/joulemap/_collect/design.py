@@ -120,10 +120,3 @@ def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
         rows = list(rows_of(kind, max(1, round(kind.rows * scale))))
         placed += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
     return [row for _, row in sorted(placed, key=lambda item: item[0])]
-
-
-def repeats(measured: Sequence[str], seed: object) -> Iterator[str]:
-    """Keys of rows that are measured again, any of those that were measured, in an order of chance."""
-    chance = random.Random(f"{SEED} repeats {seed}")
-    while measured:
-        yield chance.choice(measured)
