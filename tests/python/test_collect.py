@@ -245,8 +245,8 @@ def test_a_summary_tells_what_equal_rows_differ_by():
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
     _, told = collect(MadeUpRunner())
-    command.main(["--out", str(tmp_path), "--table", str(tmp_path / "ops.csv.gz")])
-    with gzip.open(tmp_path / "ops.csv.gz", "rt", newline="") as file:
+    command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
+    with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == sum("energy_j" in line for line in told)
     assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {

@@ -141,7 +141,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
     made.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
     made.add_argument("--summary", action="store_true", help="print what the rows of the folder say, as Markdown")
-    made.add_argument("--table", type=Path, metavar="FILE", help="write all rows of the folder as a table (.csv.gz)")
+    made.add_argument(
+        "--tables", type=Path, metavar="FOLDER", help="write the rows as compressed tables (.csv.gz) into it"
+    )
     return made
 
 
@@ -212,8 +214,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if options.summary:
         print(summary.of(rows.measured_in(options.out)))
         return 0
-    if options.table:
-        print(f"{rows.write_table(options.out, options.table)} rows in {options.table}")
+    if options.tables:
+        for name, count in rows.write_tables(options.out, options.tables).items():
+            print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     return collect(options)

@@ -15,7 +15,7 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Sequence
 
 COLUMNS = (
     "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
@@ -23,6 +23,9 @@ COLUMNS = (
 ).split()
 
 
+SLICE_COLUMNS = (
+    "slice seconds measured gpu driver torch cuda cudnn python power_limit_w idle_w counter_w history_w".split()
+)
 # A kernel takes longer; a call that takes less is a view.
 NOTHING_S = 3e-7
 # A sample that got lost in the first slices; now such a row is not written at all.
@@ -88,13 +91,25 @@ def rounded(value):
     return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
-def write_table(folder: Path, out: Path) -> int:
-    """All rows of a folder as a compressed table, sorted, each repeat a row of its own; how many there are."""
-    rows = sorted(measured_in(folder), key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
+def write_tables(folder: Path, out: Path) -> dict[str, int]:
+    """All rows of a folder as compressed tables, sorted, each repeat a row of its own; how many each has."""
+    out.mkdir(parents=True, exist_ok=True)
+    measured = sorted(measured_in(folder), key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
+    tables = {
+        "operations": [row for row in measured if row["kind"] != "network"],
+        "networks": [row for row in measured if row["kind"] == "network"],
+    }
+    for name, rows in tables.items():
+        # Without a time in it, so that equal rows are equal bytes.
+        (out / f"{name}.csv.gz").write_bytes(gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
+    slices = sorted((line for line in lines_of(folder) if "seconds" in line), key=lambda line: line["slice"])
+    (out / "slices.csv").write_text(table_of(slices, SLICE_COLUMNS))
+    return {name: len(rows) for name, rows in tables.items()}
+
+
+def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: rounded(row.get(name)) for name in COLUMNS} for row in rows)
-    # Without a time in it, so that equal rows are equal bytes.
-    out.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    return len(rows)
+    writer.writerows({name: rounded(row.get(name)) for name in columns} for row in rows)
+    return text.getvalue()
