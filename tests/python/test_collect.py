@@ -231,16 +231,33 @@ def test_what_cannot_be_captured_runs_without_a_graph_in_a_new_process(collect):
 
 
 def test_a_line_that_a_killed_run_left_half_written_is_stepped_over(tmp_path):
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"key": "a", "energy_j": 1.0}) + '\n{"key": "b", "ener')
+    row = {"key": "a", "kind": "network", "energy_j": 1.0}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + '\n{"key": "b", "ener')
     assert list(rows.Rows(tmp_path).times) == ["a"]
 
 
+def test_a_row_that_was_wrongly_run_without_a_graph_is_measured_again(tmp_path):
+    row = {"key": "a", "kind": "add", "parameters": "form=same", "pass": "forward", "energy_j": 1.0, "way": "eager"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "time_s": 1e-4}) + "\n")
+    assert not rows.Rows(tmp_path).is_settled("a")
+    rows.Rows(tmp_path).add_not_in_graph("add same forward", "it cannot be")
+    assert rows.Rows(tmp_path).is_settled("a")
+
+
 def test_a_summary_tells_what_equal_rows_differ_by():
-    row = {"key": "a", "kind": "add", "dtype": "fp32", "pass": "forward", "limited": False, "power_error_w": 1.0}
+    row = {
+        "key": "a",
+        "kind": "add",
+        "dtype": "fp32",
+        "pass": "forward",
+        "limited": False,
+        "power_error_w": 1.0,
+        "slice": "1",
+    }
     made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
     text = summary.of(made)
     assert "| add | 1 | 100..100..100 us |" in text
-    assert "| operations, calls above 20 us | 1 | 1.41% (median 1.41%) | 0.00%" in text
+    assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):

@@ -107,7 +107,8 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
     """What gives no gradient, or passes on the one that it gets without launching anything."""
-    return bool(parameters.get("from_bytes")) or (kind == "add" and parameters["form"] == "same")
+    passes_on = {"add": "same", "reduce": "sum"}
+    return bool(parameters.get("from_bytes")) or passes_on.get(kind, "") == parameters.get("form")
 
 
 def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:

@@ -165,6 +165,8 @@ class Gpu:
             found["driver"] = text.value.decode()
         if self.nvml.nvmlDeviceGetName(self.device, text, 96) == 0:
             found["gpu"] = text.value.decode()
+        if self.nvml.nvmlDeviceGetUUID(self.device, text, 96) == 0:
+            found["uuid"] = text.value.decode()
         return found
 
 

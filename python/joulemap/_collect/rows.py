@@ -24,10 +24,13 @@ COLUMNS = (
 
 
 SLICE_COLUMNS = (
-    "slice seconds measured gpu driver torch cuda cudnn python power_limit_w idle_w counter_w history_w".split()
+    "slice seconds measured gpu uuid driver torch cuda cudnn python power_limit_w idle_w counter_w history_w".split()
 )
 # A kernel takes longer; a call that takes less is a view.
 NOTHING_S = 3e-7
+# Below this a row belongs into a graph; slightly less than measure.GRAPH_BELOW_S, since calls in a row overlap.
+SHORT_S = 7e-4
+NEVER_IN_GRAPH = {"network", "optimizer", "input"}
 # A sample that got lost in the first slices; now such a row is not written at all.
 MISSED = "too few samples of power"
 
@@ -37,7 +40,7 @@ class Rows:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.failed = {line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSED}
-        self.times = Counter(line["key"] for line in lines_of(folder) if "energy_j" in line)
+        self.times = Counter(line["key"] for line in measured_in(folder))
         self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
         begun = folder / "begun"
         if begun.exists() and (key := begun.read_text()) and key not in self.times:
@@ -84,7 +87,22 @@ def lines_of(folder: Path) -> Iterator[dict]:
 
 
 def measured_in(folder: Path) -> list[dict]:
-    return [line for line in lines_of(folder) if "energy_j" in line and line["time_s"] >= NOTHING_S]
+    lines = list(lines_of(folder))
+    not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
+    return [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
+
+
+def is_sound(row: dict, not_in_graph: set[str]) -> bool:
+    """Not so is what launched nothing, and what was taken for too long for a graph and then was not."""
+    if row["kind"] in NEVER_IN_GRAPH or group_of(row) in not_in_graph:
+        return True
+    return row["time_s"] >= (NOTHING_S if row["way"] == "graph" else SHORT_S)
+
+
+def group_of(row: dict) -> str:
+    """Rows that run the same code: its kind, form and pass."""
+    form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
+    return f"{row['kind']} {form} {row['pass']}"
 
 
 def rounded(value):

@@ -18,6 +18,7 @@ from .power import LAG_NS, watts_between
 IDLE_S = 0.6
 WARM_S = 2.0
 COLLECT_GARBAGE_EVERY = 200
+RECOVERY_S = 0.1
 # Of a network whose step is long: power goes up and down within it.
 LEAST_STEPS = 4
 
@@ -54,7 +55,8 @@ class Session:
 
     def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
         """Where it is counted, the energy counter is followed, too: for what runs long and draws unevenly."""
-        key, group = told["key"], group_of(told)
+        self._recover()
+        key, group = told["key"], rows.group_of(told)
         self.rows.begin(key)
         begin = time.monotonic()
         track = CounterTrack(self.gpu.energy_j) if counted else contextlib.nullcontext()
@@ -83,6 +85,11 @@ class Session:
             gc.collect()
         self.runner.tidy()
         self.settle()
+
+    def _recover(self) -> None:
+        """After a row that was at the limit clocks stay low for a moment, which the next one need not suffer."""
+        if self._pending and self._pending[-1].run.state.limited:
+            time.sleep(RECOVERY_S)
 
     def _failed(self, key: str, error: BaseException) -> None:
         first = first_line(error)
@@ -141,9 +148,3 @@ class Session:
 
 def first_line(error: BaseException) -> str:
     return (str(error).strip() or repr(error)).splitlines()[0]
-
-
-def group_of(told: dict) -> str:
-    """Rows that run the same code: its kind, form and pass."""
-    form = dict(pair.split("=") for pair in told["parameters"].split(";")).get("form", "")
-    return f"{told['kind']} {form} {told['pass']}"

@@ -76,24 +76,39 @@ def repeated(rows: Sequence[Row]) -> str:
     if not groups:
         return "No row was measured twice."
     lines = ["| measured again | keys | joules differ by | time by | power by |", "|---|---|---|---|---|"]
-    kinds = {
-        "operations, calls above 20 us": [
-            some for some in groups if not is_network(some) and some[0]["time_s"] >= 2e-5
-        ],
-        "operations, calls below": [some for some in groups if not is_network(some) and some[0]["time_s"] < 2e-5],
-        "networks": [some for some in groups if is_network(some)],
-    }
-    for name, some in kinds.items():
-        if some:
-            told = " | ".join(differ(some, column) for column in ("energy_j", "time_s", "power_w"))
-            lines.append(f"| {name} | {len(some)} | {told} |")
+    for where, some in (("same slice", within_slices(groups)), ("other slices", groups_across(groups))):
+        lines += lines_of_repeats(where, some)
     return "\n".join(
         [*lines, "", "Differences are standard deviations of one measurement, root mean square and median over keys."]
     )
 
 
-def is_network(some: Sequence[Row]) -> bool:
-    return some[0]["kind"] == "network"
+def within_slices(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    split: dict = defaultdict(list)
+    for some in groups:
+        for row in some:
+            split[row["key"], row["slice"]].append(row)
+    return [some for some in split.values() if len(some) > 1]
+
+
+def groups_across(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """The first of each slice: another day, perhaps another card."""
+    firsts = [list({row["slice"]: row for row in reversed(some)}.values()) for some in groups]
+    return [some for some in firsts if len(some) > 1]
+
+
+def lines_of_repeats(where: str, groups: Sequence[Sequence[Row]]) -> list[str]:
+    by_name: dict = defaultdict(list)
+    for some in groups:
+        row = some[0]
+        size = "above" if row["time_s"] >= 2e-5 else "below"
+        name = "networks" if row["kind"] == "network" else f"operations, calls {size} 20 us"
+        by_name["from the host" if row["kind"] in ("input", "optimizer") else name].append(some)
+    lines = []
+    for name, some in sorted(by_name.items()):
+        told = " | ".join(differ(some, column) for column in ("energy_j", "time_s", "power_w"))
+        lines.append(f"| {name}, {where} | {len(some)} | {told} |")
+    return lines
 
 
 def differ(groups: Sequence[Sequence[Row]], column: str) -> str:
