@@ -20,7 +20,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import command, counter, design, kind, networks, power, real_layers, rows, summary  # noqa: E402
+from _collect import command, counter, design, kind, networks, power, real_layers, rows, summary, tables  # noqa: E402
 from _collect.measure import NotCapturable, Run  # noqa: E402
 
 SEED_LAYERS = {
@@ -260,12 +260,21 @@ def test_a_summary_tells_what_equal_rows_differ_by():
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
 
+def test_a_network_is_found_again_in_a_table(tmp_path):
+    setting = networks.plan_networks()[0][0]
+    told = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}
+    told |= {"key": setting.key, "parameters": design.parameters_text(setting.parameters), "energy_j": 1.0}
+    tables.write([told], [], tmp_path)
+    assert rows.Rows(tmp_path).is_settled(setting.key)
+
+
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
     _, told = collect(MadeUpRunner())
     command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
     with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == sum("energy_j" in line for line in told)
+    assert rows.Rows(tmp_path / "tables").times == rows.Rows(tmp_path).times
     assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {
         "1980"
     }

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import design, networks, operations, rows, summary
+from . import design, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -215,7 +215,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         print(summary.of(rows.measured_in(options.out)))
         return 0
     if options.tables:
-        for name, count in rows.write_tables(options.out, options.tables).items():
+        slices = [line for line in rows.lines_of(options.out) if "seconds" in line]
+        for name, count in tables.write(rows.measured_in(options.out), slices, options.tables).items():
             print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -9,23 +9,14 @@ other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Iterator
 
-COLUMNS = (
-    "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
-    "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice"
-).split()
+from . import tables
 
-
-SLICE_COLUMNS = (
-    "slice seconds measured gpu uuid driver torch cuda cudnn python power_limit_w idle_w counter_w history_w".split()
-)
 # A kernel takes longer; a call that takes less is a view.
 NOTHING_S = 3e-7
 # Below this a row belongs into a graph; slightly less than measure.GRAPH_BELOW_S, since calls in a row overlap.
@@ -76,6 +67,7 @@ class Rows:
 
 
 def lines_of(folder: Path) -> Iterator[dict]:
+    yield from tables.lines_of(folder)
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
         opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
         with opened as file:
@@ -89,7 +81,9 @@ def lines_of(folder: Path) -> Iterator[dict]:
 def measured_in(folder: Path) -> list[dict]:
     lines = list(lines_of(folder))
     not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
-    return [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
+    rows = [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
+    # The same row may lie there as a line of JSON and in a table.
+    return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
 
 def is_sound(row: dict, not_in_graph: set[str]) -> bool:
@@ -103,31 +97,3 @@ def group_of(row: dict) -> str:
     """Rows that run the same code: its kind, form and pass."""
     form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
     return f"{row['kind']} {form} {row['pass']}"
-
-
-def rounded(value):
-    return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
-
-
-def write_tables(folder: Path, out: Path) -> dict[str, int]:
-    """All rows of a folder as compressed tables, sorted, each repeat a row of its own; how many each has."""
-    out.mkdir(parents=True, exist_ok=True)
-    measured = sorted(measured_in(folder), key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
-    tables = {
-        "operations": [row for row in measured if row["kind"] != "network"],
-        "networks": [row for row in measured if row["kind"] == "network"],
-    }
-    for name, rows in tables.items():
-        # Without a time in it, so that equal rows are equal bytes.
-        (out / f"{name}.csv.gz").write_bytes(gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
-    slices = sorted((line for line in lines_of(folder) if "seconds" in line), key=lambda line: line["slice"])
-    (out / "slices.csv").write_text(table_of(slices, SLICE_COLUMNS))
-    return {name: len(rows) for name, rows in tables.items()}
-
-
-def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: rounded(row.get(name)) for name in columns} for row in rows)
-    return text.getvalue()
