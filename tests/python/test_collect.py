@@ -20,7 +20,18 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import command, counter, design, kind, networks, power, real_layers, rows, summary, tables  # noqa: E402
+from _collect import (  # noqa: E402
+    command,
+    counter,
+    design,
+    kind,
+    networks,
+    power,
+    real_layers,
+    rows,
+    summary,
+    tables,
+)
 from _collect.measure import NotCapturable, Run  # noqa: E402
 
 SEED_LAYERS = {
@@ -88,6 +99,18 @@ def test_products_count_two_flops_for_each_multiply_and_add():
     strided = {"batch": 2, "channels": 4, "out": 8, "height": 9, "width": 9, "kernel": 3, "stride": 2, "padding": 1}
     convolution = design.KINDS["convolution"].work({**strided, "dilation": 1, "groups": 4, "bias": False})
     assert convolution.flops == 2 * 2 * 5 * 5 * 8 * 1 * 3 * 3
+
+
+def test_a_table_that_tokens_are_looked_up_in_has_a_gradient_of_its_own_size():
+    work = design.KINDS["embedding"].work({"vocabulary": 1000, "width": 8, "tokens": 10})
+    assert kind.cost_of(work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
+    assert kind.cost_of(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
+
+
+def test_what_was_measured_has_the_cost_of_todays_conventions(plan):
+    for row in plan[:300]:
+        told = {**command.tell_row(row), "flops": None, "bytes": None}
+        assert design.with_cost(told) == command.tell_row(row)
 
 
 def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:

@@ -216,7 +216,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return 0
     if options.tables:
         slices = [line for line in rows.lines_of(options.out) if "seconds" in line]
-        for name, count in tables.write(rows.measured_in(options.out), slices, options.tables).items():
+        measured = [design.with_cost(row) for row in rows.measured_in(options.out)]
+        for name, count in tables.write(measured, slices, options.tables).items():
             print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

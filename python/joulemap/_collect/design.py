@@ -14,7 +14,16 @@ import random
 from typing import Iterator, NamedTuple, Sequence
 
 from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, real_layers
-from .kind import Cost, Kind, Parameters, cost_of, is_small_enough, least_seconds, one_of
+from .kind import (
+    Cost,
+    Kind,
+    Parameters,
+    cost_of,
+    is_small_enough,
+    least_seconds,
+    one_of,
+)
+from .tables import value_of
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -50,6 +59,16 @@ class Planned(NamedTuple):
 
 def key_of(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool) -> str:
     return f"{kind} {parameters_text(parameters)} {dtype} {which}{' cold' if cold else ''}"
+
+
+def with_cost(row: dict) -> dict:
+    """A row that was measured, with what it takes by today's conventions."""
+    kind = KINDS.get(row["kind"])
+    if kind is None:
+        return row
+    pairs = (pair.split("=") for pair in row["parameters"].split(";"))
+    cost = cost_of(kind.work({name: value_of(text) for name, text in pairs}), row["dtype"], row["pass"])
+    return {**row, **cost._asdict()}
 
 
 def parameters_text(parameters: Parameters) -> str:

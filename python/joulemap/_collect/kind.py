@@ -33,6 +33,8 @@ class Work(NamedTuple):
     outputs: float
     weights: float = 0
     kept: float = 0  # what the backward pass reads besides the gradient and the weights
+    between: float = 0  # what the forward pass writes and reads again on its way
+    gradients: float = 0  # what the backward pass writes besides gradients of inputs and weights
     other_bytes: float = 0  # indices, masks, images of bytes: whatever the type
 
 
@@ -64,11 +66,11 @@ class Kind(NamedTuple):
 def cost_of(work: Work, dtype: str, which: str) -> Cost:
     size = BYTES[dtype]
     if which == STEP or which == FORWARD:
-        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs) + work.other_bytes)
+        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs + work.between) + work.other_bytes)
     read = work.outputs + work.kept
     if which == BACKWARD_WEIGHTS:
         return Cost(work.flops, size * (read + work.weights) + work.other_bytes)
-    moved = read + work.inputs + 2 * work.weights
+    moved = read + work.inputs + 2 * work.weights + work.gradients
     return Cost(work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes)
 
 
