@@ -66,6 +66,12 @@ def test_the_design_is_the_same_every_time():
     ]
 
 
+def test_the_packages_program_knows_the_command(environment):
+    command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in told.splitlines()]
+
+
 def test_no_row_is_larger_than_a_measurement_can_hold(plan):
     assert all(0 < row.cost.bytes <= kind.MOST_BYTES for row in plan)
     assert all(row.cost.flops <= kind.MOST_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
