@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks test-integrations test-slurm demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, O
 
 test-integrations: build $(BUILD)/venv-integrations/.installed ## Keras, Lightning, transformers, MLflow, W&B and IPython themselves, with our callbacks
 	@$(BUILD)/venv-integrations/bin/python -m pytest -q tests/integrations
+
+test-slurm: build $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
+	@tools/install_packages.sh slurm
+	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

@@ -177,6 +177,7 @@ ExperimentData ExperimentFolder::header() const {
   data.blocked = is_blocked(spec_.order);
   data.seed = spec_.seed;
   data.alpha = spec_.alpha;
+  data.diagnostics = spec_.notes;
   return data;
 }
 

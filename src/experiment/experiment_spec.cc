@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "experiment/command_template.h"
+#include "experiment/spec_analysis.h"
 #include "experiment/spec_reader.h"
 #include "formats/crc32.h"
 
@@ -50,7 +51,7 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mi
     return;
   }
   for (const DocumentMember& member : *table->table()) {
-    ExperimentFactor factor{member.key, {}};
+    ExperimentFactor factor{member.key, {}, true};
     if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
       mistakes.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
                                                   quoted(member.key), reserved_placeholders()));
@@ -125,6 +126,7 @@ MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
       {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
   reader.text("unit", metric.metric.unit);
   reader.truth("more_is_better", metric.metric.more_is_better);
+  reader.truth("weighed", metric.metric.weighed);
   reader.choice<MetricTake>("take", metric.take,
                             {{"last", MetricTake::last},
                              {"first", MetricTake::first},
@@ -271,6 +273,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   reader.text("trace", spec.trace);
   reader.text("sensors", spec.sensors);
   read_factors(reader.any("factors"), spec, mistakes);
+  read_analysis(reader, spec, mistakes);
   read_exclusions(reader.any("exclude"), spec, mistakes);
   read_environment(reader.any("environment"), spec, mistakes);
   read_cool_down(reader.any("cool_down"), spec, mistakes);

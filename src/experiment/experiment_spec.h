@@ -96,6 +96,7 @@ struct ExperimentSpec {
   std::string sensors;
   std::vector<MetricSpec> metrics;
   CostsSpec costs;
+  Diagnostics notes;  // of an importer
 };
 
 // `name` is what messages call the file.

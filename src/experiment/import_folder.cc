@@ -50,15 +50,27 @@ std::string describing_spec(const ExperimentData& data) {
   for (const ExperimentRow& row : data.rows) repetitions = std::max(repetitions, row.block + 1);
   std::string toml = fmt::format("# Rows that were run elsewhere and imported: there is no command.\nname = {}\n",
                                  formats::toml_text(data.name));
-  toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n\n[factors]\n", repetitions,
+  toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n", repetitions,
                       data.blocked ? "blocked" : "sequential", data.seed, data.alpha);
+  std::vector<std::string> compared;
+  for (const ExperimentFactor& factor : data.factors) {
+    if (factor.compared) compared.push_back(factor.name);
+  }
+  if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_list(compared));
+  toml += "\n[factors]\n";
   for (const ExperimentFactor& factor : data.factors) {
     toml += fmt::format("{} = {}\n", formats::toml_text(factor.name), toml_list(factor.levels));
   }
   for (const ExperimentMetric& metric : data.metrics) {
     toml +=
         fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_text(metric.name), metric.more_is_better);
+    if (!metric.weighed) toml += "weighed = false\n";
     if (!metric.unit.empty()) toml += fmt::format("unit = {}\n", formats::toml_text(metric.unit));
+  }
+  for (const Diagnostic& note : data.diagnostics.list()) {
+    toml += fmt::format("\n[[note]]\ncode = {}\ncount = {}\nmessage = {}\n", formats::toml_text(note.code), note.count,
+                        formats::toml_text(note.message));
+    if (!note.remedy.empty()) toml += fmt::format("remedy = {}\n", formats::toml_text(note.remedy));
   }
   return toml;
 }

@@ -165,10 +165,7 @@ std::optional<Shift> paired_shift(std::span<const double> first, std::span<const
 
 std::optional<Shift> unpaired_shift(std::span<const double> first, std::span<const double> second, double confidence) {
   if (first.empty() || second.empty()) return std::nullopt;
-  double least_tail = 1;  // 1 / C(n1 + n2, n1)
-  for (std::size_t i = 1; i <= first.size(); ++i) {
-    least_tail *= static_cast<double>(i) / static_cast<double>(second.size() + i);
-  }
+  const double least_tail = 1 / ways_to_choose(first.size() + second.size(), first.size());
   return shift_of(PairDifferences(first, second), rare_rank_sum(first.size(), second.size(), (1 - confidence) / 2),
                   least_tail);
 }

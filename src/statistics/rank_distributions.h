@@ -22,9 +22,12 @@ bool rank_sum_is_exact(std::size_t n1, std::size_t n2);
 // How many of all sets of signs give a sum of s of the ranks with a plus, for s = 0 .. up_to. Ranks in any unit.
 std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std::size_t up_to);
 
-// How many of the ways to choose n1 of the tied values give a doubled U of 0, 1, ... 2 n1 n2; by half of that where
-// nothing is tied, so that entry u is U = u. tie_sizes: see Ranks.
-std::vector<double> rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1);
+// How many of the ways to choose n1 of tied values give a doubled U of 0, 1, ... 2 n1 n2. tie_sizes: see Ranks.
+std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1);
+// The same without ties, of U = 0 .. up_to.
+std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to);
+// All ways to choose n1 of n.
+double ways_to_choose(std::size_t n, std::size_t n1);
 
 // A sum of ranks (or U) that is rare: at most this much happens, without ties, with a chance of `tail`.
 struct RareSum {

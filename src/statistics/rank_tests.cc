@@ -81,16 +81,23 @@ std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
   return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
 }
 
+// Without ties the distribution is symmetric: one tail is enough.
+double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
+  const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
+  const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);
+  return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / ways_to_choose(n1 + n2, n1));
+}
+
 double exact_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
-  const std::vector<double> counts = rank_sum_counts(ranks.tie_sizes, std::min(n1, n2));
-  const std::int64_t unit = ranks.tied() ? 1 : 2;
+  if (!ranks.tied()) return untied_rank_sum_p(n1, n2, u);
+  const std::vector<double> counts = tied_rank_sum_counts(ranks.tie_sizes, std::min(n1, n2));
   const auto mean = static_cast<std::int64_t>(n1 * n2);  // of the doubled U, which is 0 .. 2 n1 n2 for either group
   const std::int64_t distance = std::abs(u - mean);
   double far = 0;
   double all = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     all += counts[i];
-    if (std::abs(static_cast<std::int64_t>(i) * unit - mean) >= distance) far += counts[i];
+    if (std::abs(static_cast<std::int64_t>(i) - mean) >= distance) far += counts[i];
   }
   return std::min(1.0, far / all);
 }

@@ -35,9 +35,7 @@ double lesser_sum(Pairing pairing, std::span<const double> first, std::span<cons
 double least_p_paired(std::size_t pairs) { return std::min(1.0, std::exp2(1 - static_cast<double>(pairs))); }
 
 double least_p_unpaired(std::size_t first, std::size_t second) {
-  double p = 2;
-  for (std::size_t i = 1; i <= first; ++i) p *= static_cast<double>(i) / static_cast<double>(second + i);
-  return std::min(1.0, p);
+  return std::min(1.0, 2 / ways_to_choose(first + second, first));
 }
 
 double least_p(Pairing pairing, std::size_t n) {
