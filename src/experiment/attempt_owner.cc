@@ -46,13 +46,13 @@ Status write_owner(const std::string& attempt_path) {
                       fmt::format("{} {} {} {}\n", boot_id(), pid, start_of(pid), node_name()));
 }
 
-bool owner_may_live(const std::string& attempt_path) {
+OwnerState owner_state(const std::string& attempt_path) {
   const Result<std::string> text = read_small_file(attempt_path + "/owner");
-  if (!text) return false;
+  if (!text) return OwnerState::gone;
   const std::vector<std::string_view> words = split_blanks(*text);
-  if (words.size() < 3) return false;
-  if (words[0] != boot_id()) return true;  // of another machine; of another boot of this one: see `resume --force`
-  return start_of(words[1]) == words[2];
+  if (words.size() < 3) return OwnerState::gone;
+  if (words[0] != boot_id()) return OwnerState::elsewhere;
+  return start_of(words[1]) == words[2] ? OwnerState::at_work : OwnerState::gone;
 }
 
 }  // namespace joulemap::experiment

@@ -12,9 +12,10 @@ namespace joulemap::experiment {
 
 Status write_owner(const std::string& attempt_path);
 
-// Whether the process that began the attempt may still be at it: on this machine we know; of another one we do not, so it
-// may. An attempt without an owner is nobody's.
-bool owner_may_live(const std::string& attempt_path);
+// Whether the process that began the attempt is still at it. Of another machine, or of an earlier boot, nobody knows. An
+// attempt without an owner is nobody's.
+enum class OwnerState { gone, at_work, elsewhere };
+OwnerState owner_state(const std::string& attempt_path);
 
 // This machine's name.
 std::string node_name();

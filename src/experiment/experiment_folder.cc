@@ -100,7 +100,8 @@ void reconcile(TableRow& row, const std::string& row_path, const ExperimentData&
   if (result) {
     row.state = result->state;
   } else {
-    row.state = owner_may_live(attempt_path(row_path, attempts.back())) ? RowState::running : RowState::failed;
+    const bool is_gone = owner_state(attempt_path(row_path, attempts.back())) == OwnerState::gone;
+    row.state = is_gone ? RowState::failed : RowState::running;
   }
 }
 
@@ -118,14 +119,15 @@ Status replace_file(const std::string& path, std::string_view content) {
   return Done{};
 }
 
-Result<ExperimentFolder> ExperimentFolder::create(const std::string& path, std::string_view toml,
+Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path, std::string_view toml,
                                                   const std::string& directory) {
   Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml");
   if (!spec) return std::move(spec).error();
   const Result<std::vector<PlannedRow>> rows = plan_rows(*spec);
   if (!rows) return rows.error();
+  const std::string path = fs::absolute(given_path).lexically_normal().string();
   if (Status made = make_directory(path); !made) return std::move(made).error();
-  const fs::path commands_run_in = fs::path(directory) / spec->directory;
+  const fs::path commands_run_in = fs::absolute(directory) / spec->directory;
   ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
   for (const PlannedRow& row : *rows) folder.table_.push_back({row});
   for (const Status& done :
@@ -136,7 +138,8 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& path, std::
   return folder;
 }
 
-Result<ExperimentFolder> ExperimentFolder::open(const std::string& path) {
+Result<ExperimentFolder> ExperimentFolder::open(const std::string& given_path) {
+  const std::string path = fs::absolute(given_path).lexically_normal().string();
   const Result<std::string> toml = read_small_file(path + "/experiment.toml");
   if (!toml) {
     Error error = Error(toml.error()).with_context(path + " is no folder of an experiment");
@@ -158,11 +161,7 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& path) {
 }
 
 Status ExperimentFolder::refresh() {
-  const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
-  if (!csv) return csv.error();
-  Result<std::vector<TableRow>> table = parse_run_table(*csv, spec_.factors);
-  if (!table) return std::move(table).error();
-  table_ = std::move(*table);
+  if (Status read = read_table(); !read) return read;
   const ExperimentData names = header();
   for (std::size_t number = 0; number < table_.size(); ++number) {
     reconcile(table_[number], row_path("rows", number), names);
@@ -243,18 +242,42 @@ Status ExperimentFolder::write_table() const {
   return replace_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
 }
 
-Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_t attempts) {
-  const Result<FileDescriptor> lock = lock_table(path_);
-  if (!lock) return lock.error();
+// The table as it is on the disk now; the caller holds its lock.
+Status ExperimentFolder::read_table() {
   const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
   if (!csv) return csv.error();
   Result<std::vector<TableRow>> table = parse_run_table(*csv, spec_.factors);
   if (!table) return std::move(table).error();
-  if (row >= table->size()) return Error{ErrorCode::usage, fmt::format("there is no row {}", row), ""};
-  table->at(row).state = state;
-  table->at(row).attempts = attempts;
   table_ = std::move(*table);
+  return Done{};
+}
+
+Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_t attempts) {
+  const Result<FileDescriptor> lock = lock_table(path_);
+  if (!lock) return lock.error();
+  if (Status read = read_table(); !read) return read;
+  if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("there is no row {}", row), ""};
+  table_[row].state = state;
+  table_[row].attempts = attempts;
   return write_table();
+}
+
+Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool from_elsewhere) {
+  const Result<FileDescriptor> lock = lock_table(path_);
+  if (!lock) return lock.error();
+  if (Status read = read_table(); !read) return std::move(read).error();
+  const std::string path = row_path("rows", row);
+  reconcile(table_.at(row), path, header());
+  const bool is_taken =
+      table_[row].state == RowState::running &&
+      (!from_elsewhere || owner_state(attempt_path(path, table_[row].attempts)) == OwnerState::at_work);
+  if (table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
+  Result<Attempt> attempt = begin_attempt("rows", row);
+  if (!attempt) return std::move(attempt).error();
+  table_[row].state = RowState::running;
+  table_[row].attempts = attempt->number;
+  if (Status written = write_table(); !written) return std::move(written).error();
+  return std::optional<Attempt>(std::move(*attempt));
 }
 
 Result<ExperimentData> read_experiment(const std::string& path) {

@@ -31,10 +31,11 @@ struct Attempt {
 class ExperimentFolder {
  public:
   // Fails where there is something of that name already. `directory` is where the plan lay: commands run from there.
-  static Result<ExperimentFolder> create(const std::string& path, std::string_view toml, const std::string& directory);
-  static Result<ExperimentFolder> open(const std::string& path);
+  static Result<ExperimentFolder> create(const std::string& given_path, std::string_view toml,
+                                         const std::string& directory);
+  static Result<ExperimentFolder> open(const std::string& given_path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // absolute
   const ExperimentSpec& spec() const { return spec_; }
   const std::string& directory() const { return directory_; }  // where commands run
 
@@ -51,6 +52,9 @@ class ExperimentFolder {
   std::string row_path(std::string_view kind, std::size_t number) const;
   // A new folder for the next attempt; two launchers never get the same.
   Result<Attempt> begin_attempt(std::string_view kind, std::size_t number) const;
+  // The same for a row of the table, marked as running there. Nothing where it is done, or where somebody is at it;
+  // `from_elsewhere` takes it from a machine of which nobody knows.
+  Result<std::optional<Attempt>> claim(std::size_t row, bool from_elsewhere = false);
   // What the attempt gave, complete on the disk or not there at all.
   Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const RowSetting& setting) const;
   // The table with this row in a new state; other rows as the disk has them.
@@ -62,6 +66,7 @@ class ExperimentFolder {
  private:
   ExperimentFolder(std::string path, ExperimentSpec spec, std::string directory)
       : path_(std::move(path)), spec_(std::move(spec)), directory_(std::move(directory)) {}
+  Status read_table();
   Status write_table() const;
 
   std::string path_;

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "experiment/command_template.h"
-#include "experiment/machine_checks.h"
 #include "experiment/spec_analysis.h"
 #include "experiment/spec_reader.h"
 #include "formats/crc32.h"

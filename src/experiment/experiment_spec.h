@@ -52,8 +52,11 @@ struct CoolDownSpec {
   double limit_s = 120;
 };
 
+inline constexpr std::string_view kCheckNames = "sensors governor turbo load swap gpu_processes throttling temperature";
+inline constexpr std::string_view kSettingNames = "governor turbo";
+
 struct ChecksSpec {
-  std::vector<std::string> require = {"sensors"};  // names of machine_checks.h; a row does not begin without these
+  std::vector<std::string> require = {"sensors"};  // a row does not begin without these
   std::vector<std::string> warn;
   std::vector<std::string> set;  // "governor", "turbo": set before the rows, restored after them
   std::string governor = "performance";
