@@ -34,7 +34,7 @@ check_exports() {
 
 rm -rf "$folder"
 package=$folder/python/joulemap
-mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_collect"
 strip -o "$folder/bin/joulemap" $objects/bin/joulemap
 for library in libjoulemap.so libjoulemap_capture.so; do
   strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
@@ -52,6 +52,7 @@ for extension in _hot.abi3.so _capture.abi3.so; do
 done
 cp python/joulemap/*.py python/joulemap/*.pyi python/joulemap/py.typed "$package/"
 cp python/joulemap/inject/sitecustomize.py "$package/inject/"
+cp python/joulemap/_collect/*.py python/joulemap/_collect/*.csv "$package/_collect/"
 cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 

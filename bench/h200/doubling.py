@@ -9,6 +9,8 @@
 Without --networks nothing runs: what lies in DIR is analysed. doubling_load.py collects, a process for each network, about
 75 s for each mode with the usual settings. Four ways of attribution, each from the recording of the plain passes alone:
 shares of time, powers of a library that has not seen the network (--library), regression, and regression with probing.
+With --dither-s the network is recorded twice more, as it is (alone) and with `--dither`: what regression knows of nothing
+else, no library and no blocks run twice. Calibrate first: how the sensor lags is hard to tell from equal steps.
 Nothing of the card is changed. Exits 1 when a bar is missed.
 """
 
@@ -33,17 +35,28 @@ from recordings import doubled  # noqa: E402  numbers only
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
 LEAST_SHARE = 0.05
 TIME, LIBRARY, REGRESSION, PROBE = "time", "library", "regression", "probe"
+ALONE, DITHER = "alone", "dither"
 BARS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
 MOST_S = 600
 
 
 def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
     """True when all of it went well. A network that fails leaves the others alone."""
+    good = record_load(joulemap, network, options, options.folder)
+    if options.dither_s > 0:
+        plain = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
+        good = record_load(joulemap, network, plain, options.folder / ALONE) and good
+        good = record_load(joulemap, network, plain, options.folder / DITHER, "--dither") and good
+    return good
+
+
+def record_load(joulemap: str, network: str, options: argparse.Namespace, folder: Path, *more: str) -> bool:
     begun = time.monotonic()
-    load = [sys.executable, str(HERE / "doubling_load.py"), network, "--out", str(options.folder)]
+    folder.mkdir(parents=True, exist_ok=True)
+    load = [sys.executable, str(HERE / "doubling_load.py"), network, "--out", str(folder)]
     for name in ("modes", "seconds", "rounds", "plain_s", "probe_s", "seed"):
         load += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    command = [joulemap, "record", *options.record.split(), "-o", str(options.folder / f"{network}.joule"), "--", *load]
+    command = [joulemap, "record", *options.record.split(), *more, "-o", str(folder / f"{network}.joule"), "--", *load]
     print(f"{network}: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
         ran = subprocess.run(command, timeout=MOST_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
@@ -68,7 +81,18 @@ class Recording(recordings.Recording):
         found[REGRESSION] = stretch(told["recorded"])
         if told["probed"] is not None:
             found[PROBE] = stretch(told["probed"], idle_share=found[REGRESSION].idle_share)
+        for way in (ALONE, DITHER):
+            other = self.file.parent / way / f"{told['network']}-{told['mode']}.json"
+            if other.exists():
+                found[way] = stretch_alone(self.joulemap, other, found[REGRESSION])
         return found
+
+
+def stretch_alone(joulemap: str, file: Path, plain: doubled.Stretch) -> doubled.Stretch:
+    told = json.loads(file.read_text())
+    recording = recordings.Recording(joulemap, file.parent / f"{told['network']}.joule")
+    report = recording.report(["--by", "layer", "--library", "none"], told["recorded"])
+    return doubled.stretch_of(report, told["groups"], told["device"], plain.idle_share)
 
 
 def knows_library(joulemap: str) -> bool:
@@ -129,7 +153,7 @@ def error_cell(said: doubled.Said | None) -> str:
 
 def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
     """By network and mode, then all together against the bars."""
-    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE) if any(name in one for one in errors.values())]
+    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if any(name in one for one in errors.values())]
     findings.say(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
     findings.say("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():
@@ -178,6 +202,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--plain-s", type=float, default=8, help="of plain passes that are recorded")
     parser.add_argument("--probe-s", type=float, default=15, help="of probing at most; 0: none")
+    parser.add_argument("--dither-s", type=float, default=0, help="of plain passes recorded once more with --dither")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", default="--trace full --period 100", help="options of record")
     parser.add_argument("--library", type=Path, help="powers of kernels, learnt without these networks")

@@ -4,7 +4,7 @@
 
     doubling_load.py NETWORK --out FOLDER [--modes inference,train] [--seconds 0.8] [--rounds 3] [--plain-s 8] [--probe-s 15]
 
-For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
+Without rounds no block is run twice. For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
 loops with blocks run twice, with capture resting. Writes FOLDER/NETWORK-MODE.json: the loops, and when what was.
 The energy of loops is the counter's, read by hand at every step; the library's windows are told beside.
 """
@@ -141,10 +141,12 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
         told = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
         told["recorded"], told["probed"] = record_plain(model, run, options)
         progress(f"{mode}: recorded {told['recorded']['passes']} passes, probed")
+        told["groups"], told["refused"] = validation.groups, validation.refused
+        if options.rounds == 0:
+            return told
         meter = HandMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
             loops = validation.measure(meter, options.seconds, options.rounds, options.seed, progress)
-        told["groups"], told["refused"] = validation.groups, validation.refused
         told["loops"] = [list(loop) for loop in loops]
         told["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
     return told

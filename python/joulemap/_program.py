@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script `joulemap`: the program that lies beside this file, in place of this process."""
+"""The console script `joulemap`: the program that lies beside this file, in place of this process. What needs a
+framework of Python is done here: `joulemap collect`."""
 
 from __future__ import annotations
 
@@ -8,5 +9,9 @@ import sys
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["collect"]:
+        from ._collect.command import main as collect
+
+        sys.exit(collect(sys.argv[2:]))
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
     os.execv(program, [program, *sys.argv[1:]])

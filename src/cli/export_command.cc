@@ -102,11 +102,11 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
   verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
   verb.add_option("--by", flags->by,
-                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel; "
+                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel, stack; "
                   "of csv also domain, step, epoch, layer-step, power")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "domain", "step",
-                             "epoch", "layer-step", "power"}));
+      ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "stack", "domain",
+                             "step", "epoch", "layer-step", "power"}));
   add_question_flags(verb, flags->question);
   verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });

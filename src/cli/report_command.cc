@@ -46,7 +46,7 @@ struct ReportFlags {
 
 Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
   if (flags.json) return report::report_json(result) + "\n";
-  if (flags.cite) return report::citation_text(result, JOULEMAP_VERSION);
+  if (flags.cite) return report::citation_text(result, flags.card.hardware, JOULEMAP_VERSION);
   if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
   const report::TreeQuery rows{flags.sort, flags.filter};
   if (flags.format == "markdown") return report::table_text(result, report::TableFormat::markdown, {rows, flags.top});
@@ -170,9 +170,9 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
       ->type_name("TEXT")
       ->needs(card);
-  verb.add_option("--hardware", flags.card.hardware, "what it ran on, for the card; else what the recording tells")
-      ->type_name("TEXT")
-      ->needs(card);
+  verb.add_option("--hardware", flags.card.hardware,
+                  "what it ran on, for the card or the sentence; else what the recording tells")
+      ->type_name("TEXT");
 }
 
 }  // namespace
@@ -181,10 +181,11 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
   verb.add_option("--by", flags->by,
-                  "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank")
+                  "rows: domain, phase, layer, op, tensor, function, region, kernel, stack (layers and their "
+                  "kernels), step, epoch, rank")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(
-          {"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch", "rank"}));
+      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",
+                             "epoch", "rank", "stack"}));
   add_question_flags(verb, flags->question);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");

@@ -22,7 +22,7 @@ bool is_module_path(std::string_view text) {
 
 // How many elements of a path may be modules: of operations and functions the last one is none.
 std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
-  if (by == "layer") return path.size();
+  if (by == "layer" || by == "stack") return path.size();
   if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
   return 0;
 }

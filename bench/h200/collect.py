@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One slice of data for predictions, in one call: operations, then whole networks, packed for taking away.
+
+    python3 bench/h200/collect.py --operations 240 --networks 120 --earlier FOLDER --out FOLDER
+
+Rows of earlier slices (`*.jsonl.gz` in --earlier) are not measured again. A collector that dies of a row is started
+again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz, slices-TIME.jsonl.gz, log.txt.
+Nothing has to be built for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
+# What starting again costs; less is not worth it.
+LEAST_S = 20
+STARTS_AND_ENDS_S = 8
+
+
+def collect(folder: Path, seconds: float, more: list[str], log) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > LEAST_S:
+        command = [sys.executable, "-c", COLLECTOR, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
+        command += ["--seconds", f"{left - STARTS_AND_ENDS_S:.0f}", *more]
+        print("+", " ".join(command[3:]), file=log, flush=True)
+        try:
+            ended = subprocess.run(command, stdout=log, stderr=log, timeout=left + 30, check=False).returncode
+        except subprocess.TimeoutExpired:
+            ended = -1
+        print(f"ended with {ended}", file=log, flush=True)
+        if ended == 0:
+            return
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--operations", type=float, default=240, help="seconds for operations")
+    parser.add_argument("--networks", type=float, default=0, help="seconds for whole networks")
+    parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
+    parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--more", nargs="*", default=[], help="arguments for the collector, without their dashes: active=0.2"
+    )
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    more = [f"--{argument}" for argument in options.more]
+    with tempfile.TemporaryDirectory() as made, (options.out / "log.txt").open("a") as log:
+        folder = Path(made)
+        for path in sorted(options.earlier.glob("*.jsonl.gz")) if options.earlier else []:
+            shutil.copy(path, folder)
+        if options.operations:
+            collect(folder, options.operations, more, log)
+        if options.networks:
+            collect(folder, options.networks, ["--kinds", "network", *more], log)
+        if options.held_out:
+            collect(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        for path in sorted(folder.rglob("*.jsonl")):
+            name = f"held-out-{path.stem}" if path.parent != folder else path.stem
+            (options.out / f"{name}-{stamp}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    print((options.out / "log.txt").read_text()[-6000:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

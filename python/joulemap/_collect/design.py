@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of what is to be measured, always the same and always in the same order.
+
+Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so
+that the first hundred of a kind lie about as evenly in its box as the first thousand; half of them are layers of
+real networks (`real_layers`) with a batch that is drawn. Kinds are interleaved by their share. So a run may end
+anywhere: what it has measured is a balanced design.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Iterator, NamedTuple, Sequence
+
+from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, real_layers
+from .kind import Cost, Kind, Parameters, cost_of, is_small_enough, one_of
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in [*kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS]
+}
+# Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
+COLD_BYTES = (1e6, 60e6)
+COLD_SHARE = 0.3
+SEED = 11
+# Draws without a new row, after which the box counts as empty.
+MOST_FUTILE = 20000
+
+
+class Planned(NamedTuple):
+    kind: str
+    parameters: Parameters
+    dtype: str
+    which: str  # pass
+    cold: bool
+    source: str  # "designed", or the family of networks that has such a layer
+
+    @property
+    def key(self) -> str:
+        return key_of(self.kind, self.parameters, self.dtype, self.which, self.cold)
+
+    @property
+    def cost(self) -> Cost:
+        return cost_of(KINDS[self.kind].work(self.parameters), self.dtype, self.which)
+
+
+def key_of(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool) -> str:
+    return f"{kind} {parameters_text(parameters)} {dtype} {which}{' cold' if cold else ''}"
+
+
+def parameters_text(parameters: Parameters) -> str:
+    return ";".join(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in parameters.items())
+
+
+def points(dimensions: int, offset: float) -> Iterator[list[float]]:
+    """Points of the unit cube of so many dimensions that fill it evenly."""
+    ratio = 2.0
+    for _ in range(60):
+        ratio = (1 + ratio) ** (1 / (dimensions + 1))
+    steps = [ratio ** -(index + 1) for index in range(dimensions)]
+    for number in itertools.count(1):
+        yield [(offset + number * step) % 1.0 for step in steps]
+
+
+def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
+    layers = real_layers.of_kind(kind.name)
+    seen: set[str] = set()
+    futile = 0
+    for u in points(kind.dimensions + 4, offset=0.5):
+        if len(seen) == count or futile > MOST_FUTILE:
+            return
+        row = drawn_row(kind, u, layers)
+        if row is None or row.key in seen:
+            futile += 1
+            continue
+        seen.add(row.key)
+        futile = 0
+        yield row
+
+
+def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer]) -> Planned | None:
+    *shape, dtype_u, pass_u, cold_u, source_u = u
+    parameters, source = kind.draw(shape), "designed"
+    if layers and source_u < 0.5:
+        layer = one_of(source_u * 2, layers)
+        parameters, source = real_layers.with_batch(layer, shape[0]), layer.family
+    dtype, which = one_of(dtype_u, kind.dtypes), one_of(pass_u, kind.passes)
+    if has_no_backward(kind.name, parameters):
+        which = kind.passes[0]
+    work = kind.work(parameters)
+    cost = cost_of(work, dtype, which)
+    if min(work.outputs, work.inputs) < 0 or (work.outputs <= 0 and work.other_bytes <= 0):
+        return None
+    if not is_small_enough(cost, dtype):
+        return None
+    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
+        return None
+    cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
+    return Planned(kind.name, parameters, dtype, which, cold, source)
+
+
+def has_no_backward(kind: str, parameters: Parameters) -> bool:
+    """What gives no gradient, or passes on the one that it gets without launching anything."""
+    return bool(parameters.get("from_bytes")) or (kind == "add" and parameters["form"] == "same")
+
+
+def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
+    """All rows of these kinds (of all, where none is named), in the order in which they are measured."""
+    placed = []
+    for kind in KINDS.values():
+        if kinds and kind.name not in kinds:
+            continue
+        jitter = random.Random(f"{SEED} {kind.name}")
+        rows = list(rows_of(kind, max(1, round(kind.rows * scale))))
+        placed += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
+    return [row for _, row in sorted(placed, key=lambda item: item[0])]
+
+
+def repeats(measured: Sequence[str], seed: object) -> Iterator[str]:
+    """Keys of rows that are measured again, any of those that were measured, in an order of chance."""
+    chance = random.Random(f"{SEED} repeats {seed}")
+    while measured:
+        yield chance.choice(measured)

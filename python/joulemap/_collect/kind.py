@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kind of operation is: shapes to draw, tensors to make, and how much arithmetic and memory it takes.
+
+Conventions, for every kind: a multiply and an add are 2 FLOPs; attention is two matrix products, causal or not;
+what computes element by element is 1 FLOP for each element that it writes. Bytes are those that have to move at
+least: each tensor that is read once, each that is written once. A backward pass reads the gradient of the output,
+what the forward pass kept and the weights, and writes the gradients of inputs and weights; its FLOPs are twice the
+forward ones with weights, else the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, NamedTuple, Sequence
+
+Parameters = dict[str, Any]  # numbers, texts and booleans, in the order in which they are written
+
+BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
+FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-weights", "optimizer"
+
+# Nothing larger is drawn: a call should fit ten times into a measurement. FLOP/s are those of an H200 (datasheet, dense).
+MOST_BYTES = 1.5e9
+MOST_SECONDS = 0.012
+PEAK_FLOPS = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
+
+
+class Work(NamedTuple):
+    """Of a forward pass, in elements of the type that it computes in."""
+
+    flops: float
+    inputs: float
+    outputs: float
+    weights: float = 0
+    kept: float = 0  # what the backward pass reads besides the gradient and the weights
+    other_bytes: float = 0  # indices, masks, images of bytes: whatever the type
+
+
+class Cost(NamedTuple):
+    flops: float
+    bytes: float
+
+
+class Built(NamedTuple):
+    """Tensors in place: `forward` computes, gradients of `inputs` and `weights` are what a backward pass makes."""
+
+    forward: Callable[[], Any]
+    inputs: list = []
+    weights: list = []
+
+
+class Kind(NamedTuple):
+    name: str
+    rows: int  # distinct ones that the design asks for
+    dimensions: int  # numbers in [0, 1) that `draw` takes
+    draw: Callable[[Sequence[float]], Parameters]
+    build: Callable[[Any, Parameters], Built]  # (Maker, parameters)
+    work: Callable[[Parameters], Work]
+    dtypes: Sequence[str] = ("fp32", "fp16", "bf16")
+    passes: Sequence[str] = (FORWARD, BACKWARD)
+    in_graph: bool = True  # can be captured in a CUDA graph
+
+
+def cost_of(work: Work, dtype: str, which: str) -> Cost:
+    size = BYTES[dtype]
+    if which == STEP or which == FORWARD:
+        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs) + work.other_bytes)
+    read = work.outputs + work.kept
+    if which == BACKWARD_WEIGHTS:
+        return Cost(work.flops, size * (read + work.weights) + work.other_bytes)
+    moved = read + work.inputs + 2 * work.weights
+    return Cost(work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes)
+
+
+def is_small_enough(cost: Cost, dtype: str) -> bool:
+    return cost.bytes <= MOST_BYTES and cost.flops <= MOST_SECONDS * PEAK_FLOPS[dtype]
+
+
+def whole(u: float, least: int, most: int, multiple: int = 1) -> int:
+    """Evenly by logarithm between both, of a multiple."""
+    value = least * math.exp(u * math.log(most / least))
+    return min(most, max(least, multiple * max(1, round(value / multiple))))
+
+
+def wide(u: float, least: int, most: int) -> int:
+    """A width: three of four are a multiple of 8 as those of most networks are, the rest is whatever comes."""
+    rough, fine = u * 4 % 1, int(u * 4)
+    return whole(rough, least, most, (8, 64, 8, 1)[fine] if most >= 64 else 1)
+
+
+def one_of(u: float, choices: Sequence) -> Any:
+    return choices[min(int(u * len(choices)), len(choices) - 1)]
+
+
+def product(*numbers: int) -> int:
+    return math.prod(numbers)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on images: convolution, pooling, padding, resize, and normalization of any tensor."""
+
+from __future__ import annotations
+
+from .kind import Built, Kind, Work, one_of, product, whole, wide
+from .kinds_products import ALL_PASSES, TENSOR_TYPES
+
+FORMS = ("plain", "one", "depthwise", "plain", "one", "grouped", "plain", "plain")
+
+
+def draw_convolution(u):
+    form, kernel = one_of(u[5], FORMS), one_of(u[4], (3, 3, 3, 3, 5, 7, 2, 4))
+    channels = 3 if u[1] < 0.06 and form == "plain" else wide(u[1], 8, 2048)
+    out, groups = wide(u[2], 8, 2048), 1
+    if form == "one":
+        kernel = 1
+    elif form == "depthwise":
+        out = groups = channels
+    elif form == "grouped":
+        groups = one_of(u[7] * 7 % 1, (2, 4, 8, 16, 32))
+        channels, out = (max(groups, value // groups * groups) for value in (channels, out))
+    size = whole(u[3], 4, 448)
+    stride = one_of(u[6], (1, 1, 1, 2, 2, kernel))
+    return {
+        "batch": whole(u[0], 1, 256),
+        "channels": channels,
+        "out": out,
+        "height": size,
+        "width": size if u[8] < 0.9 else max(4, size // 2),
+        "kernel": kernel,
+        "stride": stride,
+        "padding": kernel // 2 if stride < max(2, kernel) else 0,
+        "dilation": 2 if kernel == 3 and u[8] > 0.95 else 1,
+        "groups": groups,
+        "bias": u[7] < 0.3,
+        "channels_last": u[8] * 10 % 1 < 0.3,
+    }
+
+
+def pooled(size: int, p) -> int:
+    reach = p.get("dilation", 1) * (p["kernel"] - 1) + 1
+    return max(0, (size + 2 * p["padding"] - reach) // p["stride"] + 1)
+
+
+def build_convolution(make, p):
+    torch = make.torch
+    x = make.input(p["batch"], p["channels"], p["height"], p["width"], channels_last=p["channels_last"])
+    shape = (p["out"], p["channels"] // p["groups"], p["kernel"], p["kernel"])
+    weight = make.weight(*shape, channels_last=p["channels_last"])
+    bias = make.weight(p["out"]) if p["bias"] else None
+    more = {name: p[name] for name in ("stride", "padding", "dilation", "groups")}
+    convolve = torch.nn.functional.conv2d
+    return Built(lambda: convolve(x, weight, bias, **more), [x], [weight] if bias is None else [weight, bias])
+
+
+def work_convolution(p):
+    out_pixels = pooled(p["height"], p) * pooled(p["width"], p)
+    into = product(p["batch"], p["channels"], p["height"], p["width"])
+    filters = product(p["out"], p["channels"] // p["groups"], p["kernel"], p["kernel"])
+    flops = 2 * p["batch"] * out_pixels * filters
+    return Work(flops, into, p["batch"] * p["out"] * out_pixels, filters + p["bias"] * p["out"], kept=into)
+
+
+def draw_pooling(u):
+    form, kernel = one_of(u[4], ("max", "avg", "adaptive", "max")), one_of(u[5], (2, 3, 3, 5, 7))
+    size = whole(u[2], 7, 448)
+    image = {"batch": whole(u[0], 1, 256), "channels": wide(u[1], 3, 2048), "height": size, "width": size}
+    if form == "adaptive":
+        return {"form": form, **image, "out": one_of(u[3], (1, 1, 7))}
+    stride, padding = one_of(u[3], (2, 2, 1, kernel)), kernel // 2 if u[3] * 8 % 1 < 0.5 else 0
+    return {"form": form, **image, "kernel": kernel, "stride": stride, "padding": padding}
+
+
+def build_pooling(make, p):
+    functional = make.torch.nn.functional
+    x = make.input(p["batch"], p["channels"], p["height"], p["width"])
+    if p["form"] == "adaptive":
+        return Built(lambda: functional.adaptive_avg_pool2d(x, p["out"]), [x])
+    pool = functional.max_pool2d if p["form"] == "max" else functional.avg_pool2d
+    return Built(lambda: pool(x, p["kernel"], p["stride"], p["padding"]), [x])
+
+
+def work_pooling(p):
+    image = p["batch"] * p["channels"]
+    if p["form"] == "adaptive":
+        return Work(image * p["height"] * p["width"], image * p["height"] * p["width"], image * p["out"] ** 2)
+    outputs = image * pooled(p["height"], p) * pooled(p["width"], p)
+    indices = 8 * outputs if p["form"] == "max" else 0
+    return Work(outputs * p["kernel"] ** 2, image * p["height"] * p["width"], outputs, other_bytes=indices)
+
+
+def draw_image(u):
+    return {
+        "batch": whole(u[0], 1, 256),
+        "channels": wide(u[1], 3, 2048),
+        "height": (size := whole(u[2], 4, 448)),
+        "width": size,
+    }
+
+
+def image_elements(p) -> int:
+    return product(p["batch"], p["channels"], p["height"], p["width"])
+
+
+def draw_padding(u):
+    form = one_of(u[3], ("constant", "constant", "reflect", "replicate"))
+    return {**draw_image(u), "form": form, "padding": one_of(u[4], (1, 2, 3, 1))}
+
+
+def build_padding(make, p):
+    x = make.input(p["batch"], p["channels"], p["height"], p["width"])
+    pad, sides = make.torch.nn.functional.pad, (p["padding"],) * 4
+    return Built(lambda: pad(x, sides, mode=p["form"]), [x])
+
+
+def work_padding(p):
+    sides = (p["height"] + 2 * p["padding"]) * (p["width"] + 2 * p["padding"])
+    outputs = p["batch"] * p["channels"] * sides
+    return Work(outputs, image_elements(p), outputs)
+
+
+def draw_resize(u):
+    form = one_of(u[3], ("nearest", "bilinear"))
+    return {**draw_image(u), "form": form, "out": max(4, int(whole(u[2], 4, 448) * one_of(u[4], (2, 2, 0.5, 1.5))))}
+
+
+def build_resize(make, p):
+    x = make.input(p["batch"], p["channels"], p["height"], p["width"])
+    resize = make.torch.nn.functional.interpolate
+    return Built(lambda: resize(x, size=(p["out"], p["out"]), mode=p["form"]), [x])
+
+
+def work_resize(p):
+    outputs = p["batch"] * p["channels"] * p["out"] ** 2
+    return Work(outputs, image_elements(p), outputs)
+
+
+def draw_normalization(u):
+    form = one_of(u[4], ("batch", "layer", "batch", "group", "batch-inference", "rms", "layer"))
+    if form in ("layer", "rms"):
+        rows, width = whole(u[0] * 0.5 + u[2] * 0.5, 1, 262144), wide(u[1], 32, 16384)
+        return {"form": form, "batch": rows, "channels": width, "height": 1, "width": 1}
+    image = draw_image(u)
+    image["channels"] = max(8, image["channels"] // 8 * 8)
+    return {"form": form, **image}
+
+
+def build_normalization(make, p):
+    functional, form, channels = make.torch.nn.functional, p["form"], p["channels"]
+    gain, offset = make.weight(channels), make.weight(channels)
+    if form in ("layer", "rms"):
+        x = make.input(p["batch"], channels)
+        if form == "layer":
+            return Built(lambda: functional.layer_norm(x, (channels,), gain, offset), [x], [gain, offset])
+        return Built(lambda: functional.rms_norm(x, (channels,), gain), [x], [gain])
+    x = make.input(p["batch"], channels, p["height"], p["width"])
+    if form == "group":
+        return Built(lambda: functional.group_norm(x, 8, gain, offset), [x], [gain, offset])
+    mean, variance = make.constant(0.0, channels), make.constant(1.0, channels)
+    norm, trains = functional.batch_norm, form == "batch"
+    return Built(lambda: norm(x, mean, variance, gain, offset, training=trains), [x], [gain, offset])
+
+
+def work_normalization(p):
+    size = image_elements(p)
+    return Work(size, size, size, 2 * p["channels"], kept=size)
+
+
+KINDS = [
+    Kind("convolution", 2400, 9, draw_convolution, build_convolution, work_convolution, TENSOR_TYPES, ALL_PASSES),
+    Kind("pooling", 420, 6, draw_pooling, build_pooling, work_pooling),
+    Kind("padding", 240, 5, draw_padding, build_padding, work_padding),
+    Kind("resize", 140, 5, draw_resize, build_resize, work_resize),
+    Kind("normalization", 760, 5, draw_normalization, build_normalization, work_normalization),
+]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of an optimizer over a list of parameters, as PyTorch runs it by default, one tensor after another, or
+fused."""
+
+from __future__ import annotations
+
+from .kind import STEP, Built, Kind, Work, one_of, whole
+
+# State that is read and written besides parameter and gradient, in tensors as large as the parameter.
+STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
+
+
+def draw_optimizer(u):
+    tensors = whole(u[1], 1, 400)
+    return {
+        "form": one_of(u[2], ("sgd", "momentum", "adam", "adamw", "adamw", "rmsprop")),
+        "way": one_of(u[3], ("default", "default", "fused", "one-by-one")),
+        "tensors": tensors,
+        "elements": max(tensors, whole(u[0], 1000, 100_000_000)),
+    }
+
+
+def build_optimizer(make, p):
+    """Half of the elements lie in a tenth of the tensors, as matrices beside biases do."""
+    few = max(1, p["tensors"] // 10)
+    rest = p["tensors"] - few
+    large = p["elements"] // 2 // few if rest else p["elements"] // few
+    sizes = [max(1, large)] * few + [max(1, p["elements"] // 2 // max(1, rest))] * rest
+    parameters = [make.weight(size) for size in sizes]
+    for parameter in parameters:
+        parameter.requires_grad_(True)
+        parameter.grad = make.torch.randn_like(parameter) * 1e-3
+    optimizer = make_optimizer(make.torch, p["form"], p["way"], parameters)
+    return Built(optimizer.step)
+
+
+def make_optimizer(torch, form: str, way: str, parameters):
+    more = {"fused": {"fused": True}, "one-by-one": {"foreach": False}}.get(way, {})
+    if form == "rmsprop":
+        return torch.optim.RMSprop(parameters, lr=1e-6, **({} if "fused" in more else more))
+    if form in ("adam", "adamw"):
+        return (torch.optim.Adam if form == "adam" else torch.optim.AdamW)(parameters, lr=1e-6, **more)
+    return torch.optim.SGD(parameters, lr=1e-6, momentum=0.9 if form == "momentum" else 0.0, **more)
+
+
+def work_optimizer(p):
+    states = STATES[p["form"]]
+    return Work((2 + 4 * states) * p["elements"], (2 + states) * p["elements"], (1 + states) * p["elements"])
+
+
+KINDS = [
+    Kind("optimizer", 320, 4, draw_optimizer, build_optimizer, work_optimizer, ("fp32", "fp32", "bf16"), (STEP,), False)
+]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one operation over and over for a fraction of a second, on a GPU by CUDA graphs, so that launches do not
+bound it.
+
+A `Runner` prepares (a first call, how long one takes, a graph of many) and then runs; what it gives is when it ran,
+how often, and how long a call took. Eager calls are timed beside it: what a program without graphs waits for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+from .power import State
+
+Call = Callable[[], Any]
+
+# A call that takes longer is queued by itself: its launch does not matter.
+GRAPH_BELOW_S = 0.001
+# Of eager calls in one graph; more would take long to capture.
+GRAPH_S = 0.004
+MOST_IN_GRAPH = 256
+# Of the time that a row runs.
+STATE_AT = 0.7
+# Memory that is cached and belongs to no row, beyond which it is given back.
+MOST_RESERVED = 60e9
+
+
+class NotCapturable(Exception):
+    """What waits for the GPU cannot be captured. PyTorch's memory is in no state to go on with: begin a new process."""
+
+
+class Run(NamedTuple):
+    begin_ns: int
+    end_ns: int
+    calls: int
+    time_s: float  # of a call
+    eager_s: float  # of a call that Python makes, as fast as it can
+    way: str  # "graph" or "eager"
+    state: State
+
+
+class CudaRunner:
+    """One stream, one device. Graphs share a pool of memory that `_keeper` keeps: only one of them is alive at a time."""
+
+    device = "cuda"
+
+    def __init__(self, torch: Any, read_state: Callable[[], State]) -> None:
+        self.torch, self._read_state = torch, read_state
+        self._stream = torch.cuda.Stream()
+        self._keeper: Optional[Any] = None
+        self._some = torch.zeros(8, device="cuda") + 1  # so that this kernel is loaded before it is captured
+        torch.cuda.synchronize()
+
+    def prepared(self, make: Callable[[], Any]) -> Any:
+        """Tensors are made on the stream that uses them."""
+        with self.torch.cuda.stream(self._stream):
+            return make()
+
+    def run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+        with self.torch.cuda.stream(self._stream):
+            return self._run(calls, active_s, in_graph)
+
+    def _run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+        for call in calls[:2]:
+            call()
+        call()
+        one_s = self._timed_s(calls, 1)
+        eager_s = self._timed_s(calls, max(1, min(20, int(0.003 / one_s)))) if one_s < 0.003 else one_s
+        if not in_graph or eager_s >= GRAPH_BELOW_S:
+            return self._active(itertools.cycle(calls).__next__, 1, eager_s, active_s, "eager")
+        each = max(4, min(MOST_IN_GRAPH, math.ceil(GRAPH_S / eager_s)))
+        each = math.ceil(each / len(calls)) * len(calls)
+        try:
+            graph = self._captured(calls, each)
+        except RuntimeError as error:
+            raise NotCapturable(str(error)) from error
+        graph.replay()
+        replay_s = self._timed_s([graph.replay], 2)
+        return self._active(lambda: graph.replay, each, replay_s / each, active_s, "graph")._replace(eager_s=eager_s)
+
+    def _timed_s(self, calls: Sequence[Call], count: int) -> float:
+        self._stream.synchronize()
+        begin = time.perf_counter()
+        for call in itertools.islice(itertools.cycle(calls), count):
+            call()
+        self._stream.synchronize()
+        return max(1e-7, (time.perf_counter() - begin) / count)
+
+    def _active(self, next_call: Callable[[], Call], each: int, call_s: float, active_s: float, way: str) -> Run:
+        event = self.torch.cuda.Event
+        begin, end, times = (
+            event(enable_timing=True),
+            event(enable_timing=True),
+            max(1, round(active_s / call_s / each)),
+        )
+        self._stream.synchronize()
+        begin_ns = time.monotonic_ns()
+        begin.record(self._stream)
+        for _ in range(times):
+            next_call()()
+        end.record(self._stream)
+        # Clocks and limits are asked for late: they change within tens of milliseconds.
+        time.sleep(max(0.0, STATE_AT * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
+        state = self._read_state()
+        self._stream.synchronize()
+        end_ns = time.monotonic_ns()
+        time_s = begin.elapsed_time(end) * 1e-3 / (times * each)
+        return Run(begin_ns, end_ns, times * each, time_s, time_s, way, state)
+
+    def _captured(self, calls: Sequence[Call], count: int) -> Any:
+        if self._keeper is None:
+            self._keeper = self.torch.cuda.CUDAGraph()
+            self._capture(self._keeper, [lambda: self._some + 1], 1, self.torch.cuda.graph_pool_handle())
+        graph = self.torch.cuda.CUDAGraph()
+        self._capture(graph, calls, count, self._keeper.pool())
+        return graph
+
+    def _capture(self, graph: Any, calls: Sequence[Call], count: int, pool: Any) -> None:
+        """As torch.cuda.graph does it, but without collecting garbage and emptying caches: that takes longer than a row."""
+        self._stream.synchronize()
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            for call in itertools.islice(itertools.cycle(calls), count):
+                call()
+        finally:
+            graph.capture_end()
+
+    def tidy(self) -> None:
+        if self.torch.cuda.memory_reserved() > MOST_RESERVED:
+            self._keeper = None
+            self.torch.cuda.empty_cache()
+
+
+class CpuRunner:
+    """For trying the collector where there is no GPU."""
+
+    device = "cpu"
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+
+    def prepared(self, make: Callable[[], Any]) -> Any:
+        return make()
+
+    def run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+        del in_graph
+        calls[0]()
+        begin_ns, done = time.monotonic_ns(), 0
+        for call in itertools.cycle(calls):
+            call()
+            done += 1
+            if time.monotonic_ns() - begin_ns >= active_s * 1e9:
+                break
+        end_ns = time.monotonic_ns()
+        time_s = (end_ns - begin_ns) * 1e-9 / done
+        return Run(begin_ns, end_ns, done, time_s, time_s, "eager", State(None, None, None))
+
+    def tidy(self) -> None:
+        pass

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of networks by family, with the sizes of images (pixels) or texts (tokens) that they are run at, the usual
+one first."""
+
+from __future__ import annotations
+
+HELD_OUT = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
+
+ANY, FIXED, TOKENS = (224, 160, 288), (224,), (128, 64, 256, 512)
+
+TORCHVISION = {
+    "AlexNet": ("alexnet", ANY),
+    "VGG": ("vgg11 vgg13_bn vgg16 vgg16_bn vgg19", ANY),
+    "ResNet": ("resnet18 resnet34 resnet50 resnet101 resnet152", ANY),
+    "ResNeXt": ("resnext50_32x4d resnext101_32x8d", ANY),
+    "WideResNet": ("wide_resnet50_2", ANY),
+    "SqueezeNet": ("squeezenet1_0 squeezenet1_1", ANY),
+    "Inception": ("googlenet inception_v3", (299, 256)),
+    "MobileNet": ("mobilenet_v2 mobilenet_v3_small mobilenet_v3_large", ANY),
+    "MnasNet": ("mnasnet0_5 mnasnet1_0", ANY),
+    "EfficientNet": ("efficientnet_b0 efficientnet_b2 efficientnet_b4 efficientnet_v2_s", ANY),
+    "ViT": ("vit_b_16 vit_b_32 vit_l_16", FIXED),
+    "ConvNeXt": ("convnext_tiny convnext_small convnext_base", ANY),
+    "DenseNet": ("densenet121 densenet161 densenet201", ANY),
+    "RegNet": ("regnet_y_400mf regnet_y_3_2gf regnet_x_8gf", ANY),
+    "Swin": ("swin_t swin_s swin_v2_t", FIXED),
+    "MaxViT": ("maxvit_t", FIXED),
+    "ShuffleNet": ("shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x2_0", ANY),
+}
+
+TIMM = {
+    "ResNet": ("resnet26d seresnet50 ecaresnet26t resnetv2_50", ANY),
+    "ResNeSt": ("resnest14d resnest26d", ANY),
+    "Res2Net": ("res2net50_26w_4s", ANY),
+    "SKNet": ("skresnet34", ANY),
+    "Xception": ("legacy_xception xception41", (299, 224)),
+    "Inception": ("inception_v4 inception_resnet_v2", (299, 224)),
+    "DPN": ("dpn68", ANY),
+    "DLA": ("dla34 dla60", ANY),
+    "HRNet": ("hrnet_w18_small", ANY),
+    "VoVNet": ("ese_vovnet19b_dw ese_vovnet39b", ANY),
+    "CSPNet": ("cspresnet50 cspdarknet53", ANY),
+    "GhostNet": ("ghostnet_100", ANY),
+    "MixNet": ("mixnet_s mixnet_l", ANY),
+    "RepVGG": ("repvgg_a2 repvgg_b0", ANY),
+    "LCNet": ("lcnet_100", ANY),
+    "FBNet": ("fbnetc_100", ANY),
+    "ReXNet": ("rexnet_100", ANY),
+    "SelecSLS": ("selecsls42b", ANY),
+    "TResNet": ("tresnet_m", ANY),
+    "NFNet": ("nfnet_l0 dm_nfnet_f0", ANY),
+    "ConvMixer": ("convmixer_768_32", ANY),
+    "HardCoRe": ("hardcorenas_a", ANY),
+    "EfficientNet": ("tf_efficientnet_lite0 tinynet_a", ANY),
+    "MobileViT": ("mobilevit_s mobilevitv2_100", (256, 224)),
+    "ViT": ("vit_tiny_patch16_224 vit_small_patch16_224 deit_small_distilled_patch16_224", FIXED),
+    "BEiT": ("beit_base_patch16_224", FIXED),
+    "CaiT": ("cait_xxs24_224", FIXED),
+    "PiT": ("pit_s_224", FIXED),
+    "ConViT": ("convit_tiny convit_small", FIXED),
+    "CrossViT": ("crossvit_15_240", (240,)),
+    "LeViT": ("levit_128 levit_256", FIXED),
+    "XCiT": ("xcit_small_12_p16_224", FIXED),
+    "Visformer": ("visformer_small", FIXED),
+    "Mixer": ("mixer_s32_224 mixer_b16_224", FIXED),
+    "gMLP": ("gmlp_s16_224", FIXED),
+    "ResMLP": ("resmlp_12_224", FIXED),
+    "PoolFormer": ("poolformer_s12", ANY),
+    "EfficientFormer": ("efficientformer_l1", FIXED),
+    "Twins": ("twins_svt_small", FIXED),
+    "FastViT": ("fastvit_t8", (256, 224)),
+}
+
+TEXTS = {
+    "BERT": ("bert-mini bert-small bert-base bert-large", TOKENS),
+    "RoBERTa": ("roberta-base", TOKENS),
+    "DistilBERT": ("distilbert-base", TOKENS),
+    "ELECTRA": ("electra-small electra-base", TOKENS),
+    "MobileBERT": ("mobilebert", TOKENS),
+    "SqueezeBERT": ("squeezebert", TOKENS),
+    "MPNet": ("mpnet-base", TOKENS),
+    "DeBERTa": ("deberta-base", TOKENS),
+    "XLNet": ("xlnet-base", TOKENS),
+    "BART": ("bart-base", TOKENS),
+    "GPT-2": ("gpt2 gpt2-medium", TOKENS),
+    "OPT": ("opt-125m opt-350m", TOKENS),
+    "BLOOM": ("bloom-small", TOKENS),
+    "Llama": ("llama-160m llama-1b", TOKENS),
+    "Qwen": ("qwen2-0.5b", TOKENS),
+    "Gemma": ("gemma-small", TOKENS),
+    "Phi": ("phi-small", TOKENS),
+    "Falcon": ("falcon-small", TOKENS),
+    "ALBERT": ("albert-base albert-large", TOKENS),
+    "T5": ("t5-small t5-base", TOKENS),
+    "GPT-NeoX": ("pythia-160m pythia-410m", TOKENS),
+}

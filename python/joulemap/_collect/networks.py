@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole networks with random weights, from torchvision, timm and transformers, and plain ones of dense layers.
+
+Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked
+for, into a folder of their own; nothing is fitted to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import random
+from typing import Any, Callable, Iterator, NamedTuple, Optional
+
+from .design import SEED
+from .kinds_optimizer import make_optimizer
+from .network_list import HELD_OUT, TEXTS, TIMM, TORCHVISION
+from .network_texts import has_decoder, make
+from .tensors import precision
+
+CLASSES = 1000
+MLPS = {
+    f"mlp-{depth}x{width}": (depth, width) for depth, width in ((2, 512), (4, 1024), (8, 2048), (3, 4096), (6, 8192))
+}
+PRECISIONS = {
+    "inference": ("default", "fp16", "bf16", "tf32", "default", "amp-bf16", "fp32"),
+    "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
+}
+PASSES = ("inference", "training")
+
+
+class Network(NamedTuple):
+    package: str
+    name: str
+    family: str
+    sizes: tuple  # of an image in pixels, of a text in tokens
+
+
+class Setting(NamedTuple):
+    network: Network
+    batch: int
+    size: int
+    dtype: str
+    which: str
+
+    @property
+    def parameters(self) -> dict:
+        told = self.network
+        return {"name": told.name, "package": told.package, "batch": self.batch, "size": self.size}
+
+    @property
+    def key(self) -> str:
+        name = f"{self.network.package}/{self.network.name}"
+        return f"network {name} {self.batch}x{self.size} {self.dtype} {self.which}"
+
+
+def all_networks(held_out: bool) -> list[Network]:
+    found = [Network("mlp", name, "mlp", (1024,)) for name in MLPS]
+    for package, listed in (("torchvision", TORCHVISION), ("timm", TIMM), ("transformers", TEXTS)):
+        found += [
+            Network(package, name, family, sizes) for family, (names, sizes) in listed.items() for name in names.split()
+        ]
+    return [one for one in found if (one.family in HELD_OUT) == held_out]
+
+
+def settings_of(network: Network, count: int) -> Iterator[Setting]:
+    """Batches, sizes, precisions and both passes of one network, as many as asked for, the first ones the usual ones."""
+    chance = random.Random(f"{SEED} {network.name}")
+    batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
+    offset = chance.randrange(7)
+    seen = set()
+    for number in range(count * 20):
+        if len(seen) == count:
+            return
+        which = PASSES[number % 2]
+        batch = chance.choice(batches[1:] if which == "training" else batches)
+        size = network.sizes[0] if chance.random() < 0.6 else chance.choice(network.sizes)
+        dtype = PRECISIONS[which][(number // 2 + offset) % 7]
+        setting = Setting(network, batch, size, dtype, which)
+        if setting not in seen:
+            seen.add(setting)
+            yield setting
+
+
+def plan_networks(each: int = 8, held_out: bool = False) -> list[list[Setting]]:
+    """Settings by network, networks in an order of chance: half of each one's settings, then the other half."""
+    networks = all_networks(held_out)
+    random.Random(SEED).shuffle(networks)
+    settings = [list(settings_of(network, each)) for network in networks]
+    return [some[: each // 2] for some in settings] + [some[each // 2 :] for some in settings]
+
+
+class Loaded(contextlib.AbstractContextManager):
+    """One network on the device; `call_of` gives a call for a setting of it."""
+
+    def __init__(self, torch: Any, device: str, network: Network) -> None:
+        self._torch, self._device, self._network = torch, device, network
+        if network.package != "mlp":
+            importlib.import_module(
+                network.package
+            )  # before the device is set, which modules on their way in need not know of
+        with torch.device(device):
+            self._model = MAKERS[network.package](torch, network)
+        self._type: Optional[Any] = None
+
+    def __exit__(self, *_) -> None:
+        del self._model
+
+    def call_of(self, setting: Setting) -> Callable[[], Any]:
+        torch = self._torch
+        own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
+        if own != self._type:
+            self._model.to(own)
+            self._type = own
+        give = inputs_of(torch, self._device, setting, own)
+        casts = setting.dtype == "amp-bf16"
+        casting = torch.autocast(self._device, dtype=torch.bfloat16) if casts else contextlib.nullcontext()
+        if setting.which == "inference":
+            self._model.eval()
+            return lambda: self._infer(give, casting)
+        self._model.train()
+        for parameter in self._model.parameters():
+            parameter.requires_grad_(True)
+        optimizer = make_optimizer(
+            torch, "adamw" if setting.network.package == "transformers" else "momentum", "default",
+            list(self._model.parameters()),
+        )  # fmt: skip
+        return lambda: self._train(give, casting, optimizer)
+
+    def _infer(self, give: dict, casting: Any) -> Any:
+        with self._torch.no_grad(), casting:
+            return self._model(*give["inputs"], **give["named"])
+
+    def _train(self, give: dict, casting: Any, optimizer: Any) -> None:
+        with casting:
+            output = first_tensor(self._model(*give["inputs"], **give["named"]))
+            loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), give["target"](output))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def first_tensor(output: Any) -> Any:
+    """Logits, wherever a network puts them; googlenet and inception give them first, with helpers beside."""
+    for name in ("logits", "last_hidden_state"):
+        if hasattr(output, name):
+            return getattr(output, name)
+    return output[0] if isinstance(output, (tuple, list)) else output
+
+
+def inputs_of(torch: Any, device: str, setting: Setting, own: Any) -> dict:
+    def target(output: Any) -> Any:
+        rows = output.numel() // output.shape[-1]
+        if "made" not in kept or kept["made"].numel() != rows:
+            kept["made"] = torch.randint(0, output.shape[-1], (rows,), device=device)
+        return kept["made"]
+
+    kept: dict = {}
+    if setting.network.package == "transformers":
+        tokens = torch.randint(5, 1000, (setting.batch, setting.size), device=device)
+        decoded = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
+        return {"inputs": (), "named": {"input_ids": tokens, **decoded}, "target": target}
+    shape = (3, setting.size, setting.size) if setting.network.package != "mlp" else (setting.size,)
+    return {"inputs": (torch.randn(setting.batch, *shape, device=device, dtype=own),), "named": {}, "target": target}
+
+
+def make_torchvision(_: Any, network: Network) -> Any:
+    import torchvision
+
+    more = {"init_weights": False} if network.name in ("googlenet", "inception_v3") else {}
+    return torchvision.models.get_model(network.name, weights=None, **more)
+
+
+def make_timm(_: Any, network: Network) -> Any:
+    import timm
+
+    return timm.create_model(network.name, pretrained=False, num_classes=CLASSES)
+
+
+def make_text(_: Any, network: Network) -> Any:
+    return make(network.name)
+
+
+def make_mlp(torch: Any, network: Network) -> Any:
+    depth, width = MLPS[network.name]
+    layers: list = [torch.nn.Linear(network.sizes[0], width), torch.nn.ReLU()]
+    for _ in range(depth - 1):
+        layers += [torch.nn.Linear(width, width), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(width, CLASSES))
+
+
+MAKERS = {"torchvision": make_torchvision, "timm": make_timm, "transformers": make_text, "mlp": make_mlp}
+
+
+def within(torch: Any, setting: Setting) -> Any:
+    return precision(torch, setting.dtype)

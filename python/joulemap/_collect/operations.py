@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a planned row to calls that a runner can make."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .design import KINDS, Planned
+from .kind import BACKWARD, BACKWARD_WEIGHTS
+from .measure import Call
+from .tensors import Maker
+
+# Copies in turns, together larger than this, are not in the cache when their turn comes again.
+COLD_BYTES = 150e6
+MOST_COPIES = 64
+
+
+def copies_of(row: Planned) -> int:
+    return min(MOST_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.cold else 1
+
+
+def calls_of(torch: Any, device: str, row: Planned) -> list[Call]:
+    gradients = row.which in (BACKWARD, BACKWARD_WEIGHTS)
+    make = Maker(torch, device, row.dtype, gradients)
+    return [one_call(torch, make, row) for _ in range(copies_of(row))]
+
+
+def one_call(torch: Any, make: Maker, row: Planned) -> Call:
+    built = KINDS[row.kind].build(make, row.parameters)
+    if not make.gradients:
+        return built.forward
+    wanted = built.weights if row.which == BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
+    output = built.forward()
+    gradient = torch.randn_like(output)
+    grad = torch.autograd.grad
+    return lambda: grad(output, wanted, gradient, retain_graph=True)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU's power: what NVML tells, and the watts of a stretch of steady load.
+
+The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms
+before, with an exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load
+begins, samples rise towards its power by P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there
+before, does not matter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+import time
+from typing import Callable, NamedTuple, Optional, Sequence
+
+LAG_NS = 3_900_000
+MEMORY_NS = 13_400_000
+# The lag is known to less than that: a sample so near an edge may tell of what lies beyond it.
+MARGIN_NS = 2_000_000
+# The driver keeps 2.4 s.
+READ_EVERY_S = 0.5
+# Reasons why clocks are lowered, as nvml.h numbers them: power cap by software or hardware, heat.
+LIMITED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+
+class Sample(NamedTuple):
+    at_ns: int
+    watts: float
+
+
+class State(NamedTuple):
+    temperature_c: Optional[int]
+    sm_clock_mhz: Optional[int]
+    limited: Optional[bool]
+
+
+class Watts(NamedTuple):
+    watts: float
+    error_w: float  # standard error, by how samples scatter around the rise
+    samples: int
+
+
+def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[Watts]:
+    """The steady power of [begin, end), by least squares; None where less than three samples tell of it."""
+    first_ns, last_ns = begin_ns + LAG_NS + MARGIN_NS, end_ns + LAG_NS - MARGIN_NS
+    inside = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
+    if len(inside) < 3:
+        return None
+    # watts = power + before * decay, with the decay known.
+    decays = [math.exp(-(sample.at_ns - LAG_NS - begin_ns) / MEMORY_NS) for sample in inside]
+    count, sum_d = len(inside), sum(decays)
+    sum_dd = sum(decay * decay for decay in decays)
+    sum_w = sum(sample.watts for sample in inside)
+    sum_dw = sum(decay * sample.watts for decay, sample in zip(decays, inside))
+    determinant = count * sum_dd - sum_d * sum_d
+    power = (sum_dd * sum_w - sum_d * sum_dw) / determinant
+    before = (count * sum_dw - sum_d * sum_w) / determinant
+    rest = sum((sample.watts - power - before * decay) ** 2 for sample, decay in zip(inside, decays))
+    variance = rest / (count - 2) * sum_dd / determinant
+    return Watts(power, math.sqrt(max(0.0, variance)), count)
+
+
+class Mean:
+    """Of all samples of a session, which come at equal distances: to be compared with the energy counter."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self._sum, self._count = self._sum + value, self._count + 1
+
+    def value(self) -> Optional[float]:
+        return self._sum / self._count if self._count else None
+
+
+class NvmlSample(ctypes.Structure):
+    _fields_ = [("timestamp_us", ctypes.c_ulonglong), ("milliwatts", ctypes.c_ulonglong)]
+
+
+class Gpu:
+    """One GPU through NVML. A thread reads samples before the driver forgets them; `collect` reads at once."""
+
+    MOST = 1024
+
+    def __init__(self, uuid: str) -> None:
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self._must(self.nvml.nvmlInit_v2(), "nvmlInit")
+        self.device = ctypes.c_void_p()
+        if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
+            found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+            self._must(found, f"no GPU {uuid}, and no first one")
+        self.samples: list[Sample] = []
+        self.mean = Mean()
+        self._last_us = time.time_ns() // 1000
+        self._reading = threading.Lock()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        while True:
+            time.sleep(READ_EVERY_S)
+            self.collect()
+
+    @staticmethod
+    def _must(code: int, what: str) -> None:
+        if code != 0:
+            raise OSError(f"NVML: {what}: error {code}")
+
+    def collect(self) -> None:
+        with self._reading:
+            now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
+            values, count, kind = (NvmlSample * self.MOST)(), ctypes.c_uint(self.MOST), ctypes.c_uint()
+            since = ctypes.c_ulonglong(self._last_us)
+            told = ctypes.byref(kind), ctypes.byref(count), values
+            code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *told)
+            if code == 6:  # not found: nothing new
+                return
+            self._must(code, "nvmlDeviceGetSamples of power")
+            for value in values[: count.value]:
+                # The newest comes twice at times, a microsecond later.
+                if value.timestamp_us >= self._last_us + 1000:
+                    self._last_us = value.timestamp_us
+                    at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
+                    self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
+                    self.mean.add(self.samples[-1].watts)
+
+    def forget_before(self, at_ns: int) -> None:
+        with self._reading:
+            self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
+
+    def told_until_ns(self) -> int:
+        return self.samples[-1].at_ns if self.samples else 0
+
+    def energy_j(self) -> Optional[float]:
+        value = ctypes.c_ulonglong()
+        if self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)) != 0:
+            return None
+        return value.value * 1e-3
+
+    def power_limit_w(self) -> Optional[float]:
+        value = self._number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
+        return None if value is None else value * 1e-3
+
+    def state(self) -> State:
+        reasons = ctypes.c_ulonglong()
+        told = self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self.device, ctypes.byref(reasons)) == 0
+        return State(
+            self._number(self.nvml.nvmlDeviceGetTemperature, 0),
+            self._number(self.nvml.nvmlDeviceGetClockInfo, 1),
+            bool(reasons.value & LIMITED) if told else None,
+        )
+
+    def _number(self, call, *which: int) -> Optional[int]:
+        value = ctypes.c_uint()
+        return value.value if call(self.device, *which, ctypes.byref(value)) == 0 else None
+
+    def versions(self) -> dict:
+        text = ctypes.create_string_buffer(96)
+        found = {}
+        if self.nvml.nvmlSystemGetDriverVersion(text, 96) == 0:
+            found["driver"] = text.value.decode()
+        if self.nvml.nvmlDeviceGetName(self.device, text, 96) == 0:
+            found["gpu"] = text.value.decode()
+        return found
+
+
+class SimulatedGpu:
+    """A GPU that always draws the same, for trying the collector where there is none."""
+
+    WATTS = 100.0
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self.mean = Mean()
+        self.samples: list[Sample] = []
+        self._clock_ns, self._next_ns = clock_ns, clock_ns()
+
+    def collect(self) -> None:
+        now_ns = self._clock_ns()
+        while self._next_ns <= now_ns:
+            self.samples.append(Sample(self._next_ns, self.WATTS))
+            self._next_ns += 20_000_000
+
+    def forget_before(self, at_ns: int) -> None:
+        self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
+
+    def told_until_ns(self) -> int:
+        return self.samples[-1].at_ns if self.samples else 0
+
+    def energy_j(self) -> Optional[float]:
+        return None
+
+    def power_limit_w(self) -> Optional[float]:
+        return None
+
+    def state(self) -> State:
+        return State(None, None, None)
+
+    def versions(self) -> dict:
+        return {"gpu": "simulated"}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of real networks, of which the design takes shapes: `real_layers.csv` beside this file, written by
+tools/list_real_layers.py. Parameters are those of the kind, for one image or one text; the batch is drawn.
+
+Families that predictions are judged by are not in it: ConvNeXt, DenseNet, RegNet, Swin, MaxViT, ShuffleNet, ALBERT,
+T5, GPT-NeoX.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+from .kind import Parameters, whole
+
+FILE = Path(__file__).resolve().parent / "real_layers.csv"
+# The parameter that grows with the batch, by kind.
+BATCHED = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
+MOST_BATCH = 256
+# Of convolutions, whose layers are listed without it.
+LAST_SHARE = 0.3
+
+
+class Layer(NamedTuple):
+    kind: str
+    family: str
+    parameters: Parameters
+
+
+def value_of(text: str):
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+@functools.cache
+def all_layers() -> tuple[Layer, ...]:
+    if not FILE.exists():
+        return ()
+    with FILE.open(newline="") as file:
+        return tuple(
+            Layer(
+                line["kind"],
+                line["family"],
+                {name: value_of(text) for name, text in (pair.split("=") for pair in line["parameters"].split(";"))},
+            )
+            for line in csv.DictReader(file)
+        )
+
+
+def of_kind(kind: str) -> list[Layer]:
+    return [layer for layer in all_layers() if layer.kind == kind]
+
+
+def with_batch(layer: Layer, u: float) -> Parameters:
+    batched = BATCHED.get(layer.kind, "batch")
+    drawn = {**layer.parameters, batched: layer.parameters[batched] * whole(u, 1, MOST_BATCH)}
+    if "channels_last" in drawn:
+        drawn["channels_last"] = u * 100 % 1 < LAST_SHARE
+    return drawn

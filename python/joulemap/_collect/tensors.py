@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of normal numbers for an operation: their values change what a product draws by tens of percent, so never
+zeros."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator
+
+
+class Maker:
+    """Makes tensors of one type on one device; those that a backward pass is to be measured of want gradients."""
+
+    def __init__(self, torch: Any, device: str, dtype: str, gradients: bool) -> None:
+        self.torch, self.device, self.gradients = torch, device, gradients
+        self.dtype = self.dtype_of(dtype)
+
+    def dtype_of(self, name: str) -> Any:
+        types = {"fp16": self.torch.float16, "bf16": self.torch.bfloat16, "uint8": self.torch.uint8}
+        return types.get(name, self.torch.float32)
+
+    def input(self, *shape: int, channels_last: bool = False) -> Any:
+        made = self.torch.randn(shape, device=self.device, dtype=self.dtype)
+        if channels_last:
+            made = made.to(memory_format=self.torch.channels_last)
+        return made.requires_grad_(self.gradients)
+
+    def weight(self, *shape: int, channels_last: bool = False) -> Any:
+        """Scaled by the inputs of each output, as weights of networks are."""
+        fan_in = 1
+        for size in shape[1:]:
+            fan_in *= size
+        with self.torch.no_grad():
+            made = self.input(*shape, channels_last=channels_last).detach().mul_(max(1, fan_in) ** -0.5)
+        return made.requires_grad_(self.gradients)
+
+    def constant(self, value: float, *shape: int) -> Any:
+        return self.torch.full(shape, value, device=self.device, dtype=self.dtype)
+
+    def indices(self, below: int, count: int) -> Any:
+        return self.torch.randint(0, below, (count,), device=self.device)
+
+    def bytes(self, *shape: int) -> Any:
+        return self.torch.randint(0, 256, shape, device=self.device, dtype=self.torch.uint8)
+
+    def on_host(self, *shape: int, pinned: bool, as_bytes: bool) -> Any:
+        """Filled cheaply: what a copy draws hangs on its size, and the host is slow at normal numbers."""
+        count = 1
+        for size in shape:
+            count *= size
+        base = self.torch.randint(0, 256, (65536,), dtype=self.torch.uint8) if as_bytes else self.torch.randn(65536)
+        made = base.repeat(count // base.numel() + 1)[:count].view(shape)
+        made = made if as_bytes else made.to(self.dtype)
+        return made.pin_memory() if pinned and self.device != "cpu" else made
+
+
+@contextlib.contextmanager
+def precision(torch: Any, name: str) -> Iterator[None]:
+    """fp32 is full precision, tf32 allows it in products and convolutions; default is what PyTorch does by itself."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32, cudnn.allow_tf32 = {"fp32": (False, False), "tf32": (True, True)}.get(name, (False, True))
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before

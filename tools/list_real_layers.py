@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes python/joulemap/_collect/real_layers.csv: the distinct layers of real networks, from torchvision, timm and
+transformers.
+
+Networks run once on tensors without data (the meta device), one image or one text at a time; every operation that
+reaches the dispatcher and is a kind of the collector becomes a line. Families that predictions are judged by are
+left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+import torch  # noqa: E402
+from _collect import design, networks, real_layers  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+ACTIVATIONS = {"relu": "relu", "relu_": "relu", "gelu": "gelu", "silu": "silu", "silu_": "silu", "sigmoid": "sigmoid"}
+ACTIVATIONS |= {"hardswish": "hardswish", "hardswish_": "hardswish", "hardtanh": "relu6", "hardtanh_": "relu6"}
+ACTIVATIONS |= {"tanh": "tanh", "_softmax": "softmax", "leaky_relu": "leaky_relu", "leaky_relu_": "leaky_relu"}
+
+
+def three(shape) -> dict:
+    """Any tensor as (batch, rows, width)."""
+    sizes = list(shape)
+    if len(sizes) == 4:
+        return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2] * sizes[3]}
+    if len(sizes) == 3:
+        return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
+    return {"batch": 1, "rows": 1, "width": max(1, torch.Size(sizes).numel())}
+
+
+def convolution(x, weight, bias, stride, padding, dilation, transposed, _, groups):
+    square = len(x.shape) == 4 and weight.shape[2] == weight.shape[3] and len(set(stride)) == len(set(padding)) == 1
+    if transposed or not square:
+        return None
+    batch, channels, height, width = x.shape
+    told = {"batch": batch, "channels": channels, "out": weight.shape[0], "height": height, "width": width}
+    told |= {"kernel": weight.shape[2], "stride": stride[0], "padding": padding[0], "dilation": dilation[0]}
+    return "convolution", {**told, "groups": groups, "bias": bias is not None, "channels_last": False}
+
+
+def dense(rows, into, out, bias):
+    return "dense", {"rows": rows, "in": into, "out": out, "bias": bias}
+
+
+def pool(form, x, kernel, stride, padding=(0, 0), *_):
+    if len(x.shape) != 4 or len(set(kernel)) != 1:
+        return None
+    batch, channels, height, width = x.shape
+    told = {"form": form, "batch": batch, "channels": channels, "height": height, "width": width}
+    stride = stride or kernel
+    return "pooling", {**told, "kernel": kernel[0], "stride": stride[0], "padding": padding[0] if padding else 0}
+
+
+def normalization(form, x, channels):
+    if form == "layer":
+        return "normalization", {
+            "form": form,
+            "batch": x.numel() // channels,
+            "channels": channels,
+            "height": 1,
+            "width": 1,
+        }
+    if len(x.shape) != 4:
+        return None
+    batch, channels, height, width = x.shape
+    return "normalization", {"form": form, "batch": batch, "channels": channels, "height": height, "width": width}
+
+
+def pair(kind, x, y):
+    if not isinstance(y, torch.Tensor) or not isinstance(x, torch.Tensor) or len(x.shape) < 2 or not len(y.shape):
+        return None
+    form = "same" if x.shape == y.shape else "row" if y.shape[-1] == 1 else "last" if len(y.shape) == 1 else None
+    return form and (kind, {"form": form, **three(x.shape)})
+
+
+def attention(q, k):
+    *several, heads, queries, width = q.shape
+    told = {
+        "batch": torch.Size(several).numel(),
+        "heads": heads,
+        "queries": queries,
+        "keys": k.shape[-2],
+        "width": width,
+    }
+    return "attention", {**told, "causal": False}
+
+
+def bmm(a, b):
+    return "bmm", {"batch": a.shape[0], "m": a.shape[1], "k": a.shape[2], "n": b.shape[2], "transposed": False}
+
+
+def layer_of(name: str, args) -> tuple | None:
+    """The kind and its parameters, where an operation of the dispatcher is one."""
+    if name in ACTIVATIONS:
+        return "activation", {"form": ACTIVATIONS[name], **three(args[0].shape)}
+    found = {
+        "convolution": lambda: convolution(*args[:9]),
+        "addmm": lambda: dense(args[1].shape[0], args[1].shape[1], args[2].shape[1], True),
+        "mm": lambda: dense(args[0].shape[0], args[0].shape[1], args[1].shape[1], False),
+        "max_pool2d_with_indices": lambda: pool("max", *args),
+        "avg_pool2d": lambda: pool("avg", *args[:4]),
+        "native_layer_norm": lambda: normalization("layer", args[0], args[1][-1]),
+        "native_batch_norm": lambda: normalization("batch", args[0], None),
+        "add": lambda: pair("add", *args[:2]),
+        "add_": lambda: pair("add", *args[:2]),
+        "mul": lambda: pair("multiply", *args[:2]),
+        "bmm": lambda: bmm(*args),
+        "cat": lambda: ("concatenate", {**three(args[0][0].shape), "parts": len(args[0])}),
+        "embedding": lambda: (
+            "embedding",
+            {"vocabulary": args[0].shape[0], "width": args[0].shape[1], "tokens": args[1].numel()},
+        ),
+        "_scaled_dot_product_flash_attention_for_cpu": lambda: attention(*args[:2]),
+        "_scaled_dot_product_fused_attention_overrideable": lambda: attention(*args[:2]),
+        "_scaled_dot_product_attention_math": lambda: attention(*args[:2]),
+    }.get(name)
+    return found() if found else None
+
+
+class Listing(TorchDispatchMode):
+    def __init__(self, family: str, found: dict) -> None:
+        super().__init__()
+        self._family, self._found = family, found
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        layer = layer_of(func.overloadpacket.__name__, args)
+        if layer:
+            self._found.setdefault((layer[0], design.parameters_text(layer[1])), self._family)
+        return func(*args, **(kwargs or {}))
+
+
+def attend(q, k, v, *_, **__):
+    """On tensors without data PyTorch takes attention apart; as one operation is how a GPU runs it."""
+    FOUND_ATTENTION.append(attention(q, k))
+    return torch.empty(*q.shape[:-1], v.shape[-1], device=q.device, dtype=q.dtype)
+
+
+FOUND_ATTENTION: list = []
+LARGE = {"llama-1b", "gpt2-medium", "opt-350m"}
+
+
+def listed(network: networks.Network, device: str, found: dict) -> bool:
+    try:
+        loaded = networks.Loaded(torch, device, network)
+        for size in network.sizes[:2]:
+            with Listing(network.family, found):
+                loaded.call_of(networks.Setting(network, 1, size, "fp32", "inference"))()
+    except Exception as error:  # noqa: BLE001 a network that cannot run here has no layers here
+        print(f"{network.name} on {device}: {str(error).splitlines()[0]}", file=sys.stderr)
+        return False
+    return True
+
+
+def main() -> int:
+    warnings.filterwarnings("ignore")
+    torch.nn.functional.scaled_dot_product_attention = attend
+    found: dict = {}
+    for network in networks.all_networks(held_out=False):
+        # Some look at their data; they are run with data, as far as they are small.
+        if not listed(network, "meta", found) and network.name not in LARGE:
+            listed(network, "cpu", found)
+        for kind, parameters in FOUND_ATTENTION:
+            found.setdefault((kind, design.parameters_text(parameters)), network.family)
+        FOUND_ATTENTION.clear()
+    with real_layers.FILE.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["kind", "family", "parameters"])
+        writer.writerows(sorted((kind, family, text) for (kind, text), family in found.items()))
+    print(f"{len(found)} layers of {len(set(found.values()))} families in {real_layers.FILE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
