@@ -16,7 +16,7 @@ EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; fmt is text, and everybody's.
 FACES = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics"}
-FACES |= dict.fromkeys(["rapidjson/", "protozero/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
+FACES |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
 LINK = re.compile(r"joulemap_(\w+)")
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes python/joulemap/_collect/real_layers.csv: the distinct layers of real networks, from torchvision, timm and transformers.
+"""Writes python/joulemap/_collect/real_layers.csv: the distinct layers of real networks, from torchvision, timm and
+transformers.
 
-Networks run once on tensors without data (the meta device), one image or one text at a time; every operation that reaches the
-dispatcher and is a kind of the collector becomes a line. Families that predictions are judged by are left out.
+Networks run once on tensors without data (the meta device), one image or one text at a time; every operation that
+reaches the dispatcher and is a kind of the collector becomes a line. Families that predictions are judged by are
+left out.
 """
 
 from __future__ import annotations
@@ -60,7 +62,13 @@ def pool(form, x, kernel, stride, padding=(0, 0), *_):
 
 def normalization(form, x, channels):
     if form == "layer":
-        return "normalization", {"form": form, "batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
+        return "normalization", {
+            "form": form,
+            "batch": x.numel() // channels,
+            "channels": channels,
+            "height": 1,
+            "width": 1,
+        }
     if len(x.shape) != 4:
         return None
     batch, channels, height, width = x.shape
@@ -68,15 +76,21 @@ def normalization(form, x, channels):
 
 
 def pair(kind, x, y):
-    if not isinstance(y, torch.Tensor) or not isinstance(x, torch.Tensor) or len(x.shape) < 2:
+    if not isinstance(y, torch.Tensor) or not isinstance(x, torch.Tensor) or len(x.shape) < 2 or not len(y.shape):
         return None
     form = "same" if x.shape == y.shape else "row" if y.shape[-1] == 1 else "last" if len(y.shape) == 1 else None
     return form and (kind, {"form": form, **three(x.shape)})
 
 
 def attention(q, k):
-    batch, heads, queries, width = q.shape
-    told = {"batch": batch, "heads": heads, "queries": queries, "keys": k.shape[2], "width": width}
+    *several, heads, queries, width = q.shape
+    told = {
+        "batch": torch.Size(several).numel(),
+        "heads": heads,
+        "queries": queries,
+        "keys": k.shape[-2],
+        "width": width,
+    }
     return "attention", {**told, "causal": False}
 
 
@@ -101,7 +115,10 @@ def layer_of(name: str, args) -> tuple | None:
         "mul": lambda: pair("multiply", *args[:2]),
         "bmm": lambda: bmm(*args),
         "cat": lambda: ("concatenate", {**three(args[0][0].shape), "parts": len(args[0])}),
-        "embedding": lambda: ("embedding", {"vocabulary": args[0].shape[0], "width": args[0].shape[1], "tokens": args[1].numel()}),
+        "embedding": lambda: (
+            "embedding",
+            {"vocabulary": args[0].shape[0], "width": args[0].shape[1], "tokens": args[1].numel()},
+        ),
         "_scaled_dot_product_flash_attention_for_cpu": lambda: attention(*args[:2]),
         "_scaled_dot_product_fused_attention_overrideable": lambda: attention(*args[:2]),
         "_scaled_dot_product_attention_math": lambda: attention(*args[:2]),

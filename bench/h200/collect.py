@@ -4,8 +4,9 @@
 
     python3 bench/h200/collect.py --operations 240 --networks 120 --earlier FOLDER --out FOLDER
 
-Rows of earlier slices (`*.jsonl.gz` in --earlier) are not measured again. A collector that dies of a row is started again and goes around
-it. What is new lies in --out afterwards: rows-TIME.jsonl.gz, slices-TIME.jsonl.gz, log.txt. Nothing has to be built for it.
+Rows of earlier slices (`*.jsonl.gz` in --earlier) are not measured again. A collector that dies of a row is started
+again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz, slices-TIME.jsonl.gz, log.txt.
+Nothing has to be built for it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def main() -> int:
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--more", nargs="*", default=[], help="arguments for the collector, without their dashes: active=0.2")
+    parser.add_argument(
+        "--more", nargs="*", default=[], help="arguments for the collector, without their dashes: active=0.2"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     more = [f"--{argument}" for argument in options.more]

@@ -3,10 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -48,17 +49,28 @@ std::vector<char*> pointers_to(std::span<const std::string> texts) {
 // Of two variables of one name some programs take the first, others (shells) the last: there must be one.
 bool is_replaced(std::string_view inherited, std::span<const std::string> environment) {
   const std::string_view name_and_sign = inherited.substr(0, inherited.find('=') + 1);
-  return !name_and_sign.empty() && std::any_of(environment.begin(), environment.end(), [&](const std::string& variable) {
-    return variable.starts_with(name_and_sign);
-  });
+  return !name_and_sign.empty() &&
+         std::any_of(environment.begin(), environment.end(),
+                     [&](const std::string& variable) { return variable.starts_with(name_and_sign); });
+}
+
+// Whether it could be done; errno says why not.
+bool enter_setting(const ChildSetting& setting) {
+  if (!setting.directory.empty() && ::chdir(setting.directory.c_str()) != 0) return false;
+  if (setting.output >= 0 && ::dup2(setting.output, STDOUT_FILENO) < 0) return false;
+  if (setting.error_output >= 0 && ::dup2(setting.error_output, STDERR_FILENO) < 0) return false;
+  return setting.signal_when_we_end == 0 || ::prctl(PR_SET_PDEATHSIG, setting.signal_when_we_end) == 0;
 }
 
 [[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,
-                                   const sigset_t& signal_mask) {
+                                   const sigset_t& signal_mask, const ChildSetting& setting) {
   char byte = 0;
+  const bool entered = enter_setting(setting);
+  const int setting_error = errno;
   if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // never released
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
-  ::execvpe(argv[0], argv, environment);
+  errno = setting_error;
+  if (entered) ::execvpe(argv[0], argv, environment);
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = ::write(failure, &error_number, sizeof error_number);
   ::_exit(kCommandNotFound);
@@ -67,7 +79,7 @@ bool is_replaced(std::string_view inherited, std::span<const std::string> enviro
 }  // namespace
 
 Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
-                                           std::span<const std::string> environment) {
+                                           std::span<const std::string> environment, const ChildSetting& setting) {
   if (argv.empty()) return Error{ErrorCode::usage, "no command given", {}};
   Result<Pipe> go = make_pipe();
   if (!go) return std::move(go).error();
@@ -86,7 +98,8 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
     go->write_end.reset();  // else the child would keep its own gate from closing
-    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask);
+    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
+                     setting);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }

@@ -21,12 +21,20 @@
 
 namespace joulemap {
 
+// Where and how a child runs, where that is not as we do.
+struct ChildSetting {
+  std::string directory = {};  // empty: ours
+  int output = -1;             // descriptors that become its stdout and stderr; -1: ours
+  int error_output = -1;
+  int signal_when_we_end = 0;  // what it gets when we die, however we do; 0: nothing
+};
+
 class ChildProcess {
  public:
   // `signal_mask` is what the command shall run with (ours may block signals that we wait for); `environment`
   // ("NAME=value") is added to ours, and wins.
   static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
-                                      std::span<const std::string> environment = {});
+                                      std::span<const std::string> environment = {}, const ChildSetting& setting = {});
 
   pid_t pid() const { return pid_; }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
+#include "cli/experiment_command.h"
 #include "cli/export_command.h"
 #include "cli/import_command.h"
 #include "cli/output.h"
@@ -17,13 +18,15 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"calibrate",
      "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
      "they are",
      &add_calibrate_command},
     {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
+    {"experiment", "designed comparisons: plan, run, resume, analyze ...; each row is a recording",
+     &add_experiment_command},
     {"export", "a recording for TensorBoard, Perfetto, pprof, speedscope, spreadsheets and databases",
      &add_export_command},
     {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "cli/import_experiment.h"
 #include "cli/output.h"
 #include "ingest/import_recording.h"
 #include "ingest/trace_file.h"
@@ -35,6 +36,8 @@ struct ImportFlags {
   double offset_ms = 0;
   std::optional<std::int64_t> start_ns;
   std::string utc_offset;
+  std::string epochs;
+  std::string pattern;
   std::string output;
   bool json = false;
 };
@@ -83,21 +86,28 @@ std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
 
 bool is_power_alone(const ImportFlags& flags) { return flags.format == kNvidiaSmi || flags.format == kPowerCsv; }
 
+// Nothing where nothing is said.
+Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
+  if (flags.utc_offset.empty()) return std::optional<std::int64_t>();
+  const std::optional<std::int64_t> utc_offset_s = parse_utc_offset(flags.utc_offset);
+  if (utc_offset_s) return utc_offset_s;
+  return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
+}
+
+bool makes_experiment(const ImportFlags& flags) {
+  return flags.format == kPrengdl || !flags.epochs.empty() || !flags.pattern.empty();
+}
+
 Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
-  std::optional<std::int64_t> utc_offset_s;
-  if (!flags.utc_offset.empty()) {
-    utc_offset_s = parse_utc_offset(flags.utc_offset);
-    if (!utc_offset_s) {
-      return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
-    }
-  }
+  const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
+  if (!utc_offset_s) return utc_offset_s.error();
   std::vector<std::string> files = flags.power;
   if (is_power_alone(flags)) files.insert(files.begin(), flags.inputs.begin(), flags.inputs.end());
   std::vector<ingest::PowerLog> logs;
   for (const std::string& file : files) {
     const Result<ingest::TraceBytes> text = ingest::read_trace_file(file);
     if (!text) return text.error();
-    Result<ingest::PowerLog> log = ingest::parse_power_log(text->view(), file, utc_offset_s);
+    Result<ingest::PowerLog> log = ingest::parse_power_log(text->view(), file, *utc_offset_s);
     if (!log) return std::move(log).error();
     text->tell_damage(log->diagnostics);
     logs.push_back(std::move(*log));
@@ -128,11 +138,16 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
 
 std::optional<Error> usage_error(const ImportFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return usage("import runs no command", "leave out what stands after --");
+  if (makes_experiment(flags)) {
+    if (flags.format == kPrengdl || is_power_alone(flags)) return std::nullopt;
+    return usage("--epochs and --pattern go with logs of power",
+                 "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
+  }
   if (is_power_alone(flags) || ingest::trace_format_named(flags.format) != nullptr) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
   return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)),
-               fmt::format("{}nvidia-smi, csv", known));
+               fmt::format("{}nvidia-smi, csv, prengdl", known));
 }
 
 Result<ImportResult> import(const ImportFlags& flags) {
@@ -172,6 +187,12 @@ Result<ImportResult> import(const ImportFlags& flags) {
 
 int run_import(const ImportFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags, line)) return fail(*error);
+  if (makes_experiment(flags)) {
+    const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
+    if (!utc_offset_s) return fail(utc_offset_s.error());
+    return run_experiment_import(
+        {flags.format, flags.inputs, flags.pattern, flags.epochs, *utc_offset_s, flags.output, flags.json});
+  }
   const Result<ImportResult> result = import(flags);
   if (!result) return fail(result.error());
   const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")
@@ -187,8 +208,10 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   for (const ingest::TraceFormat& format : ingest::trace_formats()) {
     formats += fmt::format("  {:<12} {}\n", format.name, format.files);
   }
-  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi, "a log of power alone",
-                          kPowerCsv, "the same, as time_unix_ns,domain,kind,value"));
+  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi,
+                          "a log of power alone; with --epochs or --pattern an experiment", kPowerCsv,
+                          "the same, as time_unix_ns,domain,kind,value", kPrengdl,
+                          "the folder of PrEnGDL's measurements, as an experiment"));
   verb.add_option("FORMAT", flags->format, "what the inputs are: see below")->required();
   verb.add_option("INPUT", flags->inputs, "files; several are processes (ranks) of one run")->required();
   verb.add_option("--power", flags->power, "power of the same time: CSV time_unix_ns,domain,kind,value or nvidia-smi's")
@@ -205,7 +228,14 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")->type_name("UNIX_NS");
   verb.add_option("--utc-offset", flags->utc_offset, "of nvidia-smi's times, +HH:MM; else this machine's zone")
       ->type_name("OFFSET");
-  verb.add_option("-o,--output", flags->output, "write the recording to FILE; an older one becomes FILE.old")
+  verb.add_option("--epochs", flags->epochs,
+                  "when epochs ended (epoch;accuracy;...;timestamp): a file, or a pattern like --pattern's")
+      ->type_name("FILE");
+  verb.add_option("--pattern", flags->pattern,
+                  "files of a folder and their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition")
+      ->type_name("NAME");
+  verb.add_option("-o,--output", flags->output,
+                  "write the recording to FILE, an older one becomes FILE.old; of experiments a new folder")
       ->type_name("FILE")
       ->required();
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");

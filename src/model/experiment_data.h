@@ -20,6 +20,8 @@ namespace joulemap {
 struct ExperimentFactor {
   std::string name;                 // "framework"
   std::vector<std::string> levels;  // in the order of the plan: "pytorch", "tensorflow"
+  // False where levels are what was compared on (models, data), not what was compared: they are not set against each other.
+  bool compared = true;
 };
 
 // A number that rows tell besides energy and time.
@@ -27,6 +29,8 @@ struct ExperimentMetric {
   std::string name;  // "accuracy"
   std::string unit;
   bool more_is_better = false;
+  // False: told beside (utilisation, temperature), neither compared nor weighed against energy unless asked for.
+  bool weighed = true;
 };
 
 struct EpochResult {

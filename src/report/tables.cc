@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "report/energy_rows.h"
+#include "report/table_escapes.h"
 #include "report/table_rows.h"
 #include "report/text_style.h"
 
@@ -34,17 +35,7 @@ std::vector<std::string> cells_of(const TableRow& line, const TableContent& cont
   return cells;
 }
 
-std::string with_escapes(std::string_view text, std::string_view special, std::string_view before) {
-  std::string out;
-  for (const char c : printable(text)) {
-    if (special.find(c) != special.npos) out += before;
-    out += c;
-  }
-  return out;
-}
-
 std::string markdown(const ReportResult& result, const TableContent& content) {
-  const auto cell = [](std::string_view text) { return with_escapes(text, "|\\`*_<>[]", "\\"); };
   const std::size_t columns = content.tells_device ? 8 : 7;
   std::string out = fmt::format("| {} |", result.by);
   std::string rule = "|---|";
@@ -54,32 +45,13 @@ std::string markdown(const ReportResult& result, const TableContent& content) {
   }
   out += "\n" + rule + "\n";
   for (const TableRow& line : content.rows) {
-    out += line.is_rest ? fmt::format("| *{}* |", cell(line.name)) : fmt::format("| {} |", cell(line.name));
+    out += line.is_rest ? fmt::format("| *{}* |", markdown_text(line.name))
+                        : fmt::format("| {} |", markdown_text(line.name));
     for (const std::string& text : cells_of(line, content))
-      out += text.empty() ? "  |" : fmt::format(" {} |", cell(text));
+      out += text.empty() ? "  |" : fmt::format(" {} |", markdown_text(text));
     out += "\n";
   }
-  return out + "\n" + cell(provenance_sentence(result)) + "\n";
-}
-
-std::string latex_text(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    constexpr std::string_view kSpecial = "&%$#_{}";
-    if (c == '\\') {
-      out += "\\textbackslash{}";
-    } else if (c == '~' || c == '^') {
-      out += fmt::format("\\{}{{}}", c);
-    } else if (c == '<' || c == '>') {
-      out += fmt::format("${}$", c);
-    } else {
-      if (kSpecial.find(c) != kSpecial.npos) out += '\\';
-      out += c;
-    }
-  }
-  const std::size_t sign = out.find("±");
-  return sign == std::string::npos ? out
-                                   : out.substr(0, sign) + "$\\pm$" + out.substr(sign + std::string_view("±").size());
+  return out + "\n" + markdown_text(provenance_sentence(result)) + "\n";
 }
 
 // With booktabs, as journals want it.
@@ -100,11 +72,6 @@ std::string latex(const ReportResult& result, const TableContent& content) {
   }
   return out + fmt::format("    \\bottomrule\n  \\end{{tabular}}\n  \\caption{{Energy by {}. {}}}\n\\end{{table}}\n",
                            latex_text(result.by), latex_text(provenance_sentence(result)));
-}
-
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return std::string(text);
-  return "\"" + with_escapes(text, "\"", "\"") + "\"";
 }
 
 // For programs: all digits, low and high, empty where nothing is known. RFC 4180, with a line end as Unix has it.

@@ -22,6 +22,8 @@ REPEAT_EVERY = 20
 IDLE_S = 0.6
 WARM_S = 2.0
 COLLECT_GARBAGE_EVERY = 200
+# A kernel takes longer; a call that takes less is a view.
+NOTHING_S = 3e-7
 # Without a GPU: what a core does in no time.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
@@ -29,6 +31,8 @@ SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 class Pending(NamedTuple):
     told: dict
     run: Run
+    since_s: float  # that the slice began
+    prepared_s: float  # that making it took, before it ran
 
 
 class Session:
@@ -39,6 +43,7 @@ class Session:
         self.slice = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         self.idle_w: Optional[float] = None
         self._pending: list[Pending] = []
+        self._began = time.monotonic()
         self.measured = 0
 
     def warm(self) -> None:
@@ -47,7 +52,7 @@ class Session:
         self.runner.run([lambda: a @ a], min(WARM_S, 10 * self.active_s), False)
         begin_ns = time.monotonic_ns()
         time.sleep(min(IDLE_S, 5 * self.active_s))
-        self.gpu.collect(at_once=True)
+        self.gpu.collect()
         # Without its beginning, in which power still falls.
         idle = watts_between(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
@@ -55,18 +60,24 @@ class Session:
     def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool) -> None:
         key, group = told["key"], group_of(told)
         self.rows.begin(key)
+        begin = time.monotonic()
         try:
-            run = self.runner.run(self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph)
+            run = self.runner.run(
+                self.runner.prepared(make_calls), active_s, in_graph and group not in self.rows.not_in_graph
+            )
         except NotCapturable as error:
             self.finish()
             self.rows.add_not_in_graph(group, first_line(error))
-            raise SystemExit(f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph") from error
+            raise SystemExit(
+                f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph"
+            ) from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
             self._failed(key, error)
             return
         finally:
             self.rows.end()
-        self._pending.append(Pending(told, run))
+        ran_s = (run.end_ns - run.begin_ns) * 1e-9
+        self._pending.append(Pending(told, run, begin - self._began, time.monotonic() - begin - ran_s))
         self.measured += 1
         if self.measured % COLLECT_GARBAGE_EVERY == 0:
             gc.collect()
@@ -75,14 +86,14 @@ class Session:
 
     def _failed(self, key: str, error: BaseException) -> None:
         first = first_line(error)
-        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
-            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
         self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
+        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
+            self.finish()
+            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
         if self.runner.device == "cuda":
             self.torch.cuda.empty_cache()
 
-    def settle(self, at_once: bool = False) -> None:
-        self.gpu.collect(at_once)
+    def settle(self) -> None:
         until_ns = self.gpu.told_until_ns()
         while self._pending and self._pending[0].run.end_ns + LAG_NS <= until_ns:
             self._write(self._pending.pop(0))
@@ -91,8 +102,11 @@ class Session:
     def _write(self, pending: Pending) -> None:
         run = pending.run
         power = watts_between(self.gpu.samples, run.begin_ns, run.end_ns)
-        if power is None:
-            self.rows.add_failure(pending.told["key"], "too few samples of power")
+        if run.way == "graph" and run.time_s < NOTHING_S:
+            self.rows.add_failure(pending.told["key"], "it launches nothing")
+            return
+        if power is None:  # a sample got lost: another time
+            print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
             return
         self.rows.add(
             {
@@ -109,6 +123,8 @@ class Session:
                 **run.state._asdict(),
                 "idle_w": self.idle_w,
                 "slice": self.slice,
+                "since_s": round(pending.since_s, 3),
+                "prepared_s": round(pending.prepared_s, 4),
             }
         )
 
@@ -117,7 +133,8 @@ class Session:
             if not self._pending:
                 return
             time.sleep(0.1)
-            self.settle(at_once=True)
+            self.gpu.collect()
+            self.settle()
 
 
 def first_line(error: BaseException) -> str:
@@ -166,7 +183,9 @@ def measure_operation(session: Session, row: design.Planned) -> None:
         session.measure(tell_row(row), make, session.active_s, in_graph)
 
 
-def collect_networks(session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float) -> None:
+def collect_networks(
+    session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
+) -> None:
     for settings in planned:
         wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
         if not wanted or time.monotonic() > until_s:
@@ -198,7 +217,10 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
 
 def print_plan(options: argparse.Namespace) -> None:
     planned = design.plan(options.kinds, options.scale)
-    counts, real = Counter(row.kind for row in planned), Counter(row.kind for row in planned if row.source != "designed")
+    counts, real = (
+        Counter(row.kind for row in planned),
+        Counter(row.kind for row in planned if row.source != "designed"),
+    )
     print(f"{'kind':<14} {'rows':>6} {'of real layers':>15}")
     for kind, count in counts.items():
         print(f"{kind:<14} {count:>6} {real[kind]:>15}")
@@ -209,7 +231,9 @@ def print_plan(options: argparse.Namespace) -> None:
     if not options.kinds or "network" in options.kinds:
         settings = networks.plan_networks(options.settings, options.held_out)
         names = {setting.network for some in settings for setting in some}
-        print(f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings")
+        print(
+            f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -217,11 +241,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
     made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
     made.add_argument("--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network` for whole networks")
-    made.add_argument("--active", type=float, default=0.16, help="seconds a row runs (0.16)")
+    made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
     made.add_argument("--scale", type=float, default=1.0, help="of the number of rows (1)")
-    made.add_argument("--held-out", action="store_true", help="the families that predictions are judged by, and no others")
+    made.add_argument(
+        "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
+    )
     made.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
     made.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
     made.add_argument("--table", type=Path, metavar="FILE", help="write all rows of the folder as a table (.csv.gz)")

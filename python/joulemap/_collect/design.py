@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of what is to be measured, always the same and always in the same order.
 
-Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so that the first hundred of a
-kind lie about as evenly in its box as the first thousand; half of them are layers of real networks (`real_layers`) with a batch that is
-drawn. Kinds are interleaved by their share. So a run may end anywhere: what it has measured is a balanced design.
+Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so
+that the first hundred of a kind lie about as evenly in its box as the first thousand; half of them are layers of
+real networks (`real_layers`) with a batch that is drawn. Kinds are interleaved by their share. So a run may end
+anywhere: what it has measured is a balanced design.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in [*kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS]
 }
-# Where a second call finds its data in the cache, copies in turns make it find them in memory. An H200 has 50 to 60 MB of it.
+# Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
 SEED = 11
@@ -85,7 +86,7 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         layer = one_of(source_u * 2, layers)
         parameters, source = real_layers.with_batch(layer, shape[0]), layer.family
     dtype, which = one_of(dtype_u, kind.dtypes), one_of(pass_u, kind.passes)
-    if kind.name == "rescaling" and parameters["from_bytes"]:
+    if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
     work = kind.work(parameters)
     cost = cost_of(work, dtype, which)
@@ -93,8 +94,15 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         return None
     if not is_small_enough(cost, dtype):
         return None
+    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
+        return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
     return Planned(kind.name, parameters, dtype, which, cold, source)
+
+
+def has_no_backward(kind: str, parameters: Parameters) -> bool:
+    """What gives no gradient, or passes on the one that it gets without launching anything."""
+    return bool(parameters.get("from_bytes")) or (kind == "add" and parameters["form"] == "same")
 
 
 def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kind of operation is: shapes to draw, tensors to make, and how much arithmetic and memory it takes.
 
-Conventions, for every kind: a multiply and an add are 2 FLOPs; attention is two matrix products, causal or not; what computes
-element by element is 1 FLOP for each element that it writes. Bytes are those that have to move at least: each tensor that is read once,
-each that is written once. A backward pass reads the gradient of the output, what the forward pass kept and the weights, and writes
-the gradients of inputs and weights; its FLOPs are twice the forward ones with weights, else the same.
+Conventions, for every kind: a multiply and an add are 2 FLOPs; attention is two matrix products, causal or not;
+what computes element by element is 1 FLOP for each element that it writes. Bytes are those that have to move at
+least: each tensor that is read once, each that is written once. A backward pass reads the gradient of the output,
+what the forward pass kept and the weights, and writes the gradients of inputs and weights; its FLOPs are twice the
+forward ones with weights, else the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes element by element or only moves data: activation, rescaling, reshape, dropout, add, multiply, concatenate, cast,
-reduce, and the input that comes from the host."""
+"""What computes element by element or only moves data: activation, rescaling, reshape, dropout, add, multiply,
+concatenate, cast, reduce, and the input that comes from the host."""
 
 from __future__ import annotations
 
@@ -157,7 +157,11 @@ def work_cast(p):
 
 
 def draw_reduce(u):
-    return {"form": one_of(u[4], ("mean", "sum", "amax")), "over": one_of(u[5], ("last", "rows", "all")), **draw_tensor(u)}
+    return {
+        "form": one_of(u[4], ("mean", "sum", "amax")),
+        "over": one_of(u[5], ("last", "rows", "all")),
+        **draw_tensor(u),
+    }
 
 
 def build_reduce(make, p):
@@ -196,11 +200,11 @@ def work_input(p):
 KINDS = [
     Kind("activation", 760, 5, draw_activation, build_activation, work_activation),
     Kind("rescaling", 240, 5, draw_rescaling, build_rescaling, work_rescaling),
-    Kind("reshape", 300, 5, draw_reshape, build_reshape, work_moved),
+    Kind("reshape", 300, 5, draw_reshape, build_reshape, work_moved, passes=(FORWARD,)),
     Kind("dropout", 240, 5, draw_dropout, build_dropout, work_dropout),
     Kind("add", 320, 5, draw_pair, build_add, work_add),
     Kind("multiply", 320, 5, draw_pair, build_multiply, work_multiply),
-    Kind("concatenate", 280, 5, draw_concatenate, build_concatenate, work_concatenate),
+    Kind("concatenate", 280, 5, draw_concatenate, build_concatenate, work_concatenate, passes=(FORWARD,)),
     Kind("cast", 140, 5, draw_cast, build_cast, work_cast, passes=(FORWARD,)),
     Kind("reduce", 160, 6, draw_reduce, build_reduce, work_reduce, passes=(FORWARD, FORWARD, "backward")),
     Kind("input", 240, 5, draw_input, build_input, work_input, passes=(FORWARD,), in_graph=False),

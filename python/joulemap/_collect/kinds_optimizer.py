@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step of an optimizer over a list of parameters, as PyTorch runs it by default, one tensor after another, or fused."""
+"""A step of an optimizer over a list of parameters, as PyTorch runs it by default, one tensor after another, or
+fused."""
 
 from __future__ import annotations
 

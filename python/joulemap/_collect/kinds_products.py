@@ -71,7 +71,7 @@ def build_attention(make, p):
     q = make.input(p["batch"], p["heads"], p["queries"], p["width"])
     k, v = (make.input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
     attend = make.torch.nn.functional.scaled_dot_product_attention
-    return Built(lambda: attend(q, k, v, is_causal=p["causal"]), [q, k, v])
+    return Built(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
 
 
 def work_attention(p):
@@ -116,7 +116,9 @@ ALL_PASSES = (FORWARD, BACKWARD, FORWARD, BACKWARD_WEIGHTS, BACKWARD, FORWARD)
 KINDS = [
     Kind("dense", 1100, 4, draw_dense, build_dense, work_dense, TENSOR_TYPES, ALL_PASSES),
     Kind("bmm", 350, 5, draw_bmm, build_bmm, work_bmm, TENSOR_TYPES),
-    Kind("attention", 600, 6, draw_attention, build_attention, work_attention, ("bf16", "fp16", "fp32", "bf16", "tf32")),
+    Kind(
+        "attention", 600, 6, draw_attention, build_attention, work_attention, ("bf16", "fp16", "fp32", "bf16", "tf32")
+    ),
     Kind("embedding", 260, 3, draw_embedding, build_embedding, work_embedding),
     Kind("loss", 220, 2, draw_loss, build_loss, work_loss, ("fp32", "bf16")),
 ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one operation over and over for a fraction of a second, on a GPU by CUDA graphs, so that launches do not bound it.
+"""Runs one operation over and over for a fraction of a second, on a GPU by CUDA graphs, so that launches do not
+bound it.
 
-A `Runner` prepares (a first call, how long one takes, a graph of many) and then runs; what it gives is when it ran, how often, and how
-long a call took. Eager calls are timed beside it: what a program without graphs waits for.
+A `Runner` prepares (a first call, how long one takes, a graph of many) and then runs; what it gives is when it ran,
+how often, and how long a call took. Eager calls are timed beside it: what a program without graphs waits for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_RESERVED = 60e9
 
 
 class NotCapturable(Exception):
-    """What waits for the GPU cannot be captured. PyTorch's memory is in no state to go on with afterwards: begin a new process."""
+    """What waits for the GPU cannot be captured. PyTorch's memory is in no state to go on with: begin a new process."""
 
 
 class Run(NamedTuple):
@@ -50,7 +51,7 @@ class CudaRunner:
         self.torch, self._read_state = torch, read_state
         self._stream = torch.cuda.Stream()
         self._keeper: Optional[Any] = None
-        self._some = torch.zeros(8, device="cuda")
+        self._some = torch.zeros(8, device="cuda") + 1  # so that this kernel is loaded before it is captured
         torch.cuda.synchronize()
 
     def prepared(self, make: Callable[[], Any]) -> Any:
@@ -90,7 +91,11 @@ class CudaRunner:
 
     def _active(self, next_call: Callable[[], Call], each: int, call_s: float, active_s: float, way: str) -> Run:
         event = self.torch.cuda.Event
-        begin, end, times = event(enable_timing=True), event(enable_timing=True), max(1, round(active_s / call_s / each))
+        begin, end, times = (
+            event(enable_timing=True),
+            event(enable_timing=True),
+            max(1, round(active_s / call_s / each)),
+        )
         self._stream.synchronize()
         begin_ns = time.monotonic_ns()
         begin.record(self._stream)
@@ -114,7 +119,7 @@ class CudaRunner:
         return graph
 
     def _capture(self, graph: Any, calls: Sequence[Call], count: int, pool: Any) -> None:
-        """As torch.cuda.graph does it, without its collection of garbage and its emptying of caches: they take longer than a row."""
+        """As torch.cuda.graph does it, but without collecting garbage and emptying caches: that takes longer than a row."""
         self._stream.synchronize()
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:

@@ -34,7 +34,13 @@ MODELS: dict[str, tuple[str, str, dict]] = {
         "BartForConditionalGeneration",
         "BartConfig",
         {
-            **{"d_model": 768, "encoder_layers": 6, "decoder_layers": 6, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072},
+            **{
+                "d_model": 768,
+                "encoder_layers": 6,
+                "decoder_layers": 6,
+                "encoder_ffn_dim": 3072,
+                "decoder_ffn_dim": 3072,
+            },
             **{"encoder_attention_heads": 12, "decoder_attention_heads": 12},
         },
     ),
@@ -46,7 +52,11 @@ MODELS: dict[str, tuple[str, str, dict]] = {
         "OPTConfig",
         {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "ffn_dim": 4096},
     ),
-    "bloom-small": ("BloomForCausalLM", "BloomConfig", {"hidden_size": 768, "n_layer": 8, "n_head": 12, "vocab_size": 50000}),
+    "bloom-small": (
+        "BloomForCausalLM",
+        "BloomConfig",
+        {"hidden_size": 768, "n_layer": 8, "n_head": 12, "vocab_size": 50000},
+    ),
     "llama-160m": ("LlamaForCausalLM", "LlamaConfig", sized(768, 12, 12, 3072)),
     "llama-1b": ("LlamaForCausalLM", "LlamaConfig", {**sized(2048, 16, 32, 8192), "num_key_value_heads": 8}),
     "qwen2-0.5b": ("Qwen2ForCausalLM", "Qwen2Config", {**sized(896, 24, 14, 4864), "num_key_value_heads": 2}),

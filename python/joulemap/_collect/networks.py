@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole networks with random weights, from torchvision, timm and transformers, and plain ones of dense layers.
 
-Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked for, into a folder
-of their own; nothing is fitted to them.
+Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked
+for, into a folder of their own; nothing is fitted to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from .network_texts import has_decoder, make
 from .tensors import precision
 
 CLASSES = 1000
-MLPS = {f"mlp-{depth}x{width}": (depth, width) for depth, width in ((2, 512), (4, 1024), (8, 2048), (3, 4096), (6, 8192))}
+MLPS = {
+    f"mlp-{depth}x{width}": (depth, width) for depth, width in ((2, 512), (4, 1024), (8, 2048), (3, 4096), (6, 8192))
+}
 PRECISIONS = {
     "inference": ("default", "fp16", "bf16", "tf32", "default", "amp-bf16", "fp32"),
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
@@ -94,7 +96,9 @@ class Loaded(contextlib.AbstractContextManager):
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
         if network.package != "mlp":
-            importlib.import_module(network.package)  # before the device is set, which modules on their way in need not know of
+            importlib.import_module(
+                network.package
+            )  # before the device is set, which modules on their way in need not know of
         with torch.device(device):
             self._model = MAKERS[network.package](torch, network)
         self._type: Optional[Any] = None

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU's power: what NVML tells, and the watts of a stretch of steady load.
 
-The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms before, with an
-exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load begins, samples rise towards its power by
-P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there before, does not matter. Times are nanoseconds of
-CLOCK_MONOTONIC, powers are watts.
+The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms
+before, with an exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load
+begins, samples rise towards its power by P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there
+before, does not matter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import threading
 import time
-from typing import NamedTuple, Optional, Sequence
+from typing import Callable, NamedTuple, Optional, Sequence
 
 LAG_NS = 3_900_000
 MEMORY_NS = 13_400_000
 # The lag is known to less than that: a sample so near an edge may tell of what lies beyond it.
 MARGIN_NS = 2_000_000
 # The driver keeps 2.4 s.
-READ_EVERY_NS = 1_000_000_000
+READ_EVERY_S = 0.5
 # Reasons why clocks are lowered, as nvml.h numbers them: power cap by software or hardware, heat.
 LIMITED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
@@ -79,7 +80,7 @@ class NvmlSample(ctypes.Structure):
 
 
 class Gpu:
-    """One GPU through NVML. Samples are collected by `collect`, which has to be called at least every two seconds."""
+    """One GPU through NVML. A thread reads samples before the driver forgets them; `collect` reads at once."""
 
     MOST = 1024
 
@@ -93,35 +94,40 @@ class Gpu:
         self.samples: list[Sample] = []
         self.mean = Mean()
         self._last_us = time.time_ns() // 1000
-        self._read_ns = time.monotonic_ns()
+        self._reading = threading.Lock()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        while True:
+            time.sleep(READ_EVERY_S)
+            self.collect()
 
     @staticmethod
     def _must(code: int, what: str) -> None:
         if code != 0:
             raise OSError(f"NVML: {what}: error {code}")
 
-    def collect(self, at_once: bool = False) -> None:
-        now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
-        if not at_once and now_ns - self._read_ns < READ_EVERY_NS:
-            return
-        self._read_ns = now_ns
-        values, count, kind = (NvmlSample * self.MOST)(), ctypes.c_uint(self.MOST), ctypes.c_uint()
-        call = self.nvml.nvmlDeviceGetSamples
-        since = ctypes.c_ulonglong(self._last_us)
-        code = call(self.device, 0, since, ctypes.byref(kind), ctypes.byref(count), values)
-        if code == 6:  # not found: nothing new
-            return
-        self._must(code, "nvmlDeviceGetSamples of power")
-        for value in values[: count.value]:
-            # The newest comes twice at times, a microsecond later.
-            if value.timestamp_us >= self._last_us + 1000:
-                self._last_us = value.timestamp_us
-                at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
-                self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
-                self.mean.add(self.samples[-1].watts)
+    def collect(self) -> None:
+        with self._reading:
+            now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
+            values, count, kind = (NvmlSample * self.MOST)(), ctypes.c_uint(self.MOST), ctypes.c_uint()
+            since = ctypes.c_ulonglong(self._last_us)
+            told = ctypes.byref(kind), ctypes.byref(count), values
+            code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *told)
+            if code == 6:  # not found: nothing new
+                return
+            self._must(code, "nvmlDeviceGetSamples of power")
+            for value in values[: count.value]:
+                # The newest comes twice at times, a microsecond later.
+                if value.timestamp_us >= self._last_us + 1000:
+                    self._last_us = value.timestamp_us
+                    at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
+                    self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
+                    self.mean.add(self.samples[-1].watts)
 
     def forget_before(self, at_ns: int) -> None:
-        self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
+        with self._reading:
+            self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
 
     def told_until_ns(self) -> int:
         return self.samples[-1].at_ns if self.samples else 0
@@ -160,18 +166,17 @@ class Gpu:
 
 
 class SimulatedGpu:
-    """A GPU that always draws the same, for trying the collector where there is none. It tells samples of whatever time is asked."""
+    """A GPU that always draws the same, for trying the collector where there is none."""
 
     WATTS = 100.0
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.mean = Mean()
         self.samples: list[Sample] = []
-        self._next_ns = time.monotonic_ns()
+        self._clock_ns, self._next_ns = clock_ns, clock_ns()
 
-    def collect(self, at_once: bool = False) -> None:
-        del at_once
-        now_ns = time.monotonic_ns()
+    def collect(self) -> None:
+        now_ns = self._clock_ns()
         while self._next_ns <= now_ns:
             self.samples.append(Sample(self._next_ns, self.WATTS))
             self._next_ns += 20_000_000

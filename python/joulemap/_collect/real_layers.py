@@ -2,7 +2,8 @@
 """Layers of real networks, of which the design takes shapes: `real_layers.csv` beside this file, written by
 tools/list_real_layers.py. Parameters are those of the kind, for one image or one text; the batch is drawn.
 
-Families that predictions are judged by are not in it: ConvNeXt, DenseNet, RegNet, Swin, MaxViT, ShuffleNet, ALBERT, T5, GPT-NeoX.
+Families that predictions are judged by are not in it: ConvNeXt, DenseNet, RegNet, Swin, MaxViT, ShuffleNet, ALBERT,
+T5, GPT-NeoX.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ FILE = Path(__file__).resolve().parent / "real_layers.csv"
 # The parameter that grows with the batch, by kind.
 BATCHED = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
 MOST_BATCH = 256
+# Of convolutions, whose layers are listed without it.
+LAST_SHARE = 0.3
 
 
 class Layer(NamedTuple):
@@ -56,5 +59,7 @@ def of_kind(kind: str) -> list[Layer]:
 
 def with_batch(layer: Layer, u: float) -> Parameters:
     batched = BATCHED.get(layer.kind, "batch")
-    one = layer.parameters[batched]
-    return {**layer.parameters, batched: one * whole(u, 1, MOST_BATCH)}
+    drawn = {**layer.parameters, batched: layer.parameters[batched] * whole(u, 1, MOST_BATCH)}
+    if "channels_last" in drawn:
+        drawn["channels_last"] = u * 100 % 1 < LAST_SHARE
+    return drawn

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of normal numbers for an operation: their values change what a product draws by tens of percent, so never zeros."""
+"""Tensors of normal numbers for an operation: their values change what a product draws by tens of percent, so never
+zeros."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Maker:
 
 @contextlib.contextmanager
 def precision(torch: Any, name: str) -> Iterator[None]:
-    """fp32 computes in full precision, tf32 allows it for products and convolutions; default is what PyTorch does by itself."""
+    """fp32 is full precision, tf32 allows it in products and convolutions; default is what PyTorch does by itself."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32
     matmul.allow_tf32, cudnn.allow_tf32 = {"fp32": (False, False), "tf32": (True, True)}.get(name, (False, True))

@@ -29,6 +29,10 @@ std::optional<double> parse_amount(std::string_view text);
 // A whole number; a fraction is left out.
 std::optional<std::int64_t> parse_time_ns(std::string_view text);
 
+// "2026/11/15 11:23:46.123", also with dashes and a T: a clock on the wall, of this offset, else of this machine's zone.
+// Unix nanoseconds.
+std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s);
+
 // What a domain of that name covers, and what it is part of: as our own sensors have it.
 void describe_domain(Channel& channel);
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How often a family of comparisons is wrong: build/bin/statistics_error_rates [EXPERIMENTS [SEED]]
+//
+// Each simulated experiment compares two ways to run in a number of cells, ten repetitions each, noise of 1 % on
+// every value and, in paired designs, 5 % that the values of a block have in common. Holm over the family, alpha
+// 0.05. "nothing differs": how often any comparison of the family is called different, which alpha promises to bound.
+// "3 % in one cell", "in all": what share of the differences that are there is found. Exits with 1 where alpha + 2
+// standard errors is passed, or less than 90 % are found where so many repetitions can find it (docs/statistics.md).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "statistics/adjustment.h"
+#include "statistics/random.h"
+#include "statistics/rank_tests.h"
+#include "statistics/sample_size.h"
+
+using namespace joulemap::statistics;
+
+namespace {
+
+constexpr std::size_t kRepetitions = 10;
+constexpr double kAlpha = 0.05;
+constexpr double kNoise = 0.01;
+constexpr double kBlockNoise = 0.05;
+constexpr double kDifference = 0.03;
+
+double p_of_cell(Random& random, Pairing pairing, double difference) {
+  std::vector<double> first;
+  std::vector<double> second;
+  for (std::size_t i = 0; i < kRepetitions; ++i) {
+    const double block = pairing == Pairing::paired ? 1 + kBlockNoise * random.normal() : 1;
+    first.push_back(1000 * block * (1 + difference) * (1 + kNoise * random.normal()));
+    second.push_back(1000 * block * (1 + kNoise * random.normal()));
+  }
+  return (pairing == Pairing::paired ? signed_rank_test(first, second) : rank_sum_test(first, second)).p;
+}
+
+struct Rates {
+  double any_false = 0;  // of experiments: something was called different that is not
+  double found = 0;      // of the differences that are there
+};
+
+Rates rates_of(Random& random, Pairing pairing, std::size_t family, std::size_t different, std::size_t experiments) {
+  std::size_t with_false = 0;
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < experiments; ++i) {
+    std::vector<double> p_values;
+    for (std::size_t cell = 0; cell < family; ++cell) {
+      p_values.push_back(p_of_cell(random, pairing, cell < different ? kDifference : 0));
+    }
+    const std::vector<double> p_adjusted = adjusted(p_values, Adjustment::holm);
+    bool any_false = false;
+    for (std::size_t cell = 0; cell < family; ++cell) {
+      if (p_adjusted[cell] > kAlpha) continue;
+      found += cell < different ? 1 : 0;
+      any_false = any_false || cell >= different;
+    }
+    with_false += any_false ? 1 : 0;
+  }
+  const auto n = static_cast<double>(experiments);
+  return {static_cast<double>(with_false) / n,
+          static_cast<double>(found) / n / static_cast<double>(std::max<std::size_t>(different, 1))};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t experiments = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000;
+  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  const double bound = kAlpha + 2 * std::sqrt(kAlpha * (1 - kAlpha) / static_cast<double>(experiments));
+  Random random(seed);
+  bool good = true;
+  fmt::print("{} experiments, n = {}, noise 1 %, Holm, seed {}; false calls may be {:.1f} %\n\n", experiments,
+             kRepetitions, seed, 100 * bound);
+  fmt::print(
+      "| design | comparisons | nothing differs: any called | 3 % in one cell: found | 3 % in all: found "
+      "|\n|---|---|---|---|---|\n");
+  for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
+    for (const std::size_t family : {1U, 6U, 12U, 24U}) {
+      const Rates none = rates_of(random, pairing, family, 0, experiments);
+      const Rates one = rates_of(random, pairing, family, 1, experiments);
+      const Rates all = rates_of(random, pairing, family, family, experiments);
+      fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", pairing == Pairing::paired ? "paired" : "unpaired",
+                 family, 100 * none.any_false, 100 * one.found, 100 * all.found);
+      // Of 24 comparisons of ten pairs a lone difference is only found where all ten pairs agree.
+      const bool reachable = pairing == Pairing::unpaired || family <= 12;
+      good = good && none.any_false <= bound && all.found >= 0.9 && (!reachable || one.found >= 0.9);
+    }
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/analyze_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "experiment/analysis/analyze.h"
+#include "experiment/experiment_folder.h"
+#include "page/analysis_page.h"
+#include "report/analysis_json.h"
+#include "report/analysis_tables.h"
+#include "report/analysis_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct AnalyzeFlags {
+  std::string folder;
+  std::string adjust = "holm";
+  std::optional<double> alpha;
+  std::vector<std::string> factors;
+  std::vector<std::string> metrics;
+  std::size_t resamples = experiment::AnalysisOptions{}.resamples;
+  unsigned threads = 0;
+  bool json = false;
+  bool markdown = false;
+  bool latex = false;
+  bool csv = false;
+  bool csv_cells = false;
+  std::string html;
+  std::string output;
+};
+
+Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
+  experiment::AnalysisOptions options;
+  const std::optional<statistics::Adjustment> adjustment = statistics::adjustment_of_name(flags.adjust);
+  if (!adjustment) {
+    return Error{ErrorCode::usage, fmt::format("--adjust knows no {}", joulemap::quoted(flags.adjust)),
+                 "holm, bonferroni, bh, none"};
+  }
+  options.adjustment = *adjustment;
+  options.alpha = flags.alpha;
+  options.factors = flags.factors;
+  options.measures = flags.metrics;
+  options.resamples = flags.resamples;
+  options.threads = flags.threads;
+  return options;
+}
+
+std::string text_of(const AnalysisResult& result, const AnalyzeFlags& flags) {
+  if (flags.json) return report::analysis_json(result) + "\n";
+  if (flags.markdown) return report::analysis_markdown(result);
+  if (flags.latex) return report::analysis_latex(result);
+  if (flags.csv_cells) return csv_table(report::exact_cells(result));
+  if (flags.csv) return csv_table(report::exact_comparisons(result));
+  return report::analysis_text(result, style_of_stdout());
+}
+
+int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
+  if (line.has_dashes) return fail({ErrorCode::usage, "analyze runs no command", "leave out what stands after --"});
+  const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells};
+  if (formats > 1) {
+    return fail(
+        {ErrorCode::usage, "--json, --markdown, --latex, --csv and --csv-cells are one or the other", "choose one"});
+  }
+  const Result<experiment::AnalysisOptions> options = options_of(flags);
+  if (!options) return fail(options.error());
+  const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
+  if (!data) return fail(data.error());
+  const Result<AnalysisResult> result = experiment::analyze(*data, *options);
+  if (!result) return fail(result.error());
+  if (!flags.html.empty()) {
+    const Status page = write_to_file_or_stdout(flags.html, page::analysis_html(*result, *data));
+    if (!page) return fail(page.error());
+    if (formats == 0 && flags.output.empty()) return kDone;
+  }
+  const Status written = write_to_file_or_stdout(flags.output, text_of(*result, flags));
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_analyze_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<AnalyzeFlags>();
+  verb.add_option("EXPERIMENT", flags->folder, "the folder of the experiment")->required();
+  verb.add_option("--adjust", flags->adjust,
+                  "p-values for the number of comparisons: holm (default), bonferroni, bh, none")
+      ->type_name("HOW");
+  verb.add_option("--alpha", flags->alpha, "else that of experiment.toml")->type_name("P");
+  verb.add_option("--factor", flags->factors,
+                  "compare the levels of this factor; else those that experiment.toml compares")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
+  verb.add_option("--metric", flags->metrics, "only these: energy_j, time_s, package, dram, gpu, or a metric's name")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
+  verb.add_option("--resamples", flags->resamples, "of bootstraps")->type_name("N");
+  verb.add_option("--threads", flags->threads, "as the machine has CPUs by default; changes no number")->type_name("N");
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
+  verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");
+  verb.add_flag("--latex", flags->latex, "the same for a paper");
+  verb.add_flag("--csv", flags->csv, "comparisons, all digits");
+  verb.add_flag("--csv-cells", flags->csv_cells, "cells, all digits");
+  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with plots and tables")
+      ->type_name("FILE");
+  verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_analyze(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/experiment_command.h"
+
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "base/small_file.h"
+#include "cli/analyze_command.h"
+#include "cli/experiment_folders.h"
+#include "cli/experiment_progress.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "experiment/experiment_runner.h"
+#include "experiment/plan_summary.h"
+#include "report/experiment_json.h"
+#include "report/experiment_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::size_t kShownRows = 24;
+
+constexpr std::array<Command, 6> kVerbs = {{
+    {"plan", "the rows of a plan, what they cost, and what statistics can show with them", &add_experiment_plan},
+    {"run", "runs the rows of a plan, one at a time, into a folder", &add_experiment_run},
+    {"resume", "goes on where a run ended, and runs failed rows again", &add_experiment_resume},
+    {"run-row", "runs single rows or a block, for any launcher", &add_experiment_run_row},
+    {"status", "how far an experiment is", &add_experiment_status},
+    {"analyze", "what the rows show, and what speaks against it", &add_analyze_command},
+}};
+
+struct PlanFlags {
+  std::string plan;
+  std::string folder;
+  bool pilot = false;
+  std::size_t top = kShownRows;
+  bool json = false;
+};
+
+int print_plan(const ExperimentPlan& plan, const PlanFlags& flags) {
+  const std::string text =
+      flags.json ? report::experiment_plan_json(plan) + "\n" : report::plan_text(plan, flags.top, style_of_stdout());
+  const Status written = write_to(Stream::out, text);
+  return written ? kDone : fail(written.error());
+}
+
+int run_plan(const PlanFlags& flags, const CommandLine& line) {
+  const bool is_folder = std::filesystem::is_directory(flags.plan);
+  if (!is_folder && flags.folder.empty() && !flags.pilot) {
+    const Result<std::string> toml = read_small_file(flags.plan);
+    if (!toml) return fail(toml.error());
+    const Result<experiment::ExperimentSpec> spec = experiment::parse_spec(*toml, flags.plan);
+    if (!spec) return fail(spec.error());
+    const Result<ExperimentPlan> plan = experiment::summarize(*spec);
+    return plan ? print_plan(*plan, flags) : fail(plan.error());
+  }
+  Result<experiment::ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
+  if (!folder) return fail(folder.error());
+  if (flags.pilot) {
+    ExperimentProgress progress(folder->spec().factors);
+    const Result<experiment::RunOutcome> outcome =
+        experiment::run_pilot(*folder, runner_options(line), progress.callback());
+    progress.finish();
+    if (!outcome) return fail(outcome.error());
+    if (outcome->failed > 0) {
+      return fail({ErrorCode::io, std::to_string(outcome->failed) + " rows of the pilot failed",
+                   "see stderr.txt in " + folder->path() + "/pilot"});
+    }
+  }
+  return print_plan(experiment::summarize(*folder), flags);
+}
+
+}  // namespace
+
+void add_experiment_plan(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<PlanFlags>();
+  verb.add_option("PLAN", flags->plan, "experiment.toml, or the folder of an experiment")->required();
+  verb.add_option("-o,--output", flags->folder, "make the folder of the experiment, so that rows can be run in it")
+      ->type_name("FOLDER");
+  verb.add_flag("--pilot", flags->pilot,
+                "run one row of each cell first, apart from the others: tells what all will cost");
+  verb.add_option("--top", flags->top, "at most N rows (24); 0 shows all")->type_name("N");
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.experiment/1)");
+  verb.callback([flags, &line] { line.exit_code = run_plan(*flags, line); });
+}
+
+void add_experiment_status(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<PlanFlags>();
+  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.experiment/1)");
+  verb.callback([flags, &line] {
+    const Result<experiment::ExperimentFolder> folder = experiment::ExperimentFolder::open(flags->plan);
+    if (!folder) {
+      line.exit_code = fail(folder.error());
+      return;
+    }
+    const ExperimentPlan plan = experiment::summarize(*folder);
+    const Status written = write_to(Stream::out, flags->json ? report::experiment_plan_json(plan) + "\n"
+                                                             : report::status_text(plan, style_of_stdout()));
+    line.exit_code = written ? kDone : fail(written.error());
+  });
+}
+
+void add_experiment_command(CLI::App& verb, CommandLine& line) {
+  verb.require_subcommand(1);
+  for (const Command& command : kVerbs) {
+    CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
+    sub->fallthrough();  // --sysroot may stand behind it, too
+    command.add(*sub, line);
+  }
+}
+
+}  // namespace joulemap::cli

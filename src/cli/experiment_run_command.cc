@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/small_file.h"
+#include "cli/experiment_command.h"
+#include "cli/experiment_folders.h"
+#include "cli/experiment_progress.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "experiment/experiment_runner.h"
+#include "experiment/plan_summary.h"
+#include "report/diagnostics_text.h"
+#include "report/experiment_json.h"
+#include "report/experiment_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using experiment::ExperimentFolder;
+
+struct RunFlags {
+  std::string plan;
+  std::string folder;
+  bool retry_failed = false;
+  bool force = false;
+  bool no_warm_up = false;
+  bool json = false;
+  std::vector<std::size_t> rows;
+  std::vector<std::size_t> blocks;
+};
+
+void tell_checks(const experiment::RunOutcome& outcome, const experiment::ChecksSpec& spec) {
+  Diagnostics told = outcome.diagnostics;
+  for (const experiment::CheckOutcome& check : outcome.checks) {
+    const bool is_named = std::find(spec.warn.begin(), spec.warn.end(), check.name) != spec.warn.end();
+    if (is_named && check.state == experiment::CheckState::warned) {
+      told.add({"check_" + check.name, 1, check.message, check.remedy});
+    }
+  }
+  static_cast<void>(write_to(Stream::error, report::diagnostics_text(told)));  // the folder has it, too
+}
+
+int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request, const RunFlags& flags,
+                const CommandLine& line) {
+  ExperimentProgress progress(folder.spec().factors);
+  const Result<experiment::RunOutcome> outcome =
+      experiment::run_rows(folder, request, runner_options(line), progress.callback());
+  progress.finish();
+  if (!outcome) return fail(outcome.error());
+  tell_checks(*outcome, folder.spec().checks);
+  if (const Status read = folder.refresh(); !read) return fail(read.error());
+  const ExperimentPlan plan = experiment::summarize(folder);
+  const Status written = write_to(Stream::out, flags.json ? report::experiment_plan_json(plan) + "\n"
+                                                          : report::status_text(plan, style_of_stdout()));
+  if (!written) return fail(written.error());
+  if (outcome->stopped) {
+    return fail({ErrorCode::io, "stopped before all rows had run", "joulemap experiment resume " + folder.path()});
+  }
+  return outcome->failed > 0 ? kFailed : kDone;
+}
+
+bool has_begun(const ExperimentFolder& folder) {
+  return std::any_of(folder.table().begin(), folder.table().end(),
+                     [](const experiment::TableRow& row) { return row.state != RowState::todo; });
+}
+
+int run_run(const RunFlags& flags, const CommandLine& line) {
+  const bool exists = fs::is_directory(flags.plan);
+  Result<ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
+  if (!folder) return fail(folder.error());
+  if (exists && has_begun(*folder) && !flags.retry_failed) {
+    return fail({ErrorCode::usage, fmt::format("rows of {} have run already", folder->path()),
+                 "joulemap experiment resume " + folder->path()});
+  }
+  experiment::RunRequest request;
+  request.rows = rows_to_run(*folder, exists && flags.retry_failed, false);
+  request.retry_failed = flags.retry_failed;
+  request.warm_up = !flags.no_warm_up;
+  return run_rows_of(*folder, request, flags, line);
+}
+
+int run_resume(const RunFlags& flags, const CommandLine& line) {
+  Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan);
+  if (!folder) return fail(folder.error());
+  experiment::RunRequest request;
+  request.rows = rows_to_run(*folder, true, flags.force);
+  request.from_elsewhere = flags.force;
+  request.warm_up = !flags.no_warm_up;
+  return run_rows_of(*folder, request, flags, line);
+}
+
+int run_run_row(const RunFlags& flags, const CommandLine& line) {
+  Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan);
+  if (!folder) return fail(folder.error());
+  if (flags.rows.empty() == flags.blocks.empty()) {
+    return fail({ErrorCode::usage, "run-row needs rows or --block", "joulemap experiment run-row FOLDER 3"});
+  }
+  const std::vector<experiment::TableRow>& table = folder->table();
+  experiment::RunRequest request;
+  for (std::size_t number = 0; number < table.size(); ++number) {
+    const bool is_meant =
+        std::find(flags.rows.begin(), flags.rows.end(), number) != flags.rows.end() ||
+        std::find(flags.blocks.begin(), flags.blocks.end(), table[number].plan.block) != flags.blocks.end();
+    if (is_meant && table[number].state != RowState::done) request.rows.push_back(number);
+  }
+  for (const std::size_t row : flags.rows) {
+    if (row >= table.size()) {
+      return fail({ErrorCode::usage, fmt::format("there is no row {}: they go from 0 to {}", row, table.size() - 1),
+                   "joulemap experiment plan shows them"});
+    }
+  }
+  request.from_elsewhere = flags.force;
+  request.warm_up = !flags.no_warm_up;
+  return run_rows_of(*folder, request, flags, line);
+}
+
+void add_shared_flags(CLI::App& verb, RunFlags& flags) {
+  verb.add_flag("--no-warm-up", flags.no_warm_up, "leave out the warm-up runs before the first row");
+  verb.add_flag("--json", flags.json, "at the end one line of JSON (schema joulemap.experiment/1)");
+}
+
+}  // namespace
+
+Result<ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder) {
+  if (fs::is_directory(plan)) {
+    if (folder.empty()) return ExperimentFolder::open(plan);
+    return Error{ErrorCode::usage, fmt::format("{} is the folder of an experiment already", plan), "leave out -o"};
+  }
+  const Result<std::string> toml = read_small_file(plan);
+  if (!toml) return toml.error();
+  const Result<experiment::ExperimentSpec> spec = experiment::parse_spec(*toml, plan);
+  if (!spec) return spec.error();
+  return ExperimentFolder::create(folder.empty() ? spec->name : folder, *toml,
+                                  fs::absolute(plan).parent_path().string());
+}
+
+experiment::RunnerOptions runner_options(const CommandLine& line) { return {line.root, line.program, line.replay}; }
+
+void add_experiment_run(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<RunFlags>();
+  verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` has made")->required();
+  verb.add_option("-o,--output", flags->folder, "the folder to make; else it is called as the experiment")
+      ->type_name("FOLDER");
+  verb.add_flag("--retry-failed", flags->retry_failed, "run rows that failed once more at the end");
+  add_shared_flags(verb, *flags);
+  verb.callback([flags, &line] { line.exit_code = run_run(*flags, line); });
+}
+
+void add_experiment_resume(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<RunFlags>();
+  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
+  verb.add_flag("--force", flags->force, "rows, too, that are said to run on other machines");
+  add_shared_flags(verb, *flags);
+  verb.callback([flags, &line] { line.exit_code = run_resume(*flags, line); });
+}
+
+void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<RunFlags>();
+  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
+  verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone");
+  verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B");
+  verb.add_flag("--force", flags->force, "even if it is said to run on another machine");
+  add_shared_flags(verb, *flags);
+  verb.callback([flags, &line] { line.exit_code = run_run_row(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/analyze.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "experiment/analysis/comparisons.h"
+#include "experiment/analysis/experiment_table.h"
+#include "experiment/analysis/pareto.h"
+#include "experiment/analysis/shared_work.h"
+#include "experiment/analysis/validity.h"
+#include "experiment/analysis/verdict.h"
+#include "statistics/bootstrap.h"
+#include "statistics/series.h"
+
+namespace joulemap::experiment {
+namespace {
+
+double standard_deviation(const std::vector<double>& values, double mean) {
+  if (values.size() < 2) return 0;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+std::optional<Spread> spread_of(std::vector<double> values, const statistics::BootstrapOptions& options) {
+  if (values.empty()) return std::nullopt;
+  Spread spread;
+  spread.mean = statistics::mean_of(values);
+  spread.median = statistics::median_of(values);
+  spread.low = spread.high = spread.mean;
+  if (values.size() > 1) {
+    if (const auto interval = statistics::bootstrap_mean(values, options)) {
+      spread.low = interval->low;
+      spread.high = interval->high;
+    }
+    spread.standard_deviation = standard_deviation(values, spread.mean);
+    spread.outliers = statistics::modified_z_outliers(values);
+  }
+  spread.values = std::move(values);
+  return spread;
+}
+
+// Means over all rows: the first epoch, and those after it.
+std::optional<EpochSummary> epochs_of(const ExperimentData& data, const CellRows& cell) {
+  struct Sum {
+    double total = 0;
+    std::size_t count = 0;
+    void add(std::optional<double> value) {
+      if (!value) return;
+      total += *value;
+      ++count;
+    }
+    std::optional<double> mean() const {
+      return count > 0 ? std::optional(total / static_cast<double>(count)) : std::nullopt;
+    }
+  };
+  EpochSummary summary;
+  Sum first_j, later_j, first_s, later_s;
+  for (const std::size_t index : cell.rows) {
+    const std::vector<EpochResult>& epochs = data.rows[index].epochs;
+    summary.epochs = std::max(summary.epochs, epochs.size());
+    for (std::size_t i = 0; i < epochs.size(); ++i) {
+      (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
+      (i == 0 ? first_s : later_s).add(epochs[i].elapsed_s);
+    }
+  }
+  if (summary.epochs == 0) return std::nullopt;
+  summary.first_j = first_j.mean();
+  summary.later_j = later_j.mean();
+  summary.first_s = first_s.mean();
+  summary.later_s = later_s.mean();
+  return summary;
+}
+
+AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& table, std::size_t index, double alpha,
+                          const AnalysisOptions& options) {
+  const CellRows& rows = table.cells[index];
+  AnalysisCell cell;
+  cell.levels = rows.levels;
+  cell.rows = rows.planned;
+  cell.n = rows.rows.size();
+  for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
+    const std::uint64_t seed = statistics::cell_seed(data.seed, index * table.measures.size() + measure);
+    cell.measures.push_back(spread_of(table.values_of(rows, measure), {1 - alpha, options.resamples, seed}));
+  }
+  cell.epochs = epochs_of(data, rows);
+  cell.flags = cell_flags(data, table, rows, cell.measures, alpha);
+  return cell;
+}
+
+Result<std::vector<std::size_t>> compared_factors(const ExperimentData& data, const AnalysisOptions& options) {
+  std::vector<std::size_t> factors;
+  for (std::size_t i = 0; i < data.factors.size(); ++i) {
+    if (options.factors.empty() && data.factors[i].compared) factors.push_back(i);
+  }
+  for (const std::string& name : options.factors) {
+    const auto found = std::find_if(data.factors.begin(), data.factors.end(),
+                                    [&](const ExperimentFactor& factor) { return factor.name == name; });
+    if (found == data.factors.end()) {
+      std::string known;
+      for (const ExperimentFactor& factor : data.factors) known += (known.empty() ? "" : ", ") + factor.name;
+      return Error{ErrorCode::usage, fmt::format("the experiment has no factor {}", quoted(name)), known};
+    }
+    factors.push_back(static_cast<std::size_t>(found - data.factors.begin()));
+  }
+  return factors;
+}
+
+}  // namespace
+
+Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions& options) {
+  const double alpha = options.alpha.value_or(data.alpha);
+  if (!(alpha > 0 && alpha < 1)) return Error{ErrorCode::usage, "alpha must lie between 0 and 1", "--alpha 0.05"};
+  Result<std::vector<std::size_t>> factors = compared_factors(data, options);
+  if (!factors) return std::move(factors).error();
+  Result<ExperimentTable> table = table_of(data, options.measures);
+  if (!table) return std::move(table).error();
+  const bool has_rows =
+      std::any_of(table->cells.begin(), table->cells.end(), [](const CellRows& cell) { return !cell.rows.empty(); });
+  if (!has_rows) {
+    return Error{ErrorCode::not_found, fmt::format("no row of {} is done", quoted(data.name)),
+                 "joulemap experiment run"};
+  }
+  AnalysisResult result;
+  result.name = data.name;
+  result.factors = data.factors;
+  for (ExperimentFactor& factor : result.factors) factor.compared = false;
+  for (const std::size_t factor : *factors) result.factors[factor].compared = true;
+  result.measures = table->measures;
+  result.is_blocked = data.blocked;
+  result.alpha = alpha;
+  result.adjustment = statistics::name_of(options.adjustment);
+  result.seed = data.seed;
+  result.resamples = options.resamples;
+  result.cells.resize(table->cells.size());
+  share_work(result.cells.size(), options.threads,
+             [&](std::size_t i) { result.cells[i] = analyze_cell(data, *table, i, alpha, options); });
+  result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.threads});
+  result.associations = associations_of(*table, options.threads);
+  result.pareto = pareto_sets(data, *table, {*factors, options.resamples, data.seed, options.threads});
+  result.flags = experiment_flags(data, *table, result);
+  for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_of(comparison, result);
+  result.methods = methods_paragraph(result);
+  result.diagnostics.add_all(data.diagnostics);
+  return result;
+}
+
+}  // namespace joulemap::experiment

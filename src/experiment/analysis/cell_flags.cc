@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "experiment/analysis/validity.h"
+#include "model/amount_text.h"
+#include "statistics/bootstrap.h"
+#include "statistics/series.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::size_t kFewestForTrend = 4;  // below, no order of values is unlikely enough
+constexpr std::size_t kFewestForSpread = 3;
+constexpr double kLargeSpread = 0.1;      // standard deviation of the mean
+constexpr double kLeastChange = 0.005;    // of the median: a change or drift below is true perhaps, and nobody's worry
+constexpr double kDisturbedShare = 0.01;  // of the time: throttled, stolen
+constexpr double kSumsApart = 0.005;      // of the energy: sums of samples against integration
+constexpr double kAboveIdle = 0.2;        // of the idle power
+constexpr double kAboveIdle_w = 3;        // noise of sensors at idle
+
+struct CellView {
+  const ExperimentData& data;
+  const ExperimentTable& table;
+  const CellRows& cell;
+  const ExperimentRow& row(std::size_t place) const { return data.rows[cell.rows[place]]; }
+};
+
+// "rows 3, 7 and 12": as people find them in the run table.
+std::string rows_text(const std::vector<std::size_t>& numbers) {
+  std::string text = numbers.size() == 1 ? "row " : "rows ";
+  constexpr std::size_t kMost = 6;
+  for (std::size_t i = 0; i < std::min(numbers.size(), kMost); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ", numbers[i]);
+  }
+  if (numbers.size() > kMost) text += fmt::format(" and {} more", numbers.size() - kMost);
+  return text;
+}
+
+std::string measure_name(const Measure& measure) {
+  if (measure.kind == MeasureKind::energy) return "energy";
+  if (measure.kind == MeasureKind::time) return "run time";
+  return measure.kind == MeasureKind::domain ? "energy of " + measure.name : measure.name;
+}
+
+void flag_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  const CellRows& cell = view.cell;
+  if (cell.failed > 0) {
+    flags.push_back({"failed_rows", fmt::format("{} of {} rows failed and are left out", cell.failed, cell.planned),
+                     "look at their stderr.txt, then run the experiment again"});
+  }
+  if (const std::size_t open = cell.planned - cell.failed - cell.rows.size(); open > 0) {
+    flags.push_back({"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned), ""});
+  }
+  std::map<std::string, std::pair<std::uint64_t, std::string>> told;
+  for (std::size_t i = 0; i < cell.rows.size(); ++i) {
+    for (const Diagnostic& diagnostic : view.row(i).diagnostics.list()) {
+      auto& [count, message] = told[diagnostic.code];
+      ++count;
+      if (message.empty()) message = diagnostic.message;
+    }
+  }
+  for (const auto& [code, known] : told) {
+    flags.push_back({code, fmt::format("{} of {} rows: {}", known.first, cell.rows.size(), known.second), ""});
+  }
+}
+
+void flag_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  std::vector<std::size_t> missing;
+  std::map<std::string, std::vector<std::size_t>> zero;
+  std::map<std::string, std::vector<std::size_t>> negative;
+  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+    const ExperimentRow& row = view.row(i);
+    if (!row.energy_j) missing.push_back(row.number);
+    for (const DomainEnergy& domain : row.domains) {
+      if (domain.joules && *domain.joules == 0) zero[domain.name].push_back(row.number);
+      if (domain.joules && *domain.joules < 0) negative[domain.name].push_back(row.number);
+    }
+    if (row.domains.empty() && row.energy_j && *row.energy_j == 0) zero["the machine"].push_back(row.number);
+    if (row.domains.empty() && row.energy_j && *row.energy_j < 0) negative["the machine"].push_back(row.number);
+  }
+  if (!missing.empty()) {
+    flags.push_back({"missing_energy", fmt::format("{} without an energy", rows_text(missing)), ""});
+  }
+  for (const auto& [name, rows] : zero) {
+    flags.push_back({"zero_energy", fmt::format("{}: {} used 0 J, which no machine does", rows_text(rows), name),
+                     "joulemap doctor: the sensor may be there and frozen"});
+  }
+  for (const auto& [name, rows] : negative) {
+    flags.push_back({"negative_energy", fmt::format("{}: {} used less than 0 J", rows_text(rows), name), ""});
+  }
+}
+
+void flag_share(const CellView& view, std::string_view code, std::string_view what,
+                std::optional<double> ExperimentRow::*share, std::vector<AnalysisFlag>& flags) {
+  std::vector<std::size_t> rows;
+  double most = 0;
+  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+    const ExperimentRow& row = view.row(i);
+    if (!(row.*share) || *(row.*share) <= kDisturbedShare) continue;
+    rows.push_back(row.number);
+    most = std::max(most, *(row.*share));
+  }
+  if (rows.empty()) return;
+  flags.push_back(
+      {std::string(code), fmt::format("{}: {}, up to {:.0f} % of the time", rows_text(rows), what, most * 100), ""});
+}
+
+void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  double least = 0;
+  double most = 0;
+  std::size_t apart = 0;
+  std::string name;
+  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+    for (const DomainEnergy& domain : view.row(i).domains) {
+      for (const CrossCheck& check : domain.checks) {
+        if (check.channel != "sum of samples" || !domain.joules || *domain.joules <= 0) continue;
+        const double off = check.joules / *domain.joules - 1;
+        least = std::min(least, off);
+        most = std::max(most, off);
+        name = domain.name;
+        if (std::abs(off) > kSumsApart) ++apart;
+      }
+    }
+  }
+  if (apart == 0) return;
+  flags.push_back(
+      {"sum_of_samples",
+       fmt::format("{}: the published sum of samples, taken as if they were 1 s apart, is off by {:+.1f} to "
+                   "{:+.1f} % from integration over the run; {} of {} rows by more than {} %",
+                   name, least * 100, most * 100, apart, view.cell.rows.size(), kSumsApart * 100),
+       "the energies here are integrated"});
+}
+
+// Power when a row began, against what is idle: the baseline of the row, else the first row of the cell.
+void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  std::optional<double> idle_w;
+  std::vector<double> later_w;
+  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+    const ExperimentRow& row = view.row(i);
+    if (!row.first_w) continue;
+    const std::optional<double> own_w = row.baseline_w;
+    if (own_w || idle_w) later_w.push_back(*row.first_w);
+    if (!idle_w) idle_w = own_w ? own_w : row.first_w;
+  }
+  if (!idle_w || later_w.size() < 2) return;
+  const double usual_w = statistics::median_of(later_w);
+  if (usual_w < *idle_w * (1 + kAboveIdle) || usual_w < *idle_w + kAboveIdle_w) return;
+  flags.push_back(
+      {"cool_down",
+       fmt::format("the pause between rows does not reach idle: rows begin at {:.1f} W (median), {} {:.1f} W", usual_w,
+                   view.row(0).baseline_w ? "idle are" : "the first began at", *idle_w),
+       "cool down until power and temperature are near the baseline, not for a fixed time"});
+}
+
+std::string percent_of_change(double before, double after) {
+  return before != 0 ? fmt::format(", {:+.1f} %", (after / before - 1) * 100) : "";
+}
+
+// A change at one place, else a drift. True for energy and time alike most of the time: one flag for each measure.
+void flag_order(const Measure& measure, const Spread& spread, double alpha, std::vector<AnalysisFlag>& flags) {
+  const std::vector<double>& values = spread.values;
+  if (values.size() < kFewestForTrend) return;
+  const double size = std::abs(spread.median);
+  const auto change = statistics::change_point(values);
+  if (change && change->test.p <= alpha &&
+      std::abs(change->median_after - change->median_before) > kLeastChange * size) {
+    const bool is_warm_up = change->first * 2 <= values.size();
+    flags.push_back(
+        {is_warm_up ? "warm_up" : "change_point",
+         fmt::format("{} changes at repetition {} of {}: from {} to {}{} (medians, p = {})", measure_name(measure),
+                     change->first + 1, values.size(), amount_text(change->median_before, measure.unit),
+                     amount_text(change->median_after, measure.unit),
+                     percent_of_change(change->median_before, change->median_after), p_text(change->test.p)),
+         is_warm_up ? "the mean says little: warm up first, or leave the first rows out and say so"
+                    : "something changed while the experiment ran: compare only what ran under the same conditions"});
+  }
+  const statistics::Trend trend = statistics::mann_kendall(values);
+  const double over_all = trend.slope * static_cast<double>(values.size() - 1);
+  if (trend.test.p <= alpha && std::abs(over_all) > kLeastChange * size) {
+    flags.push_back(
+        {"drift",
+         fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
+                     measure_name(measure), amount_text(values.front(), measure.unit),
+                     amount_text(values.back(), measure.unit), values.size(), trend.tau, p_text(trend.test.p)),
+         "interleave what is compared (order = \"blocked-random\")"});
+  }
+}
+
+void flag_spread(const CellView& view, const Measure& measure, const Spread& spread, std::size_t measure_index,
+                 std::vector<AnalysisFlag>& flags) {
+  const std::vector<double>& values = spread.values;
+  if (values.size() < kFewestForSpread) return;
+  const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
+  if (is_constant) {
+    const bool is_zero = values[0] == 0;
+    flags.push_back(
+        {is_zero ? "all_zero" : "constant",
+         fmt::format("{} is {} in all {} rows", measure_name(measure), is_zero ? "0" : "the same", values.size()),
+         "a number that never changes is often not measured"});
+    return;
+  }
+  if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
+      spread.standard_deviation > kLargeSpread * std::abs(spread.mean)) {
+    flags.push_back({"large_spread",
+                     fmt::format("{}: the standard deviation is {:.0f} % of the mean", measure_name(measure),
+                                 spread.standard_deviation / std::abs(spread.mean) * 100),
+                     "look at the single rows before the mean"});
+  }
+  if (spread.outliers.empty()) return;
+  std::vector<std::size_t> having;  // places of rows that have a value
+  for (const std::size_t row : view.cell.rows) {
+    if (view.table.values[row][measure_index]) having.push_back(view.data.rows[row].number);
+  }
+  std::vector<std::size_t> numbers;
+  for (const std::size_t place : spread.outliers) numbers.push_back(having[place]);
+  flags.push_back({"outlier",
+                   fmt::format("{}: {} apart from the others; kept", measure_name(measure),
+                               rows_text(numbers) + (numbers.size() == 1 ? " lies" : " lie")),
+                   ""});
+}
+
+}  // namespace
+
+std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
+                                     const std::vector<std::optional<Spread>>& spreads, double alpha) {
+  const CellView view{data, table, cell};
+  std::vector<AnalysisFlag> flags;
+  flag_rows(view, flags);
+  flag_energies(view, flags);
+  flag_share(view, "throttled", "clocks were held down by heat or power", &ExperimentRow::throttled_share, flags);
+  flag_share(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::stolen_share, flags);
+  flag_pauses(view, flags);
+  flag_sums(view, flags);
+  for (std::size_t i = 0; i < spreads.size(); ++i) {
+    if (!spreads[i]) continue;
+    flag_spread(view, table.measures[i], *spreads[i], i, flags);
+    flag_order(table.measures[i], *spreads[i], alpha, flags);
+  }
+  return flags;
+}
+
+}  // namespace joulemap::experiment

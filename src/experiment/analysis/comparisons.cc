@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/comparisons.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "experiment/analysis/shared_work.h"
+#include "statistics/effect_size.h"
+#include "statistics/rank_tests.h"
+#include "statistics/sample_size.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// The cells of one factor's levels, everything else the same.
+struct Group {
+  std::size_t factor = 0;
+  std::vector<std::optional<std::size_t>> within;
+  std::vector<std::optional<std::size_t>> cells;  // by level of the factor
+};
+
+std::vector<Group> groups_of(const ExperimentData& data, const ExperimentTable& table, std::size_t factor) {
+  std::map<std::vector<std::size_t>, Group> groups;
+  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
+    std::vector<std::size_t> key = table.cells[cell].levels;
+    const std::size_t level = key[factor];
+    key.erase(key.begin() + static_cast<std::ptrdiff_t>(factor));
+    Group& group = groups[key];
+    if (group.cells.empty()) {
+      group.factor = factor;
+      group.cells.resize(data.factors[factor].levels.size());
+      group.within.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
+      group.within[factor].reset();
+    }
+    group.cells[level] = cell;
+  }
+  std::vector<Group> list;
+  for (auto& [key, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+// Values of a cell by block; of two rows of one block the first.
+std::map<std::size_t, double> by_block(const ExperimentData& data, const ExperimentTable& table, std::size_t cell,
+                                       std::size_t measure) {
+  std::map<std::size_t, double> values;
+  for (const std::size_t row : table.cells[cell].rows) {
+    if (const std::optional<double> value = table.values[row][measure]) values.emplace(data.rows[row].block, *value);
+  }
+  return values;
+}
+
+// Lists of equal length, one for each cell: the values of the blocks that all of them have.
+std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
+                                               std::span<const std::size_t> cells, std::size_t measure) {
+  std::vector<std::map<std::size_t, double>> maps;
+  for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
+  std::vector<std::vector<double>> lists(cells.size());
+  for (const auto& [block, value] : maps.front()) {
+    const bool is_complete =
+        std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
+    for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
+  }
+  return lists;
+}
+
+void set_shift(Comparison& comparison, const std::optional<statistics::Shift>& shift,
+               const std::optional<statistics::Shift>& percent) {
+  if (shift) {
+    comparison.difference = shift->estimate;
+    comparison.low = shift->low;
+    comparison.high = shift->high;
+  }
+  if (percent) {
+    comparison.percent = percent->estimate;
+    comparison.percent_low = percent->low;
+    comparison.percent_high = percent->high;
+  }
+}
+
+void test_two(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b, double confidence) {
+  const bool is_paired = comparison.pairing == Pairing::paired;
+  comparison.test = is_paired ? "wilcoxon-signed-rank" : "mann-whitney";
+  comparison.n_a = a.size();
+  comparison.n_b = b.size();
+  if (a.size() < 2 || b.size() < 2) return;
+  const statistics::TestResult test = is_paired ? statistics::signed_rank_test(a, b) : statistics::rank_sum_test(a, b);
+  comparison.p = test.p;
+  comparison.statistic = test.statistic;
+  comparison.is_exact = test.method == statistics::PMethod::exact;
+  comparison.a12 = statistics::a12(a, b);
+  comparison.cliff = 2 * *comparison.a12 - 1;
+  if (is_paired) {
+    set_shift(comparison, statistics::paired_shift(a, b, confidence), statistics::paired_percent(a, b, confidence));
+  } else {
+    set_shift(comparison, statistics::unpaired_shift(a, b, confidence), statistics::unpaired_percent(a, b, confidence));
+  }
+}
+
+void test_all(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
+  const bool is_paired = comparison.pairing == Pairing::paired;
+  comparison.test = is_paired ? "friedman" : "kruskal-wallis";
+  comparison.is_exact = false;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const std::vector<double>& list : lists) {
+    comparison.n_a += list.size();
+    least = std::min(least, list.size());
+  }
+  comparison.n_b = comparison.n_a;
+  if (least < 2) return;
+  std::vector<std::vector<double>> blocks(is_paired ? least : 0);
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (const std::vector<double>& list : lists) blocks[block].push_back(list[block]);
+  }
+  const statistics::TestResult test =
+      is_paired ? statistics::friedman_test(blocks) : statistics::kruskal_wallis_test(lists);
+  comparison.p = test.p;
+  comparison.statistic = test.statistic;
+}
+
+// A test to be made: what it is, and the cells that it looks at.
+struct Task {
+  Comparison comparison;
+  std::vector<std::size_t> cells;
+};
+
+void add_tasks(const Group& group, std::size_t measure, Pairing pairing, std::vector<Task>& tasks) {
+  std::vector<std::size_t> levels;
+  std::vector<std::size_t> cells;
+  for (std::size_t level = 0; level < group.cells.size(); ++level) {
+    if (!group.cells[level]) continue;
+    levels.push_back(level);
+    cells.push_back(*group.cells[level]);
+  }
+  Comparison comparison;
+  comparison.factor = group.factor;
+  comparison.within = group.within;
+  comparison.measure = measure;
+  comparison.pairing = pairing;
+  if (levels.size() > 2) tasks.push_back({comparison, cells});
+  for (std::size_t a = 0; a < levels.size(); ++a) {
+    for (std::size_t b = a + 1; b < levels.size(); ++b) {
+      comparison.a = levels[a];
+      comparison.b = levels[b];
+      tasks.push_back({comparison, {cells[a], cells[b]}});
+    }
+  }
+}
+
+void run_task(Task& task, const ExperimentData& data, const ExperimentTable& table, double confidence) {
+  Comparison& comparison = task.comparison;
+  std::vector<std::vector<double>> lists;
+  if (comparison.pairing == Pairing::paired) {
+    lists = common_blocks(data, table, task.cells, comparison.measure);
+  } else {
+    for (const std::size_t cell : task.cells) lists.push_back(table.values_of(table.cells[cell], comparison.measure));
+  }
+  if (comparison.a) {
+    test_two(comparison, lists[0], lists[1], confidence);
+  } else {
+    test_all(comparison, lists);
+  }
+}
+
+// Repetitions have numbers of their own: without, there is nothing to pair by.
+bool has_repetitions(const ExperimentData& data, const ExperimentTable& table) {
+  return std::all_of(table.cells.begin(), table.cells.end(), [&](const CellRows& cell) {
+    std::set<std::size_t> blocks;
+    for (const std::size_t row : cell.rows) blocks.insert(data.rows[row].block);
+    return blocks.size() == cell.rows.size();
+  });
+}
+
+void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& options) {
+  std::map<std::tuple<std::size_t, Pairing, bool>, std::vector<std::size_t>> families;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    const Comparison& one = comparisons[i];
+    if (one.p) families[{one.factor, one.pairing, one.a.has_value()}].push_back(i);
+  }
+  for (const auto& [key, members] : families) {
+    std::vector<double> p;
+    for (const std::size_t i : members) p.push_back(*comparisons[i].p);
+    const std::vector<double> adjusted = statistics::adjusted(p, options.adjustment);
+    const auto pairing =
+        std::get<1>(key) == Pairing::paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
+    const std::size_t minimum_n = statistics::least_repetitions(pairing, options.alpha, members.size());
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      Comparison& one = comparisons[members[k]];
+      one.p_adjusted = adjusted[k];
+      one.family = members.size();
+      one.is_different = adjusted[k] < options.alpha;
+      if (one.a) one.minimum_n = minimum_n;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Comparison> compare_levels(const ExperimentData& data, const ExperimentTable& table,
+                                       const ComparisonOptions& options) {
+  std::vector<Pairing> pairings;
+  if (data.blocked || has_repetitions(data, table)) pairings.push_back(Pairing::paired);
+  if (!data.blocked) pairings.push_back(Pairing::unpaired);
+  std::vector<Task> tasks;
+  for (const std::size_t factor : options.factors) {
+    for (const Group& group : groups_of(data, table, factor)) {
+      for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
+        if (!table.measures[measure].weighed) continue;
+        for (const Pairing pairing : pairings) add_tasks(group, measure, pairing, tasks);
+      }
+    }
+  }
+  share_work(tasks.size(), options.threads, [&](std::size_t i) { run_task(tasks[i], data, table, 1 - options.alpha); });
+  std::vector<Comparison> comparisons;
+  comparisons.reserve(tasks.size());
+  for (Task& task : tasks) comparisons.push_back(std::move(task.comparison));
+  adjust(comparisons, options);
+  return comparisons;
+}
+
+}  // namespace joulemap::experiment

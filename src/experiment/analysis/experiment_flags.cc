@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "experiment/analysis/validity.h"
+#include "model/amount_text.h"
+#include "statistics/sample_size.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// Rows of a cell that ran one after another cannot tell a drift of the machine from a difference of the cells.
+void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& table, std::vector<AnalysisFlag>& flags) {
+  if (table.cells.size() < 2) return;
+  std::vector<const ExperimentRow*> order;
+  for (const std::size_t index : order_of_run(data)) {
+    if (data.rows[index].state == RowState::done) order.push_back(&data.rows[index]);
+  }
+  std::size_t changes = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) changes += order[i]->levels != order[i - 1]->levels ? 1 : 0;
+  std::size_t cells = 0;
+  std::size_t repeated = 0;
+  for (const CellRows& cell : table.cells) {
+    if (!cell.rows.empty()) ++cells;
+    if (cell.rows.size() > 1) ++repeated;
+  }
+  if (repeated == 0 || changes + 1 > cells) return;
+  flags.push_back({"not_interleaved",
+                   "all repetitions of a cell ran one after another: a drift of the machine looks like a difference "
+                   "between cells",
+                   "order = \"blocked-random\""});
+}
+
+// Levels that never ran on the same machine differ by the machine, too.
+void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
+    std::map<std::size_t, std::set<std::string>> nodes;
+    for (const ExperimentRow& row : data.rows) {
+      if (row.state == RowState::done && !row.node.empty()) nodes[row.levels[factor]].insert(row.node);
+    }
+    for (const Comparison& one : result.comparisons) {
+      if (one.factor != factor || !one.a || nodes[*one.a].empty() || nodes[*one.b].empty()) continue;
+      std::vector<std::string> both;
+      std::set_intersection(nodes[*one.a].begin(), nodes[*one.a].end(), nodes[*one.b].begin(), nodes[*one.b].end(),
+                            std::back_inserter(both));
+      if (!both.empty()) continue;
+      flags.push_back({"nodes_confounded",
+                       fmt::format("{} {} and {} never ran on the same node", data.factors[factor].name,
+                                   data.factors[factor].levels[*one.a], data.factors[factor].levels[*one.b]),
+                       "make nodes blocks: experiment submit does"});
+      break;
+    }
+  }
+}
+
+void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  const bool is_paired = std::any_of(result.comparisons.begin(), result.comparisons.end(),
+                                     [](const Comparison& one) { return one.pairing == Pairing::paired; });
+  if (result.is_blocked || !is_paired) return;
+  flags.push_back({"arbitrary_pairing",
+                   "rows are paired by the number of the repetition alone, nothing in the design pairs them: the "
+                   "unpaired tests stand beside the paired ones, believe those",
+                   "order = \"blocked-random\" makes the pairs real"});
+}
+
+// What the smallest p of each family can be, against what the adjustment asks for.
+void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
+  for (const Comparison& one : result.comparisons) {
+    if (!one.p || !one.a) continue;
+    auto& [most_n, any] = families[{one.factor, one.pairing}];
+    most_n = std::max(most_n, std::min(one.n_a, one.n_b));
+    any = &one;
+  }
+  for (const auto& [key, family] : families) {
+    const auto& [n, any] = family;
+    const bool is_paired = any->pairing == Pairing::paired;
+    const double floor = is_paired ? statistics::least_p_paired(n) : statistics::least_p_unpaired(n, n);
+    const double times = static_cast<double>(any->family);
+    if (floor * times <= result.alpha) continue;
+    flags.push_back(
+        {"p_floor",
+         fmt::format(
+             "{} {} cannot go below p = {}: with {} comparisons of {} nothing survives Bonferroni or Holm at {} "
+             "(least p x comparisons = {:.2g})",
+             n, is_paired ? "pairs" : "rows of each", p_text(floor), any->family, result.factors[any->factor].name,
+             result.alpha, floor * times),
+         fmt::format("{} repetitions, or fewer comparisons (--metric, --factor)", any->minimum_n.value_or(0))});
+  }
+}
+
+// Single tests at alpha are wrong now and then: how many cells would be flagged by chance stands beside.
+void flag_counts(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  struct Kind {
+    std::string_view code;
+    std::string_view message;
+    bool is_test;
+  };
+  constexpr Kind kKinds[] = {{"warm_up", "change within their first half (warm-up)", true},
+                             {"change_point", "change at one place", true},
+                             {"drift", "drift with the order of rows", true},
+                             {"cool_down", "begin far above idle: the pause between rows is too short", false},
+                             {"sum_of_samples", "have sums of samples that integration does not give", false},
+                             {"zero_energy", "hold an energy of 0 J", false},
+                             {"negative_energy", "hold a negative energy", false},
+                             {"throttled", "ran with clocks held down", false},
+                             {"stolen_time", "lost CPU time to a hypervisor", false}};
+  for (const Kind& kind : kKinds) {
+    std::size_t cells = 0;
+    for (const AnalysisCell& cell : result.cells) {
+      cells +=
+          std::any_of(cell.flags.begin(), cell.flags.end(), [&](const auto& one) { return one.code == kind.code; });
+    }
+    if (cells == 0) continue;
+    std::string message = fmt::format("{} of {} cells {}", cells, result.cells.size(), kind.message);
+    if (kind.is_test) message += fmt::format("; each measure is tested at {}", result.alpha);
+    flags.push_back({std::string(kind.code), std::move(message), ""});
+  }
+}
+
+void flag_cells(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+  std::size_t least = result.cells.empty() ? 0 : result.cells.front().n;
+  std::size_t most = least;
+  for (const AnalysisCell& cell : result.cells) {
+    least = std::min(least, cell.n);
+    most = std::max(most, cell.n);
+  }
+  if (least != most) {
+    flags.push_back({"unbalanced", fmt::format("cells have from {} to {} rows", least, most), ""});
+  }
+  if (most < 2) {
+    flags.push_back({"no_repetitions", "no cell has two rows: nothing can be said about chance", "repetitions = 10"});
+  }
+}
+
+}  // namespace
+
+std::vector<AnalysisFlag> experiment_flags(const ExperimentData& data, const ExperimentTable& table,
+                                           const AnalysisResult& result) {
+  std::vector<AnalysisFlag> flags;
+  flag_cells(result, flags);
+  flag_not_interleaved(data, table, flags);
+  flag_confounded_nodes(data, result, flags);
+  flag_pairing(result, flags);
+  flag_floor(result, flags);
+  flag_counts(result, flags);
+  return flags;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/experiment_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace joulemap::experiment {
+namespace {
+
+std::optional<double> finite(std::optional<double> value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+// Kinds of counted domains, in the order in which rows tell them. One kind alone is the whole energy already.
+std::vector<std::string> domain_kinds(const ExperimentData& data) {
+  std::vector<std::string> kinds;
+  for (const ExperimentRow& row : data.rows) {
+    for (const DomainEnergy& domain : row.domains) {
+      const std::string_view kind = kind_of_domain(domain.name);
+      if (domain.counted && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.emplace_back(kind);
+    }
+  }
+  if (kinds.size() == 1) kinds.clear();
+  return kinds;
+}
+
+// Nothing where one of the domains could not be read.
+std::optional<double> energy_of_kind(const ExperimentRow& row, std::string_view kind) {
+  std::optional<double> sum_j;
+  for (const DomainEnergy& domain : row.domains) {
+    if (!domain.counted || kind_of_domain(domain.name) != kind) continue;
+    if (!domain.joules) return std::nullopt;
+    sum_j = sum_j.value_or(0) + *domain.joules;
+  }
+  return sum_j;
+}
+
+std::vector<Measure> all_measures(const ExperimentData& data) {
+  std::vector<Measure> measures{{"energy_j", MeasureKind::energy, "J"}};
+  for (const std::string& kind : domain_kinds(data)) measures.push_back({kind, MeasureKind::domain, "J"});
+  measures.push_back({"time_s", MeasureKind::time, "s"});
+  for (const ExperimentMetric& metric : data.metrics) {
+    measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better, metric.weighed});
+  }
+  return measures;
+}
+
+Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::span<const std::string> wanted) {
+  std::vector<Measure> all = all_measures(data);
+  if (wanted.empty()) return all;
+  std::vector<Measure> chosen;
+  for (const std::string& name : wanted) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& one) { return one.name == name; });
+    if (found != all.end()) {
+      chosen.push_back(*found);
+      chosen.back().weighed = true;  // asked for
+      continue;
+    }
+    std::string known;
+    for (const Measure& measure : all) known += (known.empty() ? "" : ", ") + measure.name;
+    return Error{ErrorCode::usage, fmt::format("the experiment has no metric {}", quoted(name)), known};
+  }
+  return chosen;
+}
+
+std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& row, const Measure& measure) {
+  switch (measure.kind) {
+    case MeasureKind::energy:
+      return finite(row.energy_j);
+    case MeasureKind::time:
+      return finite(row.elapsed_s);
+    case MeasureKind::domain:
+      return finite(energy_of_kind(row, measure.name));
+    case MeasureKind::metric:
+      break;
+  }
+  for (std::size_t i = 0; i < data.metrics.size() && i < row.metrics.size(); ++i) {
+    if (data.metrics[i].name == measure.name) return finite(row.metrics[i]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view kind_of_domain(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos) return name;
+  const std::string_view kind = name.substr(0, end + 1);
+  return kind.size() > 1 && kind.ends_with('-') ? kind.substr(0, kind.size() - 1) : kind;
+}
+
+std::vector<std::size_t> order_of_run(const ExperimentData& data) {
+  std::vector<std::size_t> order(data.rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  const bool has_times = std::all_of(data.rows.begin(), data.rows.end(), [](const ExperimentRow& row) {
+    return row.start_unix_ns || row.state != RowState::done;
+  });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const ExperimentRow& left = data.rows[a];
+    const ExperimentRow& right = data.rows[b];
+    if (has_times && left.start_unix_ns != right.start_unix_ns) return left.start_unix_ns < right.start_unix_ns;
+    return left.number < right.number;
+  });
+  return order;
+}
+
+std::vector<double> ExperimentTable::values_of(const CellRows& cell, std::size_t measure) const {
+  std::vector<double> found;
+  for (const std::size_t row : cell.rows) {
+    if (values[row][measure]) found.push_back(*values[row][measure]);
+  }
+  return found;
+}
+
+std::optional<std::size_t> ExperimentTable::index_of_cell(std::span<const std::size_t> levels) const {
+  const auto before = [](const CellRows& cell, std::span<const std::size_t> wanted) {
+    return std::lexicographical_compare(cell.levels.begin(), cell.levels.end(), wanted.begin(), wanted.end());
+  };
+  const auto found = std::lower_bound(cells.begin(), cells.end(), levels, before);
+  if (found == cells.end() || !std::equal(levels.begin(), levels.end(), found->levels.begin(), found->levels.end())) {
+    return std::nullopt;
+  }
+  return static_cast<std::size_t>(found - cells.begin());
+}
+
+const CellRows* ExperimentTable::cell_at(std::span<const std::size_t> levels) const {
+  const std::optional<std::size_t> index = index_of_cell(levels);
+  return index ? &cells[*index] : nullptr;
+}
+
+Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std::string> wanted) {
+  Result<std::vector<Measure>> measures = chosen_measures(data, wanted);
+  if (!measures) return std::move(measures).error();
+  ExperimentTable table;
+  table.measures = std::move(*measures);
+  std::map<std::vector<std::size_t>, CellRows> cells;
+  for (const std::size_t index : order_of_run(data)) {
+    const ExperimentRow& row = data.rows[index];
+    CellRows& cell = cells[row.levels];
+    cell.levels = row.levels;
+    ++cell.planned;
+    if (row.state == RowState::done) cell.rows.push_back(index);
+    if (row.state == RowState::failed) ++cell.failed;
+  }
+  for (auto& [levels, cell] : cells) table.cells.push_back(std::move(cell));
+  table.values.reserve(data.rows.size());
+  for (const ExperimentRow& row : data.rows) {
+    std::vector<std::optional<double>>& values = table.values.emplace_back();
+    for (const Measure& measure : table.measures) values.push_back(value_of(data, row, measure));
+  }
+  return table;
+}
+
+std::string levels_text(const std::vector<ExperimentFactor>& factors,
+                        std::span<const std::optional<std::size_t>> levels) {
+  std::string text;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (!levels[i]) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", factors[i].name, factors[i].levels[*levels[i]]);
+  }
+  return text;
+}
+
+std::string levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels) {
+  const std::vector<std::optional<std::size_t>> known(levels.begin(), levels.end());
+  return levels_text(factors, std::span<const std::optional<std::size_t>>(known));
+}
+
+}  // namespace joulemap::experiment

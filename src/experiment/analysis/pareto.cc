@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/pareto.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "experiment/analysis/shared_work.h"
+#include "statistics/bootstrap.h"
+#include "statistics/correlation.h"
+#include "statistics/random.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// Comparisons of two cells that a set may cost: sets of hundreds of cells are drawn less often.
+constexpr double kMostWork = 1e8;
+constexpr std::size_t kFewestResamples = 100;
+constexpr std::size_t kFewestPairs = 3;  // of an association
+
+// One row of a cell, each value so that less is better.
+using Costs = std::vector<double>;
+
+struct Candidate {
+  std::size_t cell = 0;
+  std::vector<Costs> rows;
+  Costs mean;
+};
+
+Costs mean_of_rows(const Candidate& candidate) {
+  Costs mean(candidate.rows.front().size());
+  for (const Costs& row : candidate.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
+  }
+  for (double& value : mean) value /= static_cast<double>(candidate.rows.size());
+  return mean;
+}
+
+Costs drawn_mean(const Candidate& candidate, statistics::Random& random) {
+  const auto n = static_cast<double>(candidate.rows.size());
+  Costs mean(candidate.rows.front().size());
+  for (std::size_t draw = 0; draw < candidate.rows.size(); ++draw) {
+    const Costs& row =
+        candidate.rows[std::min(static_cast<std::size_t>(random.uniform() * n), candidate.rows.size() - 1)];
+    for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
+  }
+  for (double& value : mean) value /= n;
+  return mean;
+}
+
+// As good everywhere, and better somewhere.
+bool beats(const Costs& a, const Costs& b) {
+  bool is_better = false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] > b[i]) return false;
+    is_better = is_better || a[i] < b[i];
+  }
+  return is_better;
+}
+
+std::vector<bool> front_of(const std::vector<Costs>& points) {
+  std::vector<bool> is_on_front(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    is_on_front[i] =
+        std::none_of(points.begin(), points.end(), [&](const Costs& other) { return beats(other, points[i]); });
+  }
+  return is_on_front;
+}
+
+// Energy, time and metrics that are not the same everywhere; domains are part of the energy.
+std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
+  std::vector<std::size_t> weighed;
+  for (std::size_t i = 0; i < table.measures.size(); ++i) {
+    if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].weighed) continue;
+    std::optional<double> first;
+    bool differs = false;
+    for (const auto& row : table.values) {
+      if (!row[i]) continue;
+      differs = differs || (first && *row[i] != *first);
+      first = row[i];
+    }
+    if (differs) weighed.push_back(i);
+  }
+  return weighed;
+}
+
+std::vector<Candidate> candidates_of(const ExperimentTable& table, const std::vector<std::size_t>& cells,
+                                     const std::vector<std::size_t>& measures) {
+  std::vector<Candidate> candidates;
+  for (const std::size_t cell : cells) {
+    Candidate candidate;
+    candidate.cell = cell;
+    for (const std::size_t row : table.cells[cell].rows) {
+      Costs costs;
+      for (const std::size_t measure : measures) {
+        const std::optional<double> value = table.values[row][measure];
+        if (value) costs.push_back(table.measures[measure].more_is_better ? -*value : *value);
+      }
+      if (costs.size() == measures.size()) candidate.rows.push_back(std::move(costs));
+    }
+    if (candidate.rows.empty()) continue;
+    candidate.mean = mean_of_rows(candidate);
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+void weigh(ParetoSet& set, const std::vector<Candidate>& candidates, std::size_t resamples, std::uint64_t seed) {
+  std::vector<Costs> points;
+  points.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) points.push_back(candidate.mean);
+  const std::vector<bool> is_on_front = front_of(points);
+  const auto count = static_cast<double>(candidates.size());
+  const auto affordable = static_cast<std::size_t>(kMostWork / (count * count));
+  set.resamples = std::min(resamples, std::max(affordable, kFewestResamples));
+  std::vector<std::size_t> times(candidates.size());
+  statistics::Random random(seed);
+  for (std::size_t resample = 0; resample < set.resamples; ++resample) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = drawn_mean(candidates[i], random);
+    const std::vector<bool> drawn = front_of(points);
+    for (std::size_t i = 0; i < candidates.size(); ++i) times[i] += drawn[i] ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const double share = set.resamples > 0 ? static_cast<double>(times[i]) / static_cast<double>(set.resamples) : 0;
+    set.points.push_back({candidates[i].cell, is_on_front[i], share});
+  }
+}
+
+Association association(const std::vector<double>& x, const std::vector<double>& y) {
+  Association result;
+  result.n = x.size();
+  if (x.size() < kFewestPairs) return result;
+  if (const auto spearman = statistics::spearman(x, y)) {
+    result.spearman = spearman->statistic;
+    result.spearman_p = spearman->p;
+  }
+  if (const auto kendall = statistics::kendall(x, y)) {
+    result.kendall = kendall->statistic;
+    result.kendall_p = kendall->p;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentTable& table,
+                                   const ParetoOptions& options) {
+  const std::vector<std::size_t> measures = weighed_measures(table);
+  if (measures.size() < 2) return {};
+  std::map<std::vector<std::optional<std::size_t>>, std::vector<std::size_t>> groups;
+  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
+    std::vector<std::optional<std::size_t>> within(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
+    for (const std::size_t factor : options.factors) within[factor].reset();
+    groups[within].push_back(cell);
+  }
+  std::vector<ParetoSet> sets;
+  std::vector<std::vector<Candidate>> candidates;
+  for (const auto& [within, cells] : groups) {
+    std::vector<Candidate> found = candidates_of(table, cells, measures);
+    if (found.size() < 2) continue;
+    sets.push_back({within, measures, 0, {}});
+    candidates.push_back(std::move(found));
+  }
+  share_work(sets.size(), options.threads, [&](std::size_t i) {
+    weigh(sets[i], candidates[i], options.resamples, statistics::cell_seed(data.seed ^ options.seed, i));
+  });
+  return sets;
+}
+
+std::vector<Association> associations_of(const ExperimentTable& table, unsigned threads) {
+  std::optional<std::size_t> energy;
+  std::optional<std::size_t> time;
+  for (std::size_t i = 0; i < table.measures.size(); ++i) {
+    if (table.measures[i].kind == MeasureKind::energy) energy = i;
+    if (table.measures[i].kind == MeasureKind::time) time = i;
+  }
+  if (!energy || !time) return {};
+  std::vector<Association> associations(table.cells.size() + 1);
+  std::vector<std::optional<std::pair<double, double>>> medians(table.cells.size());
+  share_work(table.cells.size(), threads, [&](std::size_t cell) {
+    std::vector<double> x;
+    std::vector<double> y;
+    for (const std::size_t row : table.cells[cell].rows) {
+      if (!table.values[row][*energy] || !table.values[row][*time]) continue;
+      x.push_back(*table.values[row][*energy]);
+      y.push_back(*table.values[row][*time]);
+    }
+    associations[cell] = association(x, y);
+    associations[cell].cell = cell;
+    if (!x.empty()) medians[cell] = {statistics::median_of(x), statistics::median_of(y)};
+  });
+  std::vector<double> x;
+  std::vector<double> y;
+  for (const auto& median : medians) {
+    if (!median) continue;
+    x.push_back(median->first);
+    y.push_back(median->second);
+  }
+  associations.back() = association(x, y);
+  for (Association& one : associations) {
+    one.x = *energy;
+    one.y = *time;
+  }
+  std::erase_if(associations, [](const Association& one) { return one.n < kFewestPairs; });
+  return associations;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "model/amount_text.h"
+#include "statistics/effect_size.h"
+#include "statistics/sample_size.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// "uses 12.3 % less energy", "takes 8 % more time", "has 2 % more accuracy".
+std::string change_words(const Measure& measure, double difference, std::optional<double> percent) {
+  const std::string_view direction = difference < 0 ? "less" : "more";
+  const std::string amount =
+      percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
+  switch (measure.kind) {
+    case MeasureKind::energy:
+      return fmt::format("uses {} {} energy", amount, direction);
+    case MeasureKind::domain:
+      return fmt::format("uses {} {} energy of {}", amount, direction, measure.name);
+    case MeasureKind::time:
+      return fmt::format("takes {} {} time", amount, direction);
+    case MeasureKind::metric:
+      break;
+  }
+  return fmt::format("has {} {} {}", amount, direction, measure.name);
+}
+
+std::string interval_words(const Comparison& one, const Measure& measure) {
+  if (!one.difference || !one.low || !one.high) return "";
+  return fmt::format("{}, {} to {}", amount_text(*one.difference, measure.unit), amount_text(*one.low, measure.unit),
+                     amount_text(*one.high, measure.unit));
+}
+
+double floor_of(const Comparison& one) {
+  return one.pairing == Pairing::paired ? statistics::least_p_paired(one.n_a)
+                                        : statistics::least_p_unpaired(one.n_a, one.n_b);
+}
+
+std::string p_words(const Comparison& one) {
+  return fmt::format("p = {}, adjusted {}", p_text(*one.p), p_text(one.p_adjusted.value_or(*one.p)));
+}
+
+// What the cells of a comparison carry that makes its mean doubtful.
+std::string doubts(const Comparison& one, const AnalysisResult& result) {
+  constexpr std::string_view kDoubtful[] = {"warm_up", "change_point", "zero_energy", "negative_energy", "throttled"};
+  std::set<std::string> codes;
+  for (const std::optional<std::size_t> level : {one.a, one.b}) {
+    if (!level) continue;
+    std::vector<std::size_t> levels;
+    for (const std::optional<std::size_t>& fixed : one.within) levels.push_back(fixed.value_or(*level));
+    const auto cell = std::find_if(result.cells.begin(), result.cells.end(),
+                                   [&](const AnalysisCell& other) { return other.levels == levels; });
+    if (cell == result.cells.end()) continue;
+    for (const AnalysisFlag& flag : cell->flags) {
+      if (std::find(std::begin(kDoubtful), std::end(kDoubtful), flag.code) != std::end(kDoubtful))
+        codes.insert(flag.code);
+    }
+  }
+  if (codes.empty()) return "";
+  std::string text = "; but look at the flags first: ";
+  for (const std::string& code : codes) text += (code == *codes.begin() ? "" : ", ") + code;
+  return text;
+}
+
+std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) {
+  const ExperimentFactor& factor = result.factors[one.factor];
+  return fmt::format("{} levels of {} {} in {} ({})", factor.levels.size(), factor.name,
+                     one.is_different ? "differ" : "are not shown to differ", result.measures[one.measure].name,
+                     p_words(one));
+}
+
+}  // namespace
+
+std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
+  if (!one.p) return "cannot be tested: fewer than two values of a level";
+  if (!one.a) return verdict_of_all(one, result);
+  const Measure& measure = result.measures[one.measure];
+  const std::vector<std::string>& levels = result.factors[one.factor].levels;
+  const std::string& a = levels[*one.a];
+  const std::string& b = levels[*one.b];
+  const std::string after = doubts(one, result);
+  if (one.is_different) {
+    return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
+                       change_words(measure, one.difference.value_or(0), one.percent), b, interval_words(one, measure),
+                       statistics::magnitude_of_delta(one.cliff.value_or(0)), one.a12.value_or(0.5), p_words(one),
+                       after);
+  }
+  const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
+  const double needed = result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(one.family, 1) : 1);
+  const double floor = floor_of(one);
+  if (*one.p < result.alpha && floor > needed) {
+    return fmt::format(
+        "cannot be shown with {} {}: p = {} is near the least possible ({}), {} comparisons need {}; if "
+        "true, {} {} than {} ({}){}",
+        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family,
+        p_text(needed), a, change_words(measure, one.difference.value_or(0), one.percent), b,
+        interval_words(one, measure), after);
+  }
+  return fmt::format("no difference shown between {} and {} ({}; {}){}", a, b, interval_words(one, measure),
+                     p_words(one), after);
+}
+
+namespace {
+
+std::string tests_sentence(const AnalysisResult& result) {
+  std::set<std::string> tests;
+  for (const Comparison& one : result.comparisons) tests.insert(one.test);
+  std::string names;
+  const auto name = [](const std::string& test) -> std::string {
+    if (test == "wilcoxon-signed-rank") return "Wilcoxon's signed-rank test (exact, zeros by Pratt)";
+    if (test == "mann-whitney") return "Mann and Whitney's U test (exact, with ties)";
+    return test == "friedman" ? "Friedman's test" : "Kruskal and Wallis's test";
+  };
+  for (const std::string& test : tests) names += (names.empty() ? "" : ", ") + name(test);
+  return names;
+}
+
+std::string family_sentence(const AnalysisResult& result) {
+  std::size_t largest = 0;
+  for (const Comparison& one : result.comparisons) largest = std::max(largest, one.family);
+  if (result.adjustment == "none") return fmt::format("p-values of up to {} comparisons were not adjusted", largest);
+  const std::string_view how = result.adjustment == "holm"         ? "Holm's method"
+                               : result.adjustment == "bonferroni" ? "Bonferroni's method"
+                                                                   : "the method of Benjamini and Hochberg";
+  return fmt::format(
+      "p-values were adjusted by {} within each family of comparisons (one factor, one test; {} at most)", how,
+      largest);
+}
+
+}  // namespace
+
+std::string methods_paragraph(const AnalysisResult& result) {
+  std::size_t rows = 0;
+  std::size_t least = result.cells.empty() ? 0 : result.cells.front().n;
+  std::size_t most = 0;
+  for (const AnalysisCell& cell : result.cells) {
+    rows += cell.n;
+    least = std::min(least, cell.n);
+    most = std::max(most, cell.n);
+  }
+  const std::string n = least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  std::string factors;
+  for (const ExperimentFactor& factor : result.factors) {
+    factors += fmt::format("{}{} ({} level{})", factors.empty() ? "" : ", ", factor.name, factor.levels.size(),
+                           factor.levels.size() == 1 ? "" : "s");
+  }
+  std::string text = fmt::format("The experiment has the factors {}: {} cells with {} repetition{} each, {} runs. ",
+                                 factors, result.cells.size(), n, most == 1 ? "" : "s", rows);
+  text += result.is_blocked ? "Each repetition is a complete block in random order; cells are compared within blocks. "
+                            : "Runs are not blocked: paired tests pair by the number of the repetition, unpaired tests "
+                              "stand beside. ";
+  if (!result.comparisons.empty()) {
+    text += fmt::format("Levels were compared by {}; {}; alpha = {}. ", tests_sentence(result), family_sentence(result),
+                        result.alpha);
+    text +=
+        "Effect sizes are Vargha and Delaney's A12, Cliff's delta and the Hodges-Lehmann difference with intervals "
+        "from the exact test. ";
+  }
+  text += fmt::format(
+      "Intervals of means are BCa bootstraps ({} resamples, seed {}). Outliers (modified z above 3.5), "
+      "drifts (Mann-Kendall) and changes (Pettitt) were flagged; no run was left out.",
+      result.resamples, result.seed);
+  return text;
+}
+
+}  // namespace joulemap::experiment

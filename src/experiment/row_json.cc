@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/row_json.h"
+
+#include <fmt/format.h>
+
+#include "formats/document.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::experiment {
+namespace {
+
+using formats::DocumentValue;
+using formats::JsonWriter;
+
+void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
+  json.key("domains").begin_array();
+  for (const DomainEnergy& domain : domains) {
+    json.begin_object()
+        .member("name", domain.name)
+        .member("joules", domain.joules)
+        .member("uncertainty_j", domain.uncertainty_j)
+        .member("mean_w", domain.mean_w);
+    json.text_or_null("provenance", domain.provenance ? joulemap::to_string(*domain.provenance) : "");
+    json.text_or_null("reason", domain.reason)
+        .member("counted", domain.counted)
+        .text_or_null("part_of", domain.part_of)
+        .member("sensor", domain.sensor)
+        .text_or_null("model", domain.model)
+        .text_or_null("device_model", domain.device_model);
+    json.key("checks").begin_array();
+    for (const CrossCheck& check : domain.checks) {
+      json.begin_object().member("sensor", check.sensor).member("channel", check.channel);
+      json.member("joules", check.joules).member("uncertainty_j", check.uncertainty_j).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+void write_metrics(JsonWriter& json, const std::vector<std::optional<double>>& values, const ExperimentData& data) {
+  json.key("metrics").begin_object();
+  for (std::size_t i = 0; i < values.size() && i < data.metrics.size(); ++i) {
+    json.member(data.metrics[i].name, values[i]);
+  }
+  json.end_object();
+}
+
+void write_epochs(JsonWriter& json, const std::vector<EpochResult>& epochs, const ExperimentData& data) {
+  json.key("epochs").begin_array();
+  for (const EpochResult& epoch : epochs) {
+    json.begin_object()
+        .member("start_s", epoch.start_s)
+        .member("elapsed_s", epoch.elapsed_s)
+        .member("energy_j", epoch.energy_j);
+    write_metrics(json, epoch.metrics, data);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics) {
+  json.key("diagnostics").begin_array();
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    json.begin_object()
+        .member("code", diagnostic.code)
+        .member("count", diagnostic.count)
+        .member("message", diagnostic.message)
+        .text_or_null("remedy", diagnostic.remedy)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_checks(JsonWriter& json, const RowSetting& setting) {
+  json.key("checks").begin_array();
+  for (const CheckOutcome& check : setting.checks) {
+    json.begin_object()
+        .member("name", check.name)
+        .member("state", to_string(check.state))
+        .member("required", check.required)
+        .text_or_null("found", check.found)
+        .text_or_null("message", check.message)
+        .text_or_null("remedy", check.remedy)
+        .end_object();
+  }
+  json.end_array().key("settings").begin_array();
+  for (const SettingChange& change : setting.settings) {
+    json.begin_object()
+        .member("path", change.path)
+        .member("before", change.before)
+        .member("after", change.after)
+        .end_object();
+  }
+  json.end_array().key("cool_down");
+  if (!setting.cool_down) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("waited_s", setting.cool_down->waited_s)
+      .member("reached", setting.cool_down->reached)
+      .member("power_w", setting.cool_down->power_w)
+      .member("temperature_c", setting.cool_down->temperature_c)
+      .member("baseline_temperature_c", setting.cool_down->baseline_temperature_c)
+      .end_object();
+}
+
+void write_setting(JsonWriter& json, const RowSetting& setting) {
+  json.key("command").begin_array();
+  for (const std::string& word : setting.command) json.value(word);
+  json.end_array()
+      .text_or_null("directory", setting.directory)
+      .text_or_null("recording", setting.recording)
+      .text_or_null("error", setting.error);
+  json.key("environment").begin_object();
+  for (const EnvironmentFact& fact : setting.environment) json.member(fact.name, fact.value);
+  json.end_object();
+  write_checks(json, setting);
+}
+
+std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
+  std::vector<CrossCheck> checks;
+  const DocumentValue* const list = domain.find("checks");
+  if (list == nullptr || list->array() == nullptr) return checks;
+  for (const DocumentValue& each : *list->array()) {
+    checks.push_back({each.text_or_empty("sensor"), each.text_or_empty("channel"), each.number("joules").value_or(0),
+                      each.number("uncertainty_j").value_or(0)});
+  }
+  return checks;
+}
+
+std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
+  std::vector<DomainEnergy> domains;
+  const DocumentValue* const list = row.find("domains");
+  if (list == nullptr || list->array() == nullptr) return domains;
+  for (const DocumentValue& each : *list->array()) {
+    DomainEnergy domain;
+    domain.name = each.text_or_empty("name");
+    domain.joules = each.number("joules");
+    domain.uncertainty_j = each.number("uncertainty_j");
+    domain.mean_w = each.number("mean_w");
+    const std::string provenance = each.text_or_empty("provenance");
+    if (provenance == "measured") domain.provenance = Provenance::measured;
+    if (provenance == "estimated") domain.provenance = Provenance::estimated;
+    domain.reason = each.text_or_empty("reason");
+    domain.counted = each.boolean("counted").value_or(false);
+    domain.part_of = each.text_or_empty("part_of");
+    domain.sensor = each.text_or_empty("sensor");
+    domain.model = each.text_or_empty("model");
+    domain.device_model = each.text_or_empty("device_model");
+    domain.checks = read_domain_checks(each);
+    domains.push_back(std::move(domain));
+  }
+  return domains;
+}
+
+std::vector<std::optional<double>> read_metrics(const DocumentValue& around, const ExperimentData& data) {
+  std::vector<std::optional<double>> values;
+  const DocumentValue* const metrics = around.find("metrics");
+  for (const ExperimentMetric& metric : data.metrics) {
+    values.push_back(metrics == nullptr ? std::nullopt : metrics->number(metric.name));
+  }
+  return values;
+}
+
+std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentData& data) {
+  std::vector<EpochResult> epochs;
+  const DocumentValue* const list = row.find("epochs");
+  if (list == nullptr || list->array() == nullptr) return epochs;
+  for (const DocumentValue& each : *list->array()) {
+    epochs.push_back({each.number("start_s").value_or(0), each.number("elapsed_s").value_or(0), each.number("energy_j"),
+                      read_metrics(each, data)});
+  }
+  return epochs;
+}
+
+Diagnostics read_diagnostics(const DocumentValue& row) {
+  Diagnostics diagnostics;
+  const DocumentValue* const list = row.find("diagnostics");
+  if (list == nullptr || list->array() == nullptr) return diagnostics;
+  for (const DocumentValue& each : *list->array()) {
+    diagnostics.add({each.text_or_empty("code"), static_cast<std::uint64_t>(each.integer("count").value_or(1)),
+                     each.text_or_empty("message"), each.text_or_empty("remedy")});
+  }
+  return diagnostics;
+}
+
+}  // namespace
+
+std::string_view to_string(CheckState state) {
+  switch (state) {
+    case CheckState::passed:
+      return "passed";
+    case CheckState::warned:
+      return "warned";
+    case CheckState::failed:
+      return "failed";
+    case CheckState::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+std::string row_json(const ExperimentRow& row, const RowSetting& setting, const ExperimentData& data) {
+  JsonWriter json;
+  json.begin_object().member("schema", "joulemap.row/1").member("number", static_cast<std::uint64_t>(row.number));
+  json.key("levels").begin_object();
+  for (std::size_t i = 0; i < data.factors.size() && i < row.levels.size(); ++i) {
+    json.member(data.factors[i].name, data.factors[i].levels.at(row.levels[i]));
+  }
+  json.end_object()
+      .member("block", static_cast<std::uint64_t>(row.block))
+      .text_or_null("node", row.node)
+      .member("state", row.state == RowState::done ? "done" : "failed")
+      .member("exit_code", row.exit_code)
+      .member("start_unix_ns", row.start_unix_ns)
+      .member("elapsed_s", row.elapsed_s)
+      .member("energy_j", row.energy_j)
+      .member("baseline_w", row.baseline_w)
+      .member("first_w", row.first_w)
+      .member("stolen_share", row.stolen_share)
+      .member("throttled_share", row.throttled_share);
+  write_domains(json, row.domains);
+  write_metrics(json, row.metrics, data);
+  write_epochs(json, row.epochs, data);
+  write_diagnostics(json, row.diagnostics);
+  write_setting(json, setting);
+  json.end_object();
+  return std::move(json).text() + "\n";
+}
+
+Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view name, const ExperimentData& data) {
+  const Result<DocumentValue> json = formats::read_json(text, name);
+  if (!json) return json.error();
+  if (json->text_or_empty("schema") != "joulemap.row/1") {
+    return Error{ErrorCode::malformed, fmt::format("{}: this is no joulemap.row/1", name), ""};
+  }
+  ExperimentRow row;
+  row.number = static_cast<std::size_t>(json->integer("number").value_or(0));
+  row.block = static_cast<std::size_t>(json->integer("block").value_or(0));
+  row.node = json->text_or_empty("node");
+  row.state = json->text_or_empty("state") == "done" ? RowState::done : RowState::failed;
+  if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
+  row.start_unix_ns = json->integer("start_unix_ns");
+  row.elapsed_s = json->number("elapsed_s");
+  row.energy_j = json->number("energy_j");
+  row.baseline_w = json->number("baseline_w");
+  row.first_w = json->number("first_w");
+  row.stolen_share = json->number("stolen_share");
+  row.throttled_share = json->number("throttled_share");
+  row.domains = read_domains(*json);
+  row.metrics = read_metrics(*json, data);
+  row.epochs = read_epochs(*json, data);
+  row.diagnostics = read_diagnostics(*json);
+  return row;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/csv.h"
+
+namespace joulemap::formats {
+namespace {
+
+// The field at `at`, which is moved to the separator or line end behind it.
+std::string read_field(std::string_view text, std::size_t& at, char separator) {
+  std::string field;
+  if (at < text.size() && text[at] == '"') {
+    for (++at; at < text.size(); ++at) {
+      if (text[at] != '"') {
+        field += text[at];
+      } else if (at + 1 < text.size() && text[at + 1] == '"') {
+        field += text[++at];
+      } else {
+        ++at;
+        break;
+      }
+    }
+  }
+  while (at < text.size() && text[at] != separator && text[at] != '\n') field += text[at++];
+  return field;
+}
+
+}  // namespace
+
+std::vector<CsvRecord> read_csv(std::string_view text, char separator) {
+  std::vector<CsvRecord> records;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    CsvRecord record;
+    record.push_back(read_field(text, at, separator));
+    while (at < text.size() && text[at] == separator) record.push_back(read_field(text, ++at, separator));
+    ++at;  // the line end
+    if (record.back().ends_with('\r')) record.back().pop_back();
+    if (record.size() > 1 || !record.front().empty()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+std::string csv_line(const CsvRecord& record) {
+  std::string line;
+  for (const std::string& field : record) {
+    if (&field != &record.front()) line += ',';
+    const bool is_plain = field.find_first_of(",\"\r\n") == std::string::npos && !(record.size() == 1 && field.empty());
+    if (is_plain) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char character : field) {
+      if (character == '"') line += '"';
+      line += character;
+    }
+    line += '"';
+  }
+  return line + "\n";
+}
+
+}  // namespace joulemap::formats

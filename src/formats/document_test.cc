@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/document.h"
+
+#include <gtest/gtest.h>
+
+#include "formats/csv.h"
+
+namespace joulemap::formats {
+namespace {
+
+TEST(Document, TomlKeepsTheOrderAndTheLinesOfTheFile) {
+  const Result<DocumentValue> read = read_toml("zebra = 1\n\n[tables]\nb = [1.5, 'x']\na = true\n", "f.toml");
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->table()->size(), 2u);
+  EXPECT_EQ(read->table()->front().key, "zebra");
+  EXPECT_EQ(read->integer("zebra"), 1);
+  const DocumentValue* const tables = read->find("tables");
+  ASSERT_EQ(tables->table()->size(), 2u);
+  EXPECT_EQ(tables->table()->front().key, "b");
+  EXPECT_EQ(tables->find("b")->line, 4u);
+  EXPECT_EQ(tables->find("b")->array()->at(0).number(), 1.5);
+  EXPECT_EQ(tables->find("b")->array()->at(1).text(), "x");
+  EXPECT_EQ(tables->boolean("a"), true);
+}
+
+TEST(Document, AMistakeInTomlIsToldWithItsLine) {
+  const Result<DocumentValue> read = read_toml("a = 1\nb = [1,\n", "plan.toml");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message.find("plan.toml:"), 0u) << read.error().message;
+}
+
+TEST(Document, JsonIsReadWithItsTypesAndPaths) {
+  const Result<DocumentValue> read =
+      read_json(R"({"test": {"accuracy": 0.5}, "a.b": 2, "list": [1, null, "x"], "big": 18446744073709551615})", "m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->find_path("test.accuracy")->number(), 0.5);
+  EXPECT_EQ(read->find_path("a.b")->integer(), 2);
+  EXPECT_EQ(read->find_path("test.loss"), nullptr);
+  EXPECT_TRUE(read->find("list")->array()->at(1).is_null());
+  EXPECT_GT(read->number("big").value_or(0), 1e19);
+}
+
+TEST(Document, DamagedAndEndlesslyNestedJsonIsRefused) {
+  EXPECT_FALSE(read_json("{\"a\": ", "m"));
+  EXPECT_FALSE(read_json(std::string(100000, '['), "m"));
+  EXPECT_FALSE(read_json("", "m"));
+}
+
+TEST(Document, ATextSurvivesToml) {
+  const std::string odd = "quote \" back \\ line\nend \x01 é";
+  const Result<DocumentValue> read = read_toml("a = " + toml_text(odd), "m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->text_or_empty("a"), odd);
+}
+
+TEST(Csv, WhatWasWrittenIsRead) {
+  const CsvRecord record = {"plain", "with, comma", "with \"quotes\"", "two\nlines", "", "last"};
+  EXPECT_EQ(read_csv(csv_line(record) + csv_line({"a"})), (std::vector<CsvRecord>{record, {"a"}}));
+}
+
+TEST(Csv, LinesOfWindowsAndOtherSeparatorsAreRead) {
+  EXPECT_EQ(read_csv("a;b\r\n\r\n1;\"2;3\"\r\n", ';'), (std::vector<CsvRecord>{{"a", "b"}, {"1", "2;3"}}));
+}
+
+}  // namespace
+}  // namespace joulemap::formats

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ingest/epoch_logs/epoch_log.h"
+#include "ingest/epoch_logs/name_pattern.h"
+#include "ingest/epoch_logs/power_experiment.h"
+
+namespace joulemap::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+
+// 100 W for four seconds, then 200 W for six.
+constexpr std::string_view kPower =
+    "timestamp, power.draw [W], temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]\n"
+    "2023/05/08 01:48:10.500, 100.00 W, 33, 0 MiB, 0 %, 0 %\n"
+    "2023/05/08 01:48:14.500, 100.00 W, 40, 512 MiB, 50 %, 10 %\n"
+    "2023/05/08 01:48:14.501, 200.00 W, 40, 512 MiB, 50 %, 10 %\n"
+    "2023/05/08 01:48:20.500, 200.00 W, 50, 1024 MiB, 100 %, 20 %\n";
+constexpr std::string_view kEpochs =
+    "epoch;precision;recall;accuracy;f1;timestamp\n"
+    "0;0.1;0.2;0.3;0.4;2023-05-08 01:48:14\n"
+    "1;0.2;0.3;0.5;0.6;2023-05-08 01:48:17\n"
+    "2;0.3;0.4;0.7;0.8;2023-05-08 01:48:20\n";
+
+class PowerExperiment : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  std::string write(const std::string& name, std::string_view text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  fs::path folder_;
+};
+
+TEST(NamePattern, TakesFieldsFromNamesAndFillsThemIn) {
+  const Result<NamePattern> pattern = NamePattern::parse("run{run}-gpu-batchsize{batch}-{model}-ENERGY.csv");
+  ASSERT_TRUE(pattern);
+  const auto fields = pattern->match("run2-gpu-batchsize128-res-net50-ENERGY.csv");
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(fields->at("run"), "2");
+  EXPECT_EQ(fields->at("batch"), "128");
+  EXPECT_EQ(fields->at("model"), "res-net50");
+  EXPECT_EQ(NamePattern::parse("{model}_{run}.csv")->fill(*fields), "res-net50_2.csv");
+  EXPECT_FALSE(pattern->match("run-gpu-batchsize128-x-ENERGY.csv"));
+  EXPECT_FALSE(pattern->match("run2-gpu-batchsize128-x_MODEL.csv"));
+}
+
+TEST(NamePattern, RefusesWhatCannotBeTold) {
+  for (const char* text : {"{a}{b}.csv", "{a.csv", "a}.csv", "{}.csv", "{a}-{a}.csv"}) {
+    EXPECT_FALSE(NamePattern::parse(text)) << text;
+  }
+}
+
+TEST(EpochLog, WholeSecondsAreTakenForTheirMiddle) {
+  const Result<EpochLog> log = parse_epoch_log(kEpochs, "epochs.csv", 0);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(log->metrics, (std::vector<std::string>{"precision", "recall", "accuracy", "f1"}));
+  ASSERT_EQ(log->epochs.size(), 3);
+  EXPECT_EQ(log->epochs[1].time_ns % 1'000'000'000, 500'000'000);
+  EXPECT_EQ(log->epochs[2].metrics[2], 0.7);
+  EXPECT_TRUE(log->diagnostics.contains("epoch_times_cut"));
+  EXPECT_FALSE(parse_epoch_log("a;b\n1;2\n", "other.csv", 0));
+}
+
+TEST(EpochLog, LossesAreToBeSmall) {
+  EXPECT_FALSE(more_is_better("val_loss"));
+  EXPECT_TRUE(more_is_better("accuracy"));
+}
+
+TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
+  const std::string power = write("power.csv", kPower);
+  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochs), 0});
+  ASSERT_TRUE(data) << data.error().message;
+  ASSERT_EQ(data->rows.size(), 1);
+  const ExperimentRow& row = data->rows.front();
+  EXPECT_NEAR(*row.energy_j, 1600, 0.5);
+  EXPECT_NEAR(*row.elapsed_s, 10, 1e-9);
+  ASSERT_EQ(row.epochs.size(), 3);
+  EXPECT_NEAR(*row.epochs[0].energy_j, 400, 0.5);
+  EXPECT_NEAR(*row.epochs[1].energy_j, 600, 0.5);
+  EXPECT_NEAR(*row.epochs[2].energy_j, 600, 0.5);
+  EXPECT_EQ(data->metrics[2].name, "accuracy");
+  EXPECT_TRUE(data->metrics[2].more_is_better);
+  EXPECT_EQ(row.metrics[2], 0.7);
+  EXPECT_EQ(data->metrics[4].name, "gpu_utilization");
+  EXPECT_FALSE(data->metrics[4].weighed);
+  EXPECT_EQ(row.metrics[4], 50);
+  EXPECT_EQ(row.metrics[6], 1024);
+}
+
+TEST_F(PowerExperiment, FactorsComeFromTheNamesOfAFolder) {
+  for (const char* name : {"run1-b128-torch", "run2-b128-torch", "run1-b32-torch", "run1-b32-tf"}) {
+    write(std::string(name) + "-ENERGY.csv", kPower);
+    write(std::string(name) + "_MODEL.csv", kEpochs);
+  }
+  const Result<ExperimentData> data = read_power_experiment(
+      {{folder_}, "run{run}-b{batch}-{framework}-ENERGY.csv", "run{run}-b{batch}-{framework}_MODEL.csv", 0});
+  ASSERT_TRUE(data) << data.error().message;
+  ASSERT_EQ(data->rows.size(), 4);
+  EXPECT_EQ(data->factors[0].levels, (std::vector<std::string>{"32", "128"}));
+  EXPECT_EQ(data->factors[1].name, "framework");
+  std::size_t second_runs = 0;
+  for (const ExperimentRow& row : data->rows) {
+    second_runs += row.block == 1 ? 1 : 0;
+    EXPECT_EQ(row.epochs.size(), 3);
+  }
+  EXPECT_EQ(second_runs, 1);
+  EXPECT_TRUE(data->diagnostics.contains("epoch_times_cut"));
+}
+
+TEST_F(PowerExperiment, AMissingLogOfEpochsIsTold) {
+  write("run1-x-ENERGY.csv", kPower);
+  const Result<ExperimentData> data = read_power_experiment({{folder_}, "run{run}-{m}-ENERGY.csv", "{m}.csv", 0});
+  ASSERT_TRUE(data);
+  EXPECT_TRUE(data->rows.front().energy_j);
+  EXPECT_TRUE(data->rows.front().diagnostics.contains("epochs_missing"));
+}
+
+TEST_F(PowerExperiment, EpochsOfAnotherTimeZoneAreTold) {
+  const std::string power = write("power.csv", kPower);
+  const std::string epochs = write("epochs.csv", "epoch;accuracy;timestamp\n0;0.1;2023-05-08 03:48:14\n");
+  const Result<ExperimentData> data = read_power_experiment({{power}, "", epochs, 0});
+  ASSERT_TRUE(data);
+  EXPECT_TRUE(data->rows.front().epochs.empty());
+  EXPECT_TRUE(data->rows.front().diagnostics.contains("epoch_outside"));
+}
+
+TEST_F(PowerExperiment, AFolderWithoutAPatternIsAnError) {
+  EXPECT_FALSE(read_power_experiment({{folder_}, "", "", 0}));
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/epoch_logs/name_pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+
+Result<NamePattern> NamePattern::parse(std::string_view text) {
+  const Error wrong{ErrorCode::usage, fmt::format("the pattern {} makes no sense", quoted(text, 120)),
+                    "--pattern 'run{run}-{framework}-{dataset}.csv'"};
+  NamePattern pattern;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t open = rest.find('{');
+    pattern.literals_.emplace_back(rest.substr(0, open));
+    if (pattern.literals_.back().find('}') != std::string::npos) return wrong;
+    if (open == std::string_view::npos) break;
+    const std::size_t close = rest.find('}', open);
+    if (close == std::string_view::npos || close == open + 1) return wrong;
+    std::string field(rest.substr(open + 1, close - open - 1));
+    const bool is_known = std::find(pattern.fields_.begin(), pattern.fields_.end(), field) != pattern.fields_.end();
+    const bool is_separated = pattern.fields_.empty() || !pattern.literals_.back().empty();
+    if (is_known || !is_separated || field.find('{') != std::string::npos) return wrong;
+    pattern.fields_.push_back(std::move(field));
+    rest.remove_prefix(close + 1);
+  }
+  return pattern;
+}
+
+std::optional<NamePattern::Fields> NamePattern::match(std::string_view name) const {
+  if (!name.starts_with(literals_.front())) return std::nullopt;
+  Fields found;
+  return match_from(0, name.substr(literals_.front().size()), found) ? std::optional(found) : std::nullopt;
+}
+
+bool NamePattern::match_from(std::size_t field, std::string_view rest, Fields& found) const {
+  if (field == fields_.size()) return rest.empty();
+  const std::string& literal = literals_[field + 1];
+  const bool is_last = field + 1 == fields_.size();
+  for (std::size_t length = 1; length + literal.size() <= rest.size(); ++length) {
+    if (rest[length - 1] == '/') return false;
+    if (is_last && length + literal.size() != rest.size()) continue;
+    if (rest.substr(length, literal.size()) != literal) continue;
+    found[fields_[field]] = rest.substr(0, length);
+    if (match_from(field + 1, rest.substr(length + literal.size()), found)) return true;
+  }
+  return false;
+}
+
+std::optional<std::string> NamePattern::fill(const Fields& fields) const {
+  std::string name = literals_.front();
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const auto found = fields.find(fields_[i]);
+    if (found == fields.end()) return std::nullopt;
+    name += found->second + literals_[i + 1];
+  }
+  return name;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NamePattern: what a file's name says, by a pattern like "run{run}-{framework}-{dataset}.csv": fields in braces, each at
+// least one character that is no slash, as short as the rest allows. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace joulemap::ingest {
+
+class NamePattern {
+ public:
+  using Fields = std::map<std::string, std::string>;
+
+  // Fails on braces that do not close, empty or repeated fields, and fields that nothing separates.
+  static Result<NamePattern> parse(std::string_view text);
+
+  std::optional<Fields> match(std::string_view name) const;
+  // The name that these fields give; nothing where one is missing.
+  std::optional<std::string> fill(const Fields& fields) const;
+  const std::vector<std::string>& fields() const { return fields_; }
+
+ private:
+  bool match_from(std::size_t field, std::string_view rest, Fields& found) const;
+
+  // literals_[0] fields_[0] literals_[1] ... : one literal more than fields.
+  std::vector<std::string> literals_;
+  std::vector<std::string> fields_;
+};
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/epoch_logs/power_experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "ingest/epoch_logs/epoch_log.h"
+#include "ingest/epoch_logs/name_pattern.h"
+#include "ingest/epoch_logs/power_integral.h"
+#include "ingest/trace_file.h"
+
+namespace joulemap::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+
+double seconds(std::int64_t duration_ns) { return static_cast<double>(duration_ns) * 1e-9; }
+
+bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
+
+// What a log tells besides power.
+struct Aside {
+  std::string_view channel;  // of gpu0
+  std::string_view name;
+  std::string_view unit;
+  bool is_mean;  // else the most
+  double factor;
+};
+constexpr std::array kAsides = {Aside{"utilization", "gpu_utilization", "%", true, 1},
+                                Aside{"memory-utilization", "memory_utilization", "%", true, 1},
+                                Aside{"memory-used", "memory_used", "MiB", false, 1.0 / (1 << 20)},
+                                Aside{"temperature", "temperature", "degC", false, 1}};
+
+struct InputFile {
+  std::string path;
+  NamePattern::Fields fields;
+};
+
+Status add_matching(const fs::path& path, const NamePattern* pattern, bool is_named, std::vector<InputFile>& files) {
+  const std::string name = path.filename().string();
+  if (pattern == nullptr) {
+    files.push_back({path.string(), {}});
+    return Done{};
+  }
+  std::optional<NamePattern::Fields> fields = pattern->match(name);
+  if (fields) files.push_back({path.string(), *std::move(fields)});
+  if (fields || !is_named) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} does not fit the pattern", path.string()), "--pattern"};
+}
+
+Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options, const NamePattern* pattern) {
+  std::vector<InputFile> files;
+  for (const std::string& input : options.inputs) {
+    std::error_code error;
+    if (!fs::is_directory(input, error)) {
+      if (Status added = add_matching(input, pattern, true, files); !added) return std::move(added).error();
+      continue;
+    }
+    if (pattern == nullptr) {
+      return Error{ErrorCode::usage, fmt::format("{} is a folder: which of its files are logs of power?", input),
+                   "--pattern 'run{run}-{framework}-{dataset}-ENERGY.csv'"};
+    }
+    std::vector<fs::path> found;
+    for (fs::recursive_directory_iterator at(input, error), end; !error && at != end; at.increment(error)) {
+      if (at->is_regular_file(error)) found.push_back(at->path());
+    }
+    if (error) return Error{ErrorCode::io, fmt::format("read {}: {}", input, error.message()), ""};
+    std::sort(found.begin(), found.end(),
+              [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
+    for (const fs::path& path : found) {
+      if (Status added = add_matching(path, pattern, false, files); !added) return std::move(added).error();
+    }
+  }
+  if (!files.empty()) return files;
+  return Error{ErrorCode::not_found, "no file fits the pattern", "look at one name and put its parts in braces"};
+}
+
+std::optional<double> aside_value(const PowerLog& log, const Aside& aside) {
+  double sum = 0;
+  double most = std::numeric_limits<double>::lowest();
+  std::size_t count = 0;
+  for (const Sample& sample : log.samples) {
+    const Channel& channel = log.channels[sample.channel];
+    if (channel.name != "gpu0-" + std::string(aside.channel)) continue;
+    const double value = static_cast<double>(sample.reading.raw) * channel.scale * aside.factor;
+    sum += value;
+    most = std::max(most, value);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return aside.is_mean ? sum / static_cast<double>(count) : most;
+}
+
+// One integral for each GPU: of its first channel of power.
+std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& log) {
+  std::vector<std::pair<std::string, PowerIntegral>> integrals;
+  for (std::uint32_t i = 0; i < log.channels.size(); ++i) {
+    const Channel& channel = log.channels[i];
+    const bool is_known =
+        std::any_of(integrals.begin(), integrals.end(), [&](const auto& one) { return one.first == channel.domain; });
+    if (channel.quantity != Quantity::power || is_known) continue;
+    PowerIntegral integral(log, i);
+    if (!integral.is_empty()) integrals.emplace_back(channel.domain, std::move(integral));
+  }
+  return integrals;
+}
+
+class RowMaker {
+ public:
+  explicit RowMaker(ExperimentData& data) : data_(data) {}
+
+  Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
+    const auto integrals = integrals_of(log);
+    if (integrals.empty()) return Error{ErrorCode::malformed, "no power is told more than once", ""};
+    const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
+    std::int64_t end_ns = origin_ns;
+    for (const Sample& sample : log.samples) end_ns = std::max(end_ns, sample.reading.after_ns);
+    row.start_unix_ns = origin_ns;
+    row.elapsed_s = seconds(end_ns - origin_ns);
+    row.state = RowState::done;
+    row.attempts = 1;
+    row.energy_j = 0;
+    row.first_w = 0;
+    for (const auto& [name, integral] : integrals) add_domain(name, integral, row);
+    take_notes(log.diagnostics, row);
+    set_metrics(log, epochs, row);
+    if (epochs != nullptr) add_epochs(*epochs, integrals, origin_ns, row);
+    data_.rows.push_back(std::move(row));
+    return Done{};
+  }
+
+ private:
+  // What is true of all such logs is told once, not of every row.
+  void take_notes(const Diagnostics& notes, ExperimentRow& row) {
+    constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
+                                                        "epoch_times_cut"};
+    for (Diagnostic note : notes.list()) {
+      if (std::find(kOfAll.begin(), kOfAll.end(), note.code) == kOfAll.end()) {
+        row.diagnostics.add(std::move(note));
+        continue;
+      }
+      if (const std::size_t colon = note.message.find(": "); colon != std::string::npos)
+        note.message.erase(0, colon + 2);
+      data_.diagnostics.add(std::move(note));
+    }
+  }
+
+  static void add_domain(const std::string& name, const PowerIntegral& integral, ExperimentRow& row) {
+    DomainEnergy domain;
+    domain.name = name;
+    domain.joules = integral.energy_j(0, *row.elapsed_s);
+    if (*row.elapsed_s > 0) domain.mean_w = *domain.joules / *row.elapsed_s;
+    domain.provenance = Provenance::measured;
+    domain.counted = true;
+    domain.sensor = "nvidia-smi";
+    domain.channel = "power";
+    *row.energy_j += *domain.joules;
+    *row.first_w += integral.first_w();
+    row.domains.push_back(std::move(domain));
+  }
+
+  std::size_t metric_index(const std::string& name, std::string_view unit, bool is_more, bool is_weighed) {
+    for (std::size_t i = 0; i < data_.metrics.size(); ++i) {
+      if (data_.metrics[i].name == name) return i;
+    }
+    data_.metrics.push_back({name, std::string(unit), is_more, is_weighed});
+    return data_.metrics.size() - 1;
+  }
+
+  static void set(std::vector<std::optional<double>>& metrics, std::size_t index, std::optional<double> value) {
+    if (metrics.size() <= index) metrics.resize(index + 1);
+    metrics[index] = value;
+  }
+
+  void set_metrics(const PowerLog& log, const EpochLog* epochs, ExperimentRow& row) {
+    for (std::size_t i = 0; epochs != nullptr && i < epochs->metrics.size(); ++i) {
+      const std::size_t index = metric_index(epochs->metrics[i], "", more_is_better(epochs->metrics[i]), true);
+      set(row.metrics, index, epochs->epochs.empty() ? std::nullopt : epochs->epochs.back().metrics[i]);
+    }
+    for (const Aside& aside : kAsides) {
+      const std::optional<double> value = aside_value(log, aside);
+      if (value) set(row.metrics, metric_index(std::string(aside.name), aside.unit, false, false), value);
+    }
+  }
+
+  void add_epochs(const EpochLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
+                  std::int64_t origin_ns, ExperimentRow& row) {
+    take_notes(log.diagnostics, row);
+    double begin_s = 0;
+    for (const EpochEnd& end : log.epochs) {
+      const double end_s = seconds(end.time_ns - origin_ns);
+      if (end_s <= begin_s || end_s > *row.elapsed_s + 2) {
+        row.diagnostics.add({"epoch_outside", 1, "epochs end while no power is told",
+                             "the clocks of the two logs must be of one zone: --utc-offset"});
+        continue;
+      }
+      EpochResult epoch;
+      epoch.start_s = begin_s;
+      epoch.elapsed_s = end_s - begin_s;
+      epoch.energy_j = 0;
+      for (const auto& [name, integral] : integrals) *epoch.energy_j += integral.energy_j(begin_s, end_s);
+      for (std::size_t i = 0; i < log.metrics.size(); ++i) {
+        set(epoch.metrics, metric_index(log.metrics[i], "", more_is_better(log.metrics[i]), true), end.metrics[i]);
+      }
+      row.epochs.push_back(std::move(epoch));
+      begin_s = end_s;
+    }
+  }
+
+  ExperimentData& data_;
+};
+
+std::size_t level_index(ExperimentFactor& factor, const std::string& level) {
+  const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
+  const auto index = static_cast<std::size_t>(found - factor.levels.begin());
+  if (found == factor.levels.end()) factor.levels.push_back(level);
+  return index;
+}
+
+ExperimentRow row_of(const InputFile& file, const NamePattern* pattern, std::size_t number, ExperimentData& data) {
+  ExperimentRow row;
+  row.block = pattern == nullptr ? number : 0;
+  std::size_t factor = 0;
+  for (std::size_t i = 0; pattern != nullptr && i < pattern->fields().size(); ++i) {
+    const std::string& field = pattern->fields()[i];
+    const std::string& value = file.fields.at(field);
+    if (is_repetition(field)) {
+      const std::uint64_t repetition = parse_u64(value).value_or(number + 1);
+      row.block = repetition > 0 ? repetition - 1 : 0;
+      continue;
+    }
+    row.levels.push_back(level_index(data.factors[factor++], value));
+  }
+  if (pattern == nullptr) row.levels.push_back(0);
+  return row;
+}
+
+// Levels as people order them: 32, 64, 128.
+void sort_levels(ExperimentData& data) {
+  for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
+    const std::vector<std::string> before = data.factors[factor].levels;
+    std::vector<std::string>& levels = data.factors[factor].levels;
+    std::sort(levels.begin(), levels.end(), natural_less);
+    for (ExperimentRow& row : data.rows)
+      row.levels[factor] = level_index(data.factors[factor], before[row.levels[factor]]);
+  }
+}
+
+Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
+                             std::optional<std::int64_t> utc_offset_s) {
+  const std::optional<std::string> name = names.fill(file.fields);
+  if (!name) return Error{ErrorCode::usage, "--epochs has a field that --pattern has not", "the same fields in both"};
+  const bool is_beside = !names.fields().empty();
+  const fs::path path = is_beside ? fs::path(file.path).parent_path() / *name : fs::path(*name);
+  const Result<TraceBytes> text = read_trace_file(path.string());
+  if (!text) return text.error();
+  return parse_epoch_log(text->view(), path.string(), utc_offset_s);
+}
+
+Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
+  std::vector<ExperimentFactor> factors;
+  if (names == nullptr) return std::vector<ExperimentFactor>{{"run", {"all"}, true}};
+  for (const std::string& field : names->fields()) {
+    if (!is_repetition(field)) factors.push_back({field, {}, true});
+  }
+  if (!factors.empty()) return factors;
+  return Error{ErrorCode::usage, "the pattern has no field but the repetition", "--pattern '{framework}-{run}.csv'"};
+}
+
+// In the order in which they ran, with all metrics.
+ExperimentData finished(ExperimentData data) {
+  sort_levels(data);
+  std::stable_sort(data.rows.begin(), data.rows.end(),
+                   [](const ExperimentRow& a, const ExperimentRow& b) { return a.start_unix_ns < b.start_unix_ns; });
+  for (std::size_t i = 0; i < data.rows.size(); ++i) {
+    data.rows[i].number = i;
+    data.rows[i].metrics.resize(data.metrics.size());
+    for (EpochResult& epoch : data.rows[i].epochs) epoch.metrics.resize(data.metrics.size());
+  }
+  return data;
+}
+
+Status add_row(const InputFile& file, const NamePattern& epoch_names, const PowerExperimentOptions& options,
+               ExperimentRow row, ExperimentData& data) {
+  const Result<TraceBytes> text = read_trace_file(file.path);
+  if (!text) return text.error();
+  const Result<PowerLog> log = parse_power_log(text->view(), file.path, options.utc_offset_s);
+  if (!log) {
+    row.state = RowState::failed;
+    row.attempts = 1;
+    row.diagnostics.add({"damaged_file", 1, log.error().message, ""});
+    data.rows.push_back(std::move(row));
+    return Done{};
+  }
+  std::optional<EpochLog> epochs;
+  if (!options.epochs.empty()) {
+    Result<EpochLog> read = read_epochs(file, epoch_names, options.utc_offset_s);
+    if (read) {
+      epochs = *std::move(read);
+    } else if (options.pattern.empty()) {
+      return std::move(read).error();
+    } else {
+      row.diagnostics.add({"epochs_missing", 1, read.error().message, read.error().remedy});
+    }
+  }
+  Status added = RowMaker(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
+  return added ? Status(Done{}) : Status(std::move(added).error().with_context(file.path));
+}
+
+}  // namespace
+
+Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& options) {
+  const Result<NamePattern> pattern = NamePattern::parse(options.pattern);
+  if (!pattern) return pattern.error();
+  const Result<NamePattern> epoch_names = NamePattern::parse(options.epochs);
+  if (!epoch_names) return epoch_names.error();
+  const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
+  const Result<std::vector<InputFile>> files = find_files(options, names);
+  if (!files) return files.error();
+  Result<std::vector<ExperimentFactor>> factors = factors_of(names);
+  if (!factors) return std::move(factors).error();
+  ExperimentData data;
+  data.name = "nvidia-smi";
+  data.factors = std::move(*factors);
+  for (std::size_t i = 0; i < files->size(); ++i) {
+    ExperimentRow row = row_of((*files)[i], names, i, data);
+    if (Status added = add_row((*files)[i], *epoch_names, options, std::move(row), data); !added) {
+      return std::move(added).error();
+    }
+  }
+  return finished(std::move(data));
+}
+
+}  // namespace joulemap::ingest

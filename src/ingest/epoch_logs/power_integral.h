@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PowerIntegral: energy between any two moments of a log of power, by the real times of its samples: straight lines between
+// them, flat before the first and after the last. A value; joules, watts, seconds since the log's first sample. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ingest/power_csv/power_log.h"
+
+namespace joulemap::ingest {
+
+class PowerIntegral {
+ public:
+  // Samples of one channel, in order of time.
+  PowerIntegral(const PowerLog& log, std::uint32_t channel);
+  bool is_empty() const { return times_s_.empty(); }
+  double energy_j(double from_s, double to_s) const;  // seconds since the origin
+  double first_w() const { return watts_.front(); }
+
+  // Of all channels of a log, so that their times can be compared.
+  static std::int64_t origin_ns(const PowerLog& log);
+
+ private:
+  double up_to(double time_s) const;
+
+  std::vector<double> times_s_;
+  std::vector<double> watts_;
+  std::vector<double> joules_;  // up to each sample
+};
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/prengdl/prengdl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kFolderPrefix = "measurements_";
+constexpr std::string_view kPerf = "_perf";
+constexpr std::string_view kNvidiaSmi = "_nvidia_smi";
+constexpr std::size_t kLargestFile = std::size_t{64} << 20;
+constexpr double kPublishedSpacing_s = 1;  // run.sh: nvidia-smi --loop-ms=1000
+
+// The last separator is the decimal one, those before it stand between thousands.
+std::optional<double> parse_grouped(std::string_view text) {
+  const std::size_t decimal = text.find_last_of(".,");
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i == decimal) {
+      plain += '.';
+    } else if (text[i] != ',' && text[i] != '.' && text[i] != '\'') {
+      plain += text[i];
+    }
+  }
+  return parse_double(plain);
+}
+
+// What a file's name says: "mask_rcnn_PyTorch_perf_7.txt".
+struct FileName {
+  std::string model;
+  std::string framework;
+  std::size_t repetition = 0;
+  bool is_perf = false;
+};
+
+std::optional<FileName> parse_name(std::string_view name) {
+  if (!name.ends_with(".txt")) return std::nullopt;
+  name.remove_suffix(4);
+  const std::size_t last = name.rfind('_');
+  if (last == std::string_view::npos) return std::nullopt;
+  const std::optional<std::uint64_t> repetition = parse_u64(name.substr(last + 1));
+  if (!repetition || *repetition == 0) return std::nullopt;
+  name = name.substr(0, last);
+  FileName parsed;
+  parsed.repetition = *repetition;
+  parsed.is_perf = name.ends_with(kPerf);
+  if (!parsed.is_perf && !name.ends_with(kNvidiaSmi)) return std::nullopt;
+  name.remove_suffix(parsed.is_perf ? kPerf.size() : kNvidiaSmi.size());
+  const std::size_t between = name.rfind('_');
+  if (between == std::string_view::npos || between == 0 || between + 1 == name.size()) return std::nullopt;
+  parsed.model = name.substr(0, between);
+  parsed.framework = name.substr(between + 1);
+  return parsed;
+}
+
+// Both files of one execution.
+struct Execution {
+  std::string perf;
+  std::string nvidia_smi;
+};
+using Key = std::tuple<std::string, std::string, std::string, std::size_t>;  // phase, model, framework, repetition
+using Executions = std::map<Key, Execution>;
+
+Status collect(const std::string& folder, const std::string& phase, Executions& executions) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    const std::optional<FileName> parsed = parse_name(name);
+    if (!parsed) continue;
+    Execution& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
+    (parsed->is_perf ? execution.perf : execution.nvidia_smi) = folder + "/" + name;
+  }
+  return Done{};
+}
+
+Result<Executions> find_executions(const std::string& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return names.error();
+  Executions executions;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kFolderPrefix)) continue;
+    if (Status found = collect(folder + "/" + name, name.substr(kFolderPrefix.size()), executions); !found) {
+      return std::move(found).error();
+    }
+  }
+  // The files of one phase alone.
+  if (executions.empty()) {
+    const std::string name = folder.substr(folder.find_last_of('/') + 1);
+    const std::string phase = name.starts_with(kFolderPrefix) ? name.substr(kFolderPrefix.size()) : name;
+    if (Status found = collect(folder, phase.empty() ? "run" : phase, executions); !found) {
+      return std::move(found).error();
+    }
+  }
+  if (!executions.empty()) return executions;
+  return Error{ErrorCode::not_found, fmt::format("{} holds no files MODEL_FRAMEWORK_perf_REP.txt", folder),
+               "name the folder that holds measurements_train and measurements_inference"};
+}
+
+DomainEnergy domain_of(std::string name, std::optional<double> joules, double elapsed_s, std::string sensor) {
+  DomainEnergy domain;
+  domain.name = std::move(name);
+  domain.joules = joules;
+  domain.counted = true;
+  domain.sensor = std::move(sensor);
+  domain.channel = domain.name;
+  if (joules) domain.provenance = Provenance::measured;
+  if (joules && elapsed_s > 0) domain.mean_w = *joules / elapsed_s;
+  if (!joules) domain.reason = "the file does not tell it";
+  return domain;
+}
+
+Result<std::string> read_text(const std::string& path, std::string_view what) {
+  if (path.empty()) return Error{ErrorCode::not_found, fmt::format("there is no file of {}", what), ""};
+  return read_file_start(path, kLargestFile);
+}
+
+void read_counters(const std::string& path, ExperimentRow& row) {
+  PerfEnergies energies;
+  if (const Result<std::string> text = read_text(path, "perf")) {
+    energies = parse_perf_energies(*text);
+    if (!energies.elapsed_s || !energies.package_j || !energies.dram_j) {
+      row.diagnostics.add({"damaged_file", 1, fmt::format("{} does not tell time, package and RAM", path), ""});
+    }
+  } else {
+    row.diagnostics.add({"missing_file", 1, text.error().message, ""});
+  }
+  row.elapsed_s = energies.elapsed_s;
+  const double elapsed_s = energies.elapsed_s.value_or(0);
+  row.domains.push_back(domain_of("package", energies.package_j, elapsed_s, "perf"));
+  row.domains.push_back(domain_of("dram", energies.dram_j, elapsed_s, "perf"));
+}
+
+void read_samples(const std::string& path, ExperimentRow& row) {
+  PowerSamples samples;
+  if (const Result<std::string> text = read_text(path, "nvidia-smi")) {
+    samples = parse_power_samples(*text);
+    if (samples.unreadable > 0) {
+      row.diagnostics.add({"samples_dropped", samples.unreadable, fmt::format("lines of {} are no power", path), ""});
+    }
+    if (samples.watts.empty()) row.diagnostics.add({"damaged_file", 1, fmt::format("{} holds no power", path), ""});
+  } else {
+    row.diagnostics.add({"missing_file", 1, text.error().message, ""});
+  }
+  std::optional<double> joules;
+  const double sum_w = std::accumulate(samples.watts.begin(), samples.watts.end(), 0.0);
+  if (!samples.watts.empty() && row.elapsed_s) {
+    joules = sum_w / static_cast<double>(samples.watts.size()) * *row.elapsed_s;
+    row.first_w = samples.watts.front();
+  }
+  DomainEnergy gpu = domain_of("gpu0", joules, row.elapsed_s.value_or(0), "nvidia-smi");
+  if (joules) gpu.checks.push_back({"nvidia-smi", "sum of samples", sum_w * kPublishedSpacing_s, 0});
+  row.domains.push_back(std::move(gpu));
+}
+
+ExperimentRow read_row(const Execution& execution) {
+  ExperimentRow row;
+  read_counters(execution.perf, row);
+  read_samples(execution.nvidia_smi, row);
+  double total_j = 0;
+  bool is_whole = true;
+  for (const DomainEnergy& domain : row.domains) {
+    is_whole = is_whole && domain.joules;
+    total_j += domain.joules.value_or(0);
+  }
+  if (is_whole) row.energy_j = total_j;
+  row.state = row.elapsed_s ? RowState::done : RowState::failed;
+  row.attempts = 1;
+  return row;
+}
+
+std::size_t level_index(ExperimentFactor& factor, const std::string& level) {
+  const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
+  const auto index = static_cast<std::size_t>(found - factor.levels.begin());
+  if (found == factor.levels.end()) factor.levels.push_back(level);
+  return index;
+}
+
+}  // namespace
+
+PerfEnergies parse_perf_energies(std::string_view text) {
+  PerfEnergies energies;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string_view> words = split_blanks(line);
+    if (words.size() < 3) continue;
+    if (words[1] == "Joules" && words[2] == "power/energy-pkg/") energies.package_j = parse_grouped(words[0]);
+    if (words[1] == "Joules" && words[2] == "power/energy-ram/") energies.dram_j = parse_grouped(words[0]);
+    if (words[1] == "seconds" && words[2] == "time") energies.elapsed_s = parse_grouped(words[0]);
+  }
+  return energies;
+}
+
+PowerSamples parse_power_samples(std::string_view text) {
+  PowerSamples samples;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::vector<std::string_view> words = split_blanks(line);
+    if (words.empty() || words[0].starts_with("power.draw")) continue;
+    const std::optional<double> watts = words.size() <= 2 ? parse_double(words[0]) : std::nullopt;
+    if (watts && *watts >= 0) {
+      samples.watts.push_back(*watts);
+    } else {
+      ++samples.unreadable;
+    }
+  }
+  return samples;
+}
+
+Result<ExperimentData> read_prengdl(const std::string& folder) {
+  std::string path = folder;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const Result<Executions> executions = find_executions(path);
+  if (!executions) return executions.error();
+  ExperimentData data;
+  data.name = "prengdl";
+  data.factors = {{"phase", {}, false}, {"model", {}, false}, {"framework", {}, true}};
+  for (const auto& [key, execution] : *executions) {
+    ExperimentRow row = read_row(execution);
+    row.number = data.rows.size();
+    row.levels = {level_index(data.factors[0], std::get<0>(key)), level_index(data.factors[1], std::get<1>(key)),
+                  level_index(data.factors[2], std::get<2>(key))};
+    row.block = std::get<3>(key) - 1;
+    data.rows.push_back(std::move(row));
+  }
+  data.diagnostics.add({"order_assumed", 1,
+                        "the files tell no times: rows stand in the order of the study's script, all repetitions of a "
+                        "model and framework one after another",
+                        ""});
+  return data;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/amount_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace joulemap {
+namespace {
+
+struct Step {
+  double from;  // values of at least this size
+  double factor;
+  std::string_view unit;
+};
+
+constexpr std::array<Step, 4> kJoules = {{{1e6, 1e6, "MJ"}, {1e3, 1e3, "kJ"}, {1, 1, "J"}, {0, 1e-3, "mJ"}}};
+constexpr std::array<Step, 3> kSeconds = {{{7200, 3600, "h"}, {1, 1, "s"}, {0, 1e-3, "ms"}}};
+
+template <std::size_t N>
+std::string in_steps(double value, const std::array<Step, N>& steps) {
+  for (const Step& step : steps) {
+    if (std::abs(value) < step.from) continue;
+    const double scaled = value / step.factor;
+    const int decimals = std::abs(scaled) >= 100 ? 0 : std::abs(scaled) >= 10 ? 1 : 2;
+    return fmt::format("{:.{}f} {}", scaled, decimals, step.unit);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string amount_text(double value, std::string_view unit) {
+  if (value == 0) return fmt::format("0{}{}", unit.empty() ? "" : " ", unit);
+  if (unit == "J") return in_steps(value, kJoules);
+  if (unit == "s") return in_steps(value, kSeconds);
+  return fmt::format("{:.4g}{}{}", value, unit.empty() ? "" : " ", unit);
+}
+
+std::string p_text(double p) {
+  if (p < 1e-9) return "<1e-9";
+  return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3g}", p);
+}
+
+}  // namespace joulemap

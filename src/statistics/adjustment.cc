@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/adjustment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace joulemap::statistics {
+
+namespace {
+
+// Indices of the comparisons that were made, from the least p.
+std::vector<std::size_t> family_by_p(std::span<const double> p_values) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < p_values.size(); ++i) {
+    if (!std::isnan(p_values[i])) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p_values[i]; });
+  return order;
+}
+
+void step_down(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
+  double greatest = 0;
+  for (std::size_t i = 0; i < by_p.size(); ++i) {
+    double& p = p_values[by_p[i]];
+    p = greatest = std::max(greatest, std::min(1.0, p * static_cast<double>(by_p.size() - i)));
+  }
+}
+
+void step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
+  double least = 1;
+  for (std::size_t i = by_p.size(); i > 0; --i) {
+    double& p = p_values[by_p[i - 1]];
+    p = least = std::min(least, p * (static_cast<double>(by_p.size()) / static_cast<double>(i)));
+  }
+}
+
+}  // namespace
+
+std::vector<double> adjusted(std::span<const double> p_values, Adjustment adjustment) {
+  std::vector<double> result(p_values.begin(), p_values.end());
+  const std::vector<std::size_t> by_p = family_by_p(p_values);
+  switch (adjustment) {
+    case Adjustment::holm:
+      step_down(result, by_p);
+      break;
+    case Adjustment::bonferroni:
+      for (const std::size_t i : by_p) result[i] = std::min(1.0, result[i] * static_cast<double>(by_p.size()));
+      break;
+    case Adjustment::benjamini_hochberg:
+      step_up(result, by_p);
+      break;
+    case Adjustment::none:
+      break;
+  }
+  return result;
+}
+
+std::string_view name_of(Adjustment adjustment) {
+  switch (adjustment) {
+    case Adjustment::holm:
+      return "holm";
+    case Adjustment::bonferroni:
+      return "bonferroni";
+    case Adjustment::benjamini_hochberg:
+      return "bh";
+    case Adjustment::none:
+      return "none";
+  }
+  return "";
+}
+
+std::optional<Adjustment> adjustment_of_name(std::string_view name) {
+  for (const Adjustment adjustment :
+       {Adjustment::holm, Adjustment::bonferroni, Adjustment::benjamini_hochberg, Adjustment::none}) {
+    if (name == name_of(adjustment)) return adjustment;
+  }
+  return std::nullopt;
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Intervals by resampling: what a statistic would have been with other draws from the same values. BCa (Efron 1987):
+// corrected for bias and, by a jackknife, for a spread that changes with the value; where that has no meaning (all
+// replicates equal or on one side, or no two values differ) plain percentiles, and the interval says so. Same seed,
+// same values: same bits, at any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace joulemap::statistics {
+
+struct BootstrapOptions {
+  double confidence = 0.95;
+  std::size_t resamples = 10'000;
+  std::uint64_t seed = 1;
+};
+
+struct BootstrapInterval {
+  double estimate = 0;  // of the values as they are
+  double low = 0;
+  double high = 0;
+  bool degenerate = false;  // BCa had no meaning: percentiles of the replicates
+};
+
+using Statistic = std::function<double(std::span<const double>)>;
+
+double mean_of(std::span<const double> values);
+double median_of(std::span<const double> values);
+
+// Nothing for no values. The mean and the median have ways of their own, which are fast.
+std::optional<BootstrapInterval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options = {});
+std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
+std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
+                                           const BootstrapOptions& options = {});
+
+enum class Centre { mean, median };
+// Many cells at once, shared among threads (0: as many as there are CPUs). Cell i is resampled with cell_seed(seed,
+// i): it does not matter which thread does it, nor what the other cells are.
+std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
+                                                              const BootstrapOptions& options = {},
+                                                              unsigned threads = 0);
+std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell);
+
+// BCa of replicates that are already there; `jackknife` holds the statistic without each value. Replicates are
+// reordered.
+BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
+                               double confidence);
+
+// Quantile of sorted values by linear interpolation (numpy's default, R's type 7).
+double quantile_of_sorted(std::span<const double> sorted, double probability);
+
+}  // namespace joulemap::statistics

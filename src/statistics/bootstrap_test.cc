@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/bootstrap.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "statistics/random.h"
+
+namespace joulemap::statistics {
+namespace {
+
+std::vector<double> skewed(Random& random, std::size_t n) {
+  std::vector<double> values(n);
+  for (double& value : values) value = random.exponential();
+  return values;
+}
+
+TEST(Bootstrap, GivesTheSameBitsAtAnyNumberOfThreads) {
+  Random random(7);
+  std::vector<std::vector<double>> cells;
+  for (std::size_t n = 0; n < 13; ++n) cells.push_back(skewed(random, n));
+  BootstrapOptions options;
+  options.resamples = 500;
+  for (const Centre centre : {Centre::mean, Centre::median}) {
+    const auto one = bootstrap_cells(cells, centre, options, 1);
+    const auto many = bootstrap_cells(cells, centre, options, 5);
+    ASSERT_EQ(one.size(), many.size());
+    EXPECT_FALSE(one[0]);
+    for (std::size_t i = 1; i < one.size(); ++i) {
+      EXPECT_EQ(one[i]->low, many[i]->low);
+      EXPECT_EQ(one[i]->high, many[i]->high);
+    }
+  }
+}
+
+TEST(Bootstrap, HasOneAnswerForMeanAndMedianHoweverTheyAreAskedFor) {
+  Random random(8);
+  for (const std::size_t n : {5U, 8U, 31U}) {
+    std::vector<double> values = skewed(random, n);
+    std::ranges::sort(values);  // the median's own way resamples sorted values
+    const BootstrapInterval mean = *bootstrap_mean(values);
+    const BootstrapInterval plain_mean = *bootstrap(values, mean_of);
+    EXPECT_NEAR(mean.low, plain_mean.low, 1e-12);
+    EXPECT_NEAR(mean.high, plain_mean.high, 1e-12);
+    const BootstrapInterval median = *bootstrap_median(values);
+    const BootstrapInterval plain_median = *bootstrap(values, median_of);
+    EXPECT_DOUBLE_EQ(median.low, plain_median.low);
+    EXPECT_DOUBLE_EQ(median.high, plain_median.high);
+  }
+}
+
+TEST(Bootstrap, SaysWhereOnlyPercentilesAreLeft) {
+  const BootstrapInterval equal = *bootstrap_mean(std::vector<double>(9, 4.0));
+  EXPECT_TRUE(equal.degenerate);
+  EXPECT_EQ(equal.low, 4);
+  EXPECT_EQ(equal.high, 4);
+  EXPECT_TRUE(bootstrap_mean(std::vector<double>{4})->degenerate);
+  EXPECT_FALSE(bootstrap_mean(std::vector<double>{4, 5, 7})->degenerate);
+  const auto least = [](std::span<const double> values) { return *std::ranges::min_element(values); };
+  const BootstrapInterval of_least = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, least);
+  EXPECT_GE(of_least.low, 1);
+  EXPECT_FALSE(bootstrap_median({}));
+}
+
+TEST(Bootstrap, CoversTheMeanOfASkewedSpreadNearlyAsOftenAsItSays) {
+  Random random(20260102);
+  BootstrapOptions options;
+  options.resamples = 1'000;
+  int covered = 0;
+  constexpr int kTrials = 600;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    options.seed = static_cast<std::uint64_t>(trial);
+    const BootstrapInterval interval = *bootstrap_mean(skewed(random, 30), options);
+    covered += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
+  }
+  EXPECT_GT(covered, 0.89 * kTrials);
+  EXPECT_LT(covered, 0.98 * kTrials);
+}
+
+TEST(Bootstrap, MovesWithTheValues) {
+  Random random(9);
+  const std::vector<double> values = skewed(random, 20);
+  std::vector<double> moved = values;
+  for (double& value : moved) value += 64;
+  EXPECT_NEAR(bootstrap_mean(values)->low + 64, bootstrap_mean(moved)->low, 1e-9);
+  EXPECT_NEAR(bootstrap_median(values)->high + 64, bootstrap_median(moved)->high, 1e-9);
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/correlation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "base/check.h"
+#include "statistics/permutations.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+double factorial(std::size_t n) {
+  double product = 1;
+  for (std::size_t i = 2; i <= n; ++i) product *= static_cast<double>(i);
+  return product;
+}
+
+// Sums over ties that Kendall's variance is made of.
+struct TieSums {
+  double pairs = 0;    // t (t - 1) / 2
+  double triples = 0;  // t (t - 1) (t - 2)
+  double spread = 0;   // t (t - 1) (2 t + 5)
+};
+
+TieSums tie_sums(const Ranks& ranks) {
+  TieSums sums;
+  for (const std::size_t size : ranks.tie_sizes) {
+    const auto t = static_cast<double>(size);
+    sums.pairs += t * (t - 1) / 2;
+    sums.triples += t * (t - 1) * (t - 2);
+    sums.spread += t * (t - 1) * (2 * t + 5);
+  }
+  return sums;
+}
+
+std::int64_t sign(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+
+// Pairs that go the same way minus pairs that go opposite ways.
+std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) sum += sign(x[i] - x[j]) * sign(y[i] - y[j]);
+  }
+  return sum;
+}
+
+double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
+  const auto n = static_cast<std::int64_t>(x.doubled.size());
+  const std::int64_t mean = n * (n + 1) * (n + 1);  // of the sum of products of doubled ranks
+  const std::int64_t distance = std::abs(products - mean);
+  std::vector<std::int64_t> permuted = y.doubled;
+  return share_of_permutations(permuted, [&] {
+    std::int64_t sum = -mean;
+    for (std::size_t i = 0; i < permuted.size(); ++i) sum += x.doubled[i] * permuted[i];
+    return std::abs(sum) >= distance;
+  });
+}
+
+// How often n values in any order have exactly 0, 1, 2, ... pairs in the wrong order.
+std::vector<double> inversion_counts(std::size_t n) {
+  std::vector<double> counts{1};
+  for (std::size_t size = 2; size <= n; ++size) {
+    std::vector<double> next(counts.size() + size - 1);
+    for (std::size_t added = 0; added < size; ++added) {
+      for (std::size_t k = 0; k < counts.size(); ++k) next[k + added] += counts[k];
+    }
+    counts = std::move(next);
+  }
+  return counts;
+}
+
+double untied_kendall_p(std::size_t n, std::int64_t s) {
+  const auto pairs = static_cast<std::int64_t>(n * (n - 1) / 2);
+  const auto rarest = static_cast<std::size_t>((pairs - std::abs(s)) / 2);
+  const std::vector<double> counts = inversion_counts(n);
+  double at_most = 0;
+  for (std::size_t k = 0; k <= rarest; ++k) at_most += counts[k];
+  return std::min(1.0, 2 * at_most / factorial(n));
+}
+
+double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
+  std::vector<std::int64_t> permuted = y.doubled;
+  return share_of_permutations(permuted, [&] { return std::abs(concordance(x.doubled, permuted)) >= std::abs(s); });
+}
+
+}  // namespace
+
+KendallSum kendall_sum(std::span<const double> x, std::span<const double> y) {
+  const Ranks x_ranks = midranks(x);
+  const Ranks y_ranks = midranks(y);
+  const auto n = static_cast<double>(x.size());
+  const TieSums x_ties = tie_sums(x_ranks);
+  const TieSums y_ties = tie_sums(y_ranks);
+  const double pairs = n * (n - 1) / 2;
+  KendallSum result;
+  result.s = concordance(x_ranks.doubled, y_ranks.doubled);
+  const double untied = std::sqrt(pairs - x_ties.pairs) * std::sqrt(pairs - y_ties.pairs);
+  if (untied > 0) result.tau_b = static_cast<double>(result.s) / untied;
+  result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.spread - y_ties.spread) / 18;
+  if (n > 1) result.variance += x_ties.pairs * y_ties.pairs / pairs;
+  if (n > 2) result.variance += x_ties.triples * y_ties.triples / (9 * n * (n - 1) * (n - 2));
+  const bool tied = x_ranks.tied() || y_ranks.tied();
+  if (untied > 0 && !tied && x.size() <= kExactKendallLimit) {
+    result.exact_p = untied_kendall_p(x.size(), result.s);
+  } else if (untied > 0 && tied && x.size() <= kExactTiedKendallLimit) {
+    result.exact_p = tied_kendall_p(x_ranks, y_ranks, result.s);
+  }
+  return result;
+}
+
+std::optional<TestResult> spearman(std::span<const double> x, std::span<const double> y) {
+  JOULEMAP_CHECK(x.size() == y.size(), "pairs have two sides");
+  const Ranks x_ranks = midranks(x);
+  const Ranks y_ranks = midranks(y);
+  if (x_ranks.tie_sizes.size() < 2 || y_ranks.tie_sizes.size() < 2) return std::nullopt;
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::int64_t products = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) products += x_ranks.doubled[i] * y_ranks.doubled[i];
+  const auto cubes = static_cast<double>(n * n * n - n);
+  const double spread = std::sqrt((cubes - x_ranks.tie_cubes()) / 3) * std::sqrt((cubes - y_ranks.tie_cubes()) / 3);
+  const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / spread, -1.0, 1.0);
+  if (x.size() <= kExactSpearmanLimit) {
+    return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PMethod::exact};
+  }
+  const auto freedom = static_cast<double>(n - 2);
+  const double t = rho * std::sqrt(freedom / ((1 - rho) * (1 + rho)));
+  return TestResult{rho, std::max(two_sided_t_p(t, freedom), 2 / factorial(x.size())), x.size(), PMethod::students_t};
+}
+
+std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y) {
+  JOULEMAP_CHECK(x.size() == y.size(), "pairs have two sides");
+  const KendallSum sum = kendall_sum(x, y);
+  if (!sum.tau_b) return std::nullopt;
+  if (sum.exact_p) return TestResult{*sum.tau_b, *sum.exact_p, x.size(), PMethod::exact};
+  const double z = static_cast<double>(sum.s) / std::sqrt(sum.variance);
+  return TestResult{*sum.tau_b, two_sided_normal_p(z), x.size(), PMethod::normal};
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/effect_size.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "base/check.h"
+#include "statistics/rank_distributions.h"
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+// Doubles as integers of the same order, and back: a bisection over all doubles ends after 64 steps, at the very value.
+std::int64_t ordered_bits(double value) {
+  const auto bits = std::bit_cast<std::int64_t>(value);
+  return bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits;
+}
+double of_ordered_bits(std::int64_t bits) {
+  return std::bit_cast<double>(bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits);
+}
+
+// All sums of two of one sorted list, each with itself, too; or all differences of two sorted lists. There are n^2 of
+// them, but counting those up to a value is one walk along the edge between smaller and greater.
+class PairSums {
+ public:
+  explicit PairSums(std::vector<double> values) : first_(std::move(values)) { std::ranges::sort(first_); }
+  std::size_t size() const { return first_.size() * (first_.size() + 1) / 2; }
+  double least() const { return first_.front() + first_.front(); }
+  double greatest() const { return first_.back() + first_.back(); }
+  std::size_t count_at_most(double limit) const {
+    std::size_t count = 0;
+    std::size_t end = first_.size();
+    for (std::size_t i = 0; i < end; ++i) {
+      while (end > i && first_[i] + first_[end - 1] > limit) --end;
+      count += end - i;
+    }
+    return count;
+  }
+
+ private:
+  std::vector<double> first_;
+};
+
+class PairDifferences {
+ public:
+  PairDifferences(std::span<const double> first, std::span<const double> second)
+      : first_(first.begin(), first.end()), second_(second.begin(), second.end()) {
+    std::ranges::sort(first_);
+    std::ranges::sort(second_);
+  }
+  std::size_t size() const { return first_.size() * second_.size(); }
+  double least() const { return first_.front() - second_.back(); }
+  double greatest() const { return first_.back() - second_.front(); }
+  std::size_t count_at_most(double limit) const {
+    std::size_t count = 0;
+    std::size_t begin = 0;
+    for (const double value : first_) {
+      while (begin < second_.size() && value - second_[begin] > limit) ++begin;
+      count += second_.size() - begin;
+    }
+    return count;
+  }
+
+ private:
+  std::vector<double> first_;
+  std::vector<double> second_;
+};
+
+// The k-th from below, from 1.
+template <class Pairs>
+double kth_least(const Pairs& pairs, std::size_t k) {
+  std::int64_t low = ordered_bits(pairs.least());
+  std::int64_t high = ordered_bits(pairs.greatest());
+  while (low < high) {
+    const std::int64_t middle = std::midpoint(low, high);
+    if (pairs.count_at_most(of_ordered_bits(middle)) >= k) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return of_ordered_bits(low);
+}
+
+template <class Pairs>
+double median(const Pairs& pairs) {
+  const std::size_t size = pairs.size();
+  const double upper = kth_least(pairs, size / 2 + 1);
+  return size % 2 == 1 ? upper : (kth_least(pairs, size / 2) + upper) / 2;
+}
+
+// rare: what the test refuses; least_tail: how likely its most extreme outcome is, for where it refuses nothing.
+template <class Pairs>
+Shift shift_of(const Pairs& pairs, std::optional<RareSum> rare, double least_tail) {
+  const std::size_t k = rare ? rare->sum + 1 : 1;
+  return {median(pairs), kth_least(pairs, k), kth_least(pairs, pairs.size() + 1 - k),
+          1 - 2 * (rare ? rare->tail : least_tail)};
+}
+
+std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
+  JOULEMAP_CHECK(first.size() == second.size(), "pairs have two sides");
+  std::vector<double> differences(first.size());
+  std::ranges::transform(first, second, differences.begin(), std::minus());
+  return differences;
+}
+
+std::optional<std::vector<double>> logarithms_of(std::span<const double> values) {
+  std::vector<double> logarithms;
+  for (const double value : values) {
+    if (!(value > 0)) return std::nullopt;
+    logarithms.push_back(std::log(value));
+  }
+  return logarithms;
+}
+
+Shift in_percent(const Shift& of_logarithms) {
+  return {100 * std::expm1(of_logarithms.estimate), 100 * std::expm1(of_logarithms.low),
+          100 * std::expm1(of_logarithms.high), of_logarithms.confidence};
+}
+
+using ShiftOf = std::optional<Shift>(std::span<const double>, std::span<const double>, double);
+
+std::optional<Shift> percent(ShiftOf shift, std::span<const double> first, std::span<const double> second,
+                             double confidence) {
+  const auto log_first = logarithms_of(first);
+  const auto log_second = logarithms_of(second);
+  if (!log_first || !log_second) return std::nullopt;
+  const std::optional<Shift> of_logarithms = shift(*log_first, *log_second, confidence);
+  if (!of_logarithms) return std::nullopt;
+  return in_percent(*of_logarithms);
+}
+
+// The variance of an estimated A12 whose true value is `a`, of values that spread exponentially, which others hardly exceed.
+double a12_variance(double a, double n1, double n2) {
+  const double spread = (1 - a) / (2 - a) + a / (1 + a);
+  return a * (1 - a) * (1 + ((n1 + n2) / 2 - 1) * spread) / (n1 * n2);
+}
+
+// The true value between the estimate and `end` (0 or 1) from which the estimate is just z standard errors away.
+double a12_bound(double estimate, double end, double z, double n1, double n2) {
+  double near = estimate;
+  double far = end;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (near + far) / 2;
+    const double distance = middle - estimate;
+    (distance * distance <= z * z * a12_variance(middle, n1, n2) ? near : far) = middle;
+  }
+  return near;
+}
+
+}  // namespace
+
+std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence) {
+  if (first.empty() || second.empty()) return std::nullopt;
+  const double estimate = a12(first, second);
+  const double z = normal_quantile((1 + confidence) / 2);
+  const auto n1 = static_cast<double>(first.size());
+  const auto n2 = static_cast<double>(second.size());
+  return Shift{estimate, a12_bound(estimate, 0, z, n1, n2), a12_bound(estimate, 1, z, n1, n2), confidence};
+}
+
+double a12(std::span<const double> first, std::span<const double> second) {
+  if (first.empty() || second.empty()) return 0.5;
+  return rank_sum_u(first, second) / (static_cast<double>(first.size()) * static_cast<double>(second.size()));
+}
+
+double cliffs_delta(std::span<const double> first, std::span<const double> second) {
+  return 2 * a12(first, second) - 1;
+}
+
+std::string_view magnitude_of_delta(double delta) {
+  const double size = std::abs(delta);
+  return size < 0.147 ? "negligible" : size < 0.33 ? "small" : size < 0.474 ? "medium" : "large";
+}
+
+std::optional<Shift> paired_shift(std::span<const double> first, std::span<const double> second, double confidence) {
+  std::vector<double> differences = differences_of(first, second);
+  if (differences.empty()) return std::nullopt;
+  const std::size_t n = differences.size();
+  const Shift sums = shift_of(PairSums(std::move(differences)), rare_signed_rank(n, (1 - confidence) / 2),
+                              std::exp2(-static_cast<double>(n)));
+  return Shift{sums.estimate / 2, sums.low / 2, sums.high / 2, sums.confidence};
+}
+
+std::optional<Shift> unpaired_shift(std::span<const double> first, std::span<const double> second, double confidence) {
+  if (first.empty() || second.empty()) return std::nullopt;
+  const double least_tail = 1 / ways_to_choose(first.size() + second.size(), first.size());
+  return shift_of(PairDifferences(first, second), rare_rank_sum(first.size(), second.size(), (1 - confidence) / 2),
+                  least_tail);
+}
+
+std::optional<Shift> paired_percent(std::span<const double> first, std::span<const double> second, double confidence) {
+  return percent(paired_shift, first, second, confidence);
+}
+
+std::optional<Shift> unpaired_percent(std::span<const double> first, std::span<const double> second,
+                                      double confidence) {
+  return percent(unpaired_shift, first, second, confidence);
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/effect_size.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "statistics/bootstrap.h"
+#include "statistics/random.h"
+#include "statistics/ranks.h"
+
+namespace joulemap::statistics {
+namespace {
+
+std::vector<double> drawn(Random& random, std::size_t n, double centre, bool rounded) {
+  std::vector<double> values(n);
+  for (double& value : values) {
+    value = centre + random.normal();
+    if (rounded) value = std::round(value);
+  }
+  return values;
+}
+
+TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
+  const std::vector<double> first{1, 2, 3};
+  const std::vector<double> second{2, 2, 5};
+  EXPECT_DOUBLE_EQ(a12(first, second), (0 + 2 * 0.5 + 2) / 9);
+  EXPECT_DOUBLE_EQ(a12(first, second), 1 - a12(second, first));
+  EXPECT_DOUBLE_EQ(cliffs_delta(first, second), 2 * a12(first, second) - 1);
+  EXPECT_EQ(a12(second, std::vector<double>{9, 10}), 0);
+}
+
+TEST(A12Interval, TurnsRoundWhenTheSidesAreSwappedAndHasAWidthAtTheEnds) {
+  const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+  const Shift below = *a12_interval(low, high, 0.95);
+  const Shift above = *a12_interval(high, low, 0.95);
+  EXPECT_EQ(below.low, 0);
+  EXPECT_GT(below.high, 0.1);
+  EXPECT_LT(below.high, 0.35);
+  EXPECT_NEAR(above.low, 1 - below.high, 1e-12);
+  EXPECT_FALSE(a12_interval(low, {}, 0.95));
+}
+
+TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
+  const std::uint64_t seed = 20260106;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const double shift : {0.0, 1.0, 2.5}) {
+    const double truth = normal_cdf(shift * M_SQRT1_2);
+    int covered = 0;
+    constexpr int kTrials = 2000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const Shift interval = *a12_interval(drawn(random, 10, shift, false), drawn(random, 12, 0, false), 0.95);
+      covered += interval.low <= truth && truth <= interval.high ? 1 : 0;
+    }
+    EXPECT_GT(covered, 0.93 * kTrials) << shift;
+    EXPECT_LT(covered, 0.985 * kTrials) << shift;
+  }
+}
+
+TEST(Shift, IsTheMedianOfAllPairsHoweverItIsFound) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const bool rounded = random.below(2) == 0;
+    const std::vector<double> first = drawn(random, 1 + random.below(25), 3, rounded);
+    const std::vector<double> second = drawn(random, first.size(), 1, rounded);
+    std::vector<double> walsh;
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      for (std::size_t j = 0; j < first.size(); ++j) differences.push_back(first[i] - second[j]);
+      for (std::size_t j = 0; j <= i; ++j) walsh.push_back((first[i] - second[i] + first[j] - second[j]) / 2);
+    }
+    EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, median_of(walsh), 1e-12);
+    EXPECT_NEAR(unpaired_shift(first, second, 0.95)->estimate, median_of(differences), 1e-12);
+    EXPECT_LE(paired_shift(first, second, 0.95)->low, paired_shift(first, second, 0.95)->estimate);
+    EXPECT_GE(paired_shift(first, second, 0.95)->high, paired_shift(first, second, 0.95)->estimate);
+  }
+}
+
+TEST(Shift, TurnsRoundWhenTheSidesAreSwapped) {
+  Random random(11);
+  const std::vector<double> first = drawn(random, 20, 30, false);
+  const std::vector<double> second = drawn(random, 20, 20, false);
+  for (const auto shift : {paired_shift, unpaired_shift}) {
+    const Shift there = *shift(first, second, 0.9);
+    const Shift back = *shift(second, first, 0.9);
+    EXPECT_DOUBLE_EQ(there.estimate, -back.estimate);
+    EXPECT_DOUBLE_EQ(there.low, -back.high);
+  }
+  const double there = paired_percent(first, second, 0.9)->estimate;
+  const double back = paired_percent(second, first, 0.9)->estimate;
+  EXPECT_NEAR((1 + there / 100) * (1 + back / 100), 1, 1e-12);
+}
+
+TEST(Shift, SaysThatFewValuesCannotHaveTheConfidenceAskedFor) {
+  const std::vector<double> first{5, 6, 7, 9};
+  const std::vector<double> second{1, 1, 1, 1};
+  const Shift paired = *paired_shift(first, second, 0.95);
+  EXPECT_DOUBLE_EQ(paired.confidence, 1 - 2.0 / 16);
+  EXPECT_EQ(paired.low, 4);
+  EXPECT_EQ(paired.high, 8);
+  const Shift unpaired = *unpaired_shift(std::vector<double>{5, 6}, std::vector<double>{1, 2}, 0.95);
+  EXPECT_DOUBLE_EQ(unpaired.confidence, 1 - 2.0 / 6);
+}
+
+TEST(Shift, CoversTheTruthAtLeastAsOftenAsItSays) {
+  Random random(20260101);
+  int paired = 0;
+  int unpaired = 0;
+  constexpr int kTrials = 2000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const std::vector<double> first = drawn(random, 12, 5, false);
+    const std::vector<double> second = drawn(random, 12, 3, false);
+    const Shift of_pairs = *paired_shift(first, second, 0.95);
+    const Shift of_groups = *unpaired_shift(first, second, 0.95);
+    paired += of_pairs.low <= 2 && 2 <= of_pairs.high ? 1 : 0;
+    unpaired += of_groups.low <= 2 && 2 <= of_groups.high ? 1 : 0;
+  }
+  EXPECT_GT(paired, 0.94 * kTrials);
+  EXPECT_GT(unpaired, 0.94 * kTrials);
+}
+
+TEST(Shift, IsFoundAmongThousandsOfValues) {
+  Random random(3);
+  const std::vector<double> first = drawn(random, 5'000, 10, false);
+  const std::vector<double> second = drawn(random, 5'000, 8, false);
+  EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, 2, 0.1);
+  const Shift shift = *unpaired_shift(first, second, 0.95);
+  EXPECT_LT(shift.low, 2);
+  EXPECT_GT(shift.high, 2);
+  EXPECT_LT(shift.high - shift.low, 0.2);
+}
+
+TEST(PercentShift, NeedsPositiveValues) {
+  EXPECT_FALSE(paired_percent(std::vector<double>{1, 2}, std::vector<double>{0, 1}, 0.95));
+  EXPECT_FALSE(unpaired_percent(std::vector<double>{1, -2}, std::vector<double>{1, 1}, 0.95));
+  EXPECT_FALSE(unpaired_percent({}, std::vector<double>{1}, 0.95));
+  EXPECT_NEAR(unpaired_percent(std::vector<double>{103, 206}, std::vector<double>{100, 200}, 0.95)->estimate, 3, 1e-9);
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

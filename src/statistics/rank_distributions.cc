@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/rank_distributions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "statistics/ranks.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+// Ways to choose 0, 1, 2, ... of n: 1, n, n (n - 1) / 2, ...
+std::vector<double> binomials(std::size_t n) {
+  std::vector<double> row{1};
+  for (std::size_t c = 1; c <= n; ++c) {
+    row.push_back(std::round(row.back() * static_cast<double>(n - c + 1) / static_cast<double>(c)));
+  }
+  return row;
+}
+
+// The greatest sum s with counts[0] + ... + counts[s] <= tail * total.
+std::optional<RareSum> rare_sum(std::span<const double> counts, double total, double tail) {
+  std::optional<RareSum> rare;
+  double at_most = 0;
+  for (std::size_t sum = 0; sum < counts.size(); ++sum) {
+    at_most += counts[sum];
+    if (at_most / total > tail) break;
+    rare = RareSum{sum, at_most / total};
+  }
+  return rare;
+}
+
+std::optional<RareSum> rare_normal_sum(double mean, double variance, double tail) {
+  const double sum = std::floor(mean + normal_quantile(tail) * std::sqrt(variance) - 0.5);
+  if (!(sum >= 0)) return std::nullopt;
+  return RareSum{static_cast<std::size_t>(sum), normal_tail_at_most(sum, mean, variance)};
+}
+
+}  // namespace
+
+bool rank_sum_is_exact(std::size_t n1, std::size_t n2) {
+  const auto a = static_cast<double>(n1);
+  const auto b = static_cast<double>(n2);
+  return a * b * std::min(a, b) * (a + b) <= kExactRankSumWork;
+}
+
+std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std::size_t up_to) {
+  std::vector<double> counts(up_to + 1);
+  counts[0] = 1;
+  std::size_t reached = 0;
+  for (const std::int64_t rank : ranks) {
+    const auto step = static_cast<std::size_t>(rank);
+    reached = std::min(reached + step, up_to);
+    for (std::size_t sum = reached; sum >= step; --sum) counts[sum] += counts[sum - step];
+  }
+  return counts;
+}
+
+// Values are dealt out from the least to the greatest, a tie at a time. by_chosen[k]: how often k of those so far
+// were chosen, by U. A tie of t, of which c are chosen, adds to the doubled U 2 c for each value below that was not
+// chosen, and c (t - c) for half ties.
+std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1) {
+  const std::size_t n = std::accumulate(tie_sizes.begin(), tie_sizes.end(), std::size_t{0});
+  const std::size_t n2 = n - n1;
+  std::vector<std::vector<double>> by_chosen(n1 + 1);
+  for (std::size_t k = 0; k <= n1; ++k) by_chosen[k].assign(2 * k * n2 + 1, 0);
+  by_chosen[0][0] = 1;
+  std::size_t before = 0;
+  for (const std::size_t size : tie_sizes) {
+    const std::vector<double> ways = binomials(size);
+    // From above, so that fewer chosen are still those of before this tie.
+    for (std::size_t chosen = std::min(n1, before + size); chosen > 0; --chosen) {
+      for (std::size_t c = 1; c <= std::min(size, chosen); ++c) {
+        const std::size_t k = chosen - c;
+        if (k > before || before - k > n2 || before + size - chosen > n2) continue;
+        const std::size_t added = c * (2 * (before - k) + size - c);
+        const std::size_t reached = 2 * k * (before - k);
+        const double* from = by_chosen[k].data();
+        double* to = by_chosen[chosen].data() + added;
+        for (std::size_t u = 0; u <= reached; ++u) to[u] += ways[c] * from[u];
+      }
+    }
+    before += size;
+  }
+  return by_chosen[n1];
+}
+
+// The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 -
+// q^i): factors are multiplied and divided in place. What is subtracted on the way may wrap, as integers modulo 2^128
+// do; what comes out does not.
+std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to) {
+  if (ways_to_choose(n1 + n2, n1) > 0x1p127) {
+    std::vector<double> doubled = tied_rank_sum_counts(std::vector<std::size_t>(n1 + n2, 1), n1);
+    std::vector<double> counts(up_to + 1);
+    for (std::size_t u = 0; u <= up_to; ++u) counts[u] = doubled[2 * u];
+    return counts;
+  }
+  std::vector<Wide> counts(up_to + 1);
+  counts[0] = 1;
+  for (std::size_t i = 1; i <= std::min(n1, n2); ++i) {
+    const std::size_t factor = std::max(n1, n2) + i;
+    for (std::size_t u = up_to; u >= factor; --u) counts[u] -= counts[u - factor];
+    for (std::size_t u = i; u <= up_to; ++u) counts[u] += counts[u - i];
+  }
+  return {counts.begin(), counts.end()};
+}
+
+double ways_to_choose(std::size_t n, std::size_t n1) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= std::min(n1, n - n1); ++i) {
+    ways *= static_cast<double>(n - i + 1) / static_cast<double>(i);
+  }
+  return ways;
+}
+
+double normal_tail_at_most(double sum, double mean, double variance) {
+  return normal_cdf((sum + 0.5 - mean) / std::sqrt(variance));
+}
+
+std::optional<RareSum> rare_signed_rank(std::size_t n, double tail) {
+  const std::size_t all = n * (n + 1) / 2;
+  if (n <= kExactSignedRankLimit) {
+    std::vector<std::int64_t> ranks(n);
+    std::iota(ranks.begin(), ranks.end(), 1);
+    return rare_sum(signed_rank_counts(ranks, all / 2), std::exp2(static_cast<double>(n)), tail);
+  }
+  const auto size = static_cast<double>(n);
+  return rare_normal_sum(static_cast<double>(all) / 2, size * (size + 1) * (2 * size + 1) / 24, tail);
+}
+
+std::optional<RareSum> rare_rank_sum(std::size_t n1, std::size_t n2, double tail) {
+  if (rank_sum_is_exact(n1, n2)) {
+    return rare_sum(rank_sum_counts(n1, n2, n1 * n2 / 2), ways_to_choose(n1 + n2, n1), tail);
+  }
+  const double pairs = static_cast<double>(n1) * static_cast<double>(n2);
+  return rare_normal_sum(pairs / 2, pairs * static_cast<double>(n1 + n2 + 1) / 12, tail);
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/rank_tests.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
+  JOULEMAP_CHECK(first.size() == second.size(), "pairs have two sides");
+  std::vector<double> differences(first.size());
+  std::ranges::transform(first, second, differences.begin(), std::minus());
+  return differences;
+}
+
+// Ranks of those differences that are not zero, and which of them are positive.
+struct SignedRanks {
+  std::vector<std::int64_t> doubled;
+  std::int64_t positive = 0;  // doubled W+
+  std::int64_t all = 0;       // doubled sum of all
+};
+
+SignedRanks signed_ranks(std::span<const double> differences, Zeros zeros) {
+  std::vector<double> kept;
+  for (const double difference : differences) {
+    if (difference != 0 || zeros == Zeros::pratt) kept.push_back(difference);
+  }
+  std::vector<double> sizes(kept.size());
+  std::ranges::transform(kept, sizes.begin(), [](double d) { return std::abs(d); });
+  const Ranks ranks = midranks(sizes);
+  SignedRanks result;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i] == 0) continue;
+    result.doubled.push_back(ranks.doubled[i]);
+    result.all += ranks.doubled[i];
+    if (kept[i] > 0) result.positive += ranks.doubled[i];
+  }
+  return result;
+}
+
+// Ranks that are all even are halved: sums are half as many then.
+std::int64_t common_unit(std::span<const std::int64_t> doubled) {
+  return std::ranges::all_of(doubled, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
+}
+
+// The distribution is symmetric, whatever the ties: a set of signs and its opposite are equally likely.
+double exact_signed_rank_p(SignedRanks ranks) {
+  const std::int64_t unit = common_unit(ranks.doubled);
+  for (std::int64_t& rank : ranks.doubled) rank /= unit;
+  const std::int64_t lesser = std::min(ranks.positive, ranks.all - ranks.positive);
+  if (2 * lesser == ranks.all) return 1;
+  const std::vector<double> counts = signed_rank_counts(ranks.doubled, static_cast<std::size_t>(lesser / unit));
+  const double at_most = std::accumulate(counts.begin(), counts.end(), 0.0);
+  return std::min(1.0, std::ldexp(at_most, 1 - static_cast<int>(ranks.doubled.size())));
+}
+
+double normal_signed_rank_p(const SignedRanks& ranks) {
+  double squares = 0;
+  for (const std::int64_t rank : ranks.doubled) squares += static_cast<double>(rank) * static_cast<double>(rank);
+  const double distance = std::abs(static_cast<double>(2 * ranks.positive - ranks.all)) / 4;  // of W+ from its mean
+  return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(squares / 16));
+}
+
+Ranks ranks_of_both(std::span<const double> first, std::span<const double> second) {
+  std::vector<double> all(first.begin(), first.end());
+  all.insert(all.end(), second.begin(), second.end());
+  return midranks(all);
+}
+
+// u: doubled, here and below.
+std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
+  const std::int64_t sum =
+      std::accumulate(ranks.doubled.begin(), ranks.doubled.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
+  return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
+}
+
+// Without ties the distribution is symmetric: one tail is enough.
+double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
+  const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
+  const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);
+  return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / ways_to_choose(n1 + n2, n1));
+}
+
+double exact_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
+  if (!ranks.tied()) return untied_rank_sum_p(n1, n2, u);
+  const std::vector<double> counts = tied_rank_sum_counts(ranks.tie_sizes, std::min(n1, n2));
+  const auto mean = static_cast<std::int64_t>(n1 * n2);  // of the doubled U, which is 0 .. 2 n1 n2 for either group
+  const std::int64_t distance = std::abs(u - mean);
+  double far = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    all += counts[i];
+    if (std::abs(static_cast<std::int64_t>(i) - mean) >= distance) far += counts[i];
+  }
+  return std::min(1.0, far / all);
+}
+
+double normal_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
+  const double pairs = static_cast<double>(n1) * static_cast<double>(n2);
+  const auto n = static_cast<double>(n1 + n2);
+  const double variance = pairs / 12 * (n + 1 - ranks.tie_cubes() / (n * (n - 1)));
+  if (variance <= 0) return 1;
+  const double distance = std::abs(static_cast<double>(u) - pairs) / 2;
+  return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(variance));
+}
+
+}  // namespace
+
+TestResult signed_rank_test(std::span<const double> differences, Zeros zeros) {
+  const SignedRanks ranks = signed_ranks(differences, zeros);
+  TestResult result{static_cast<double>(ranks.positive) / 2, 1, ranks.doubled.size(), PMethod::exact};
+  if (result.n == 0) return result;
+  if (result.n > kExactSignedRankLimit) result.method = PMethod::normal;
+  result.p = result.method == PMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
+  return result;
+}
+
+TestResult signed_rank_test(std::span<const double> first, std::span<const double> second, Zeros zeros) {
+  return signed_rank_test(differences_of(first, second), zeros);
+}
+
+double signed_rank_sum(std::span<const double> first, std::span<const double> second) {
+  return static_cast<double>(signed_ranks(differences_of(first, second), Zeros::drop).positive) / 2;
+}
+
+double rank_sum_u(std::span<const double> first, std::span<const double> second) {
+  const auto ranks = ranks_of_both(first, second);
+  return static_cast<double>(doubled_u(ranks, first.size())) / 2;
+}
+
+TestResult rank_sum_test(std::span<const double> first, std::span<const double> second) {
+  TestResult result{0, 1, first.size() + second.size(), PMethod::exact};
+  if (first.empty() || second.empty()) return result;
+  const Ranks ranks = ranks_of_both(first, second);
+  const std::int64_t u = doubled_u(ranks, first.size());
+  result.statistic = static_cast<double>(u) / 2;
+  if (ranks.tie_sizes.size() == 1) return result;
+  if (rank_sum_is_exact(first.size(), second.size())) {
+    result.p = exact_rank_sum_p(ranks, first.size(), second.size(), u);
+  } else {
+    result.method = PMethod::normal;
+    result.p = normal_rank_sum_p(ranks, first.size(), second.size(), u);
+  }
+  return result;
+}
+
+TestResult friedman_test(std::span<const std::vector<double>> blocks) {
+  TestResult result{0, 1, blocks.size(), PMethod::chi_squared};
+  const std::size_t ways = blocks.empty() ? 0 : blocks.front().size();
+  if (ways < 2) return result;
+  std::vector<double> rank_sums(ways);
+  double tie_cubes = 0;
+  for (const std::vector<double>& block : blocks) {
+    JOULEMAP_CHECK(block.size() == ways, "a block has a value of each way");
+    const Ranks ranks = midranks(block);
+    tie_cubes += ranks.tie_cubes();
+    for (std::size_t i = 0; i < ways; ++i) rank_sums[i] += static_cast<double>(ranks.doubled[i]) / 2;
+  }
+  const auto k = static_cast<double>(ways);
+  const auto n = static_cast<double>(blocks.size());
+  double squares = 0;
+  for (const double sum : rank_sums) squares += (sum - n * (k + 1) / 2) * (sum - n * (k + 1) / 2);
+  const double untied = 1 - tie_cubes / (n * (k * k * k - k));
+  if (untied <= 0) return result;
+  result.statistic = 12 * squares / (n * k * (k + 1)) / untied;
+  result.p = chi_squared_tail(result.statistic, k - 1);
+  return result;
+}
+
+TestResult kruskal_wallis_test(std::span<const std::vector<double>> groups) {
+  std::vector<double> all;
+  std::size_t filled = 0;
+  for (const std::vector<double>& group : groups) {
+    all.insert(all.end(), group.begin(), group.end());
+    filled += group.empty() ? 0 : 1;
+  }
+  TestResult result{0, 1, all.size(), PMethod::chi_squared};
+  const Ranks ranks = midranks(all);
+  if (filled < 2 || ranks.tie_sizes.size() == 1) return result;
+  const auto n = static_cast<double>(all.size());
+  double spread = 0;
+  std::size_t at = 0;
+  for (const std::vector<double>& group : groups) {
+    double sum = 0;
+    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled[at++]) / 2;
+    if (group.empty()) continue;
+    const auto size = static_cast<double>(group.size());
+    spread += (sum / size - (n + 1) / 2) * (sum / size - (n + 1) / 2) * size;
+  }
+  result.statistic = 12 * spread / (n * (n + 1)) / (1 - ranks.tie_cubes() / (n * n * n - n));
+  result.p = chi_squared_tail(result.statistic, static_cast<double>(filled - 1));
+  return result;
+}
+
+}  // namespace joulemap::statistics

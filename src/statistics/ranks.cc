@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/ranks.h"
+
+#include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numeric>
+
+namespace joulemap::statistics {
+
+Ranks midranks(std::span<const double> values) {
+  Ranks ranks;
+  ranks.doubled.resize(values.size());
+  ranks.order.resize(values.size());
+  std::iota(ranks.order.begin(), ranks.order.end(), std::size_t{0});
+  std::ranges::sort(ranks.order, {}, [&](std::size_t i) { return values[i]; });
+  for (std::size_t begin = 0; begin < values.size();) {
+    std::size_t end = begin + 1;
+    while (end < values.size() && values[ranks.order[end]] == values[ranks.order[begin]]) ++end;
+    // Places begin + 1 .. end, whose mean is (begin + 1 + end) / 2.
+    for (std::size_t i = begin; i < end; ++i)
+      ranks.doubled[ranks.order[i]] = static_cast<std::int64_t>(begin + 1 + end);
+    ranks.tie_sizes.push_back(end - begin);
+    begin = end;
+  }
+  return ranks;
+}
+
+double Ranks::tie_cubes() const {
+  double sum = 0;
+  for (const std::size_t size : tie_sizes) {
+    const auto t = static_cast<double>(size);
+    sum += t * t * t - t;
+  }
+  return sum;
+}
+
+std::string_view name_of(PMethod method) {
+  switch (method) {
+    case PMethod::exact:
+      return "exact";
+    case PMethod::normal:
+      return "normal";
+    case PMethod::chi_squared:
+      return "chi-squared";
+    case PMethod::students_t:
+      return "Student's t";
+    case PMethod::permutation:
+      return "permutation";
+  }
+  return "";
+}
+
+double two_sided_normal_p(double z) { return std::erfc(std::abs(z) * M_SQRT1_2); }
+
+double normal_quantile(double p) { return boost::math::quantile(boost::math::normal(), p); }
+
+double normal_cdf(double z) { return 0.5 * std::erfc(-z * M_SQRT1_2); }
+
+double chi_squared_tail(double x, double degrees_of_freedom) {
+  if (x <= 0 || degrees_of_freedom <= 0) return 1;
+  return boost::math::cdf(boost::math::complement(boost::math::chi_squared(degrees_of_freedom), x));
+}
+
+double two_sided_t_p(double t, double degrees_of_freedom) {
+  if (std::isinf(t)) return 0;
+  const boost::math::students_t distribution(degrees_of_freedom);
+  return std::min(1.0, 2 * boost::math::cdf(boost::math::complement(distribution, std::abs(t))));
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/sample_size.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "statistics/random.h"
+#include "statistics/rank_distributions.h"
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+std::vector<double> drawn(Random& random, std::size_t n, double centre, double noise) {
+  std::vector<double> values(n);
+  for (double& value : values) value = centre + noise * random.normal();
+  return values;
+}
+
+// The lesser of the two sums that the test's tails are made of, of values without ties.
+double lesser_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
+  const auto n = static_cast<double>(first.size());
+  if (pairing == Pairing::paired) {
+    const double positive = signed_rank_sum(first, second);
+    return std::min(positive, n * (n + 1) / 2 - positive);
+  }
+  const double u = rank_sum_u(first, second);
+  return std::min(u, n * n - u);
+}
+
+}  // namespace
+
+double least_p_paired(std::size_t pairs) { return std::min(1.0, std::exp2(1 - static_cast<double>(pairs))); }
+
+double least_p_unpaired(std::size_t first, std::size_t second) {
+  return std::min(1.0, 2 / ways_to_choose(first + second, first));
+}
+
+double least_p(Pairing pairing, std::size_t n) {
+  return pairing == Pairing::paired ? least_p_paired(n) : least_p_unpaired(n, n);
+}
+
+std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t comparisons) {
+  std::size_t n = 1;
+  while (least_p(pairing, n) * static_cast<double>(comparisons) > alpha && n < 1'000) ++n;
+  return n;
+}
+
+double simulated_power(Pairing pairing, std::size_t n, const SoughtDifference& sought, std::uint64_t seed,
+                       std::size_t trials) {
+  // Drawn values have no ties, so the test is the same for all trials: it refuses sums that are rare enough.
+  const double tail = sought.alpha / static_cast<double>(sought.comparisons) / 2;
+  const auto rare = pairing == Pairing::paired ? rare_signed_rank(n, tail) : rare_rank_sum(n, n, tail);
+  if (!rare || trials == 0) return 0;
+  Random random(seed);
+  std::size_t found = 0;
+  for (std::size_t trial = 0; trial < trials; ++trial) {
+    const std::vector<double> first = drawn(random, n, 1 + sought.difference, sought.noise);
+    const std::vector<double> second = drawn(random, n, 1, sought.noise);
+    if (lesser_sum(pairing, first, second) <= static_cast<double>(rare->sum)) ++found;
+  }
+  return static_cast<double>(found) / static_cast<double>(trials);
+}
+
+std::optional<std::size_t> repetitions_needed(Pairing pairing, const SoughtDifference& sought, double power,
+                                              std::uint64_t seed, std::size_t limit) {
+  const auto enough = [&](std::size_t n) { return simulated_power(pairing, n, sought, seed) >= power; };
+  std::size_t low = least_repetitions(pairing, sought.alpha, sought.comparisons);
+  std::size_t high = low;
+  while (high < limit && !enough(high)) {
+    low = high + 1;
+    high = std::min(limit, 2 * high);
+  }
+  if (high > limit || !enough(high)) return std::nullopt;
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (enough(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return high;
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/sample_size.h"
+
+#include <gtest/gtest.h>
+
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+namespace {
+
+TEST(LeastP, IsWhatTheExactTestGivesForTheGreatestDifference) {
+  std::vector<double> low;
+  std::vector<double> high;
+  for (std::size_t n = 1; n <= 30; ++n) {
+    low.push_back(static_cast<double>(n));
+    high.push_back(1000 + 2 * static_cast<double>(n));
+    EXPECT_DOUBLE_EQ(least_p_paired(n), signed_rank_test(high, low).p);
+    EXPECT_NEAR(least_p_unpaired(n, n) / rank_sum_test(high, low).p, 1, 1e-12);
+  }
+  EXPECT_DOUBLE_EQ(least_p_paired(10), 0.001953125);
+  EXPECT_NEAR(least_p_unpaired(10, 10), 1.0825e-5, 1e-8);
+}
+
+TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
+  EXPECT_LE(least_p_paired(10) * 25, 0.05);
+  EXPECT_GT(least_p_paired(10) * 26, 0.05);
+  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05, 25), 10U);
+  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05, 26), 11U);
+  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05), 6U);
+  EXPECT_EQ(least_repetitions(Pairing::unpaired, 0.05), 4U);
+}
+
+TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
+  const SoughtDifference sought{0.01, 0.01, 0.05, 1};
+  const double few = simulated_power(Pairing::paired, 8, sought);
+  const double many = simulated_power(Pairing::paired, 40, sought);
+  EXPECT_LT(few, many);
+  EXPECT_GT(many, 0.95);
+  EXPECT_LE(simulated_power(Pairing::unpaired, 12, {0, 0.01, 0.05, 1}), 0.05 + 2 * 0.007);
+  EXPECT_EQ(simulated_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
+}
+
+TEST(RepetitionsNeeded, IsTheLeastNumberWithThatPower) {
+  const SoughtDifference sought{0.03, 0.01, 0.05, 1};
+  for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
+    const auto n = repetitions_needed(pairing, sought);
+    ASSERT_TRUE(n);
+    EXPECT_LE(*n, 10U);
+    EXPECT_GE(simulated_power(pairing, *n, sought), 0.9);
+    EXPECT_LT(simulated_power(pairing, *n - 1, sought), 0.9);
+  }
+  EXPECT_FALSE(repetitions_needed(Pairing::paired, {0.0001, 0.1, 0.05, 1}, 0.9, 1, 50));
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "statistics/bootstrap.h"
+#include "statistics/correlation.h"
+#include "statistics/permutations.h"
+#include "statistics/random.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+// Slopes are kept to find their median: of long series not all pairs are looked at, but evenly spread ones.
+constexpr std::size_t kMostSlopes = 2'000'000;
+constexpr std::size_t kExactChangeLimit = 8;
+constexpr std::size_t kMostPermutations = 9'999;
+// A p of 0.05 is then right to a tenth of itself, and series without a change cost a few hundred permutations only.
+constexpr std::size_t kEnoughReached = 100;
+
+double median_slope(std::span<const double> values) {
+  const std::size_t pairs = values.size() * (values.size() - 1) / 2;
+  const std::size_t step = pairs / kMostSlopes + 1;
+  std::vector<double> slopes;
+  for (std::size_t distance = 1; distance < values.size(); distance += step) {
+    for (std::size_t i = 0; i + distance < values.size(); ++i) {
+      slopes.push_back((values[i + distance] - values[i]) / static_cast<double>(distance));
+    }
+  }
+  return slopes.empty() ? 0 : median_of(slopes);
+}
+
+struct Split {
+  std::int64_t size = -1;  // Pettitt's |U|
+  std::size_t first = 0;
+};
+
+// U after t values is twice their rank sum minus what chance gives it, t (n + 1).
+Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
+  Split greatest;
+  const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
+  std::int64_t u = 0;
+  for (std::size_t i = 0; i + 1 < doubled_ranks.size(); ++i) {
+    u += doubled_ranks[i] - mean;
+    if (std::abs(u) > greatest.size) greatest = {std::abs(u), i + 1};
+  }
+  return greatest;
+}
+
+double drawn_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
+  QuickRandom random(seed);
+  std::size_t reached = 0;
+  for (std::size_t drawn = 1; drawn <= kMostPermutations; ++drawn) {
+    for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.below(i + 1)]);
+    if (greatest_split(ranks).size < size) continue;
+    if (++reached == kEnoughReached) return static_cast<double>(reached) / static_cast<double>(drawn);
+  }
+  return static_cast<double>(reached + 1) / static_cast<double>(kMostPermutations + 1);
+}
+
+}  // namespace
+
+Trend mann_kendall(std::span<const double> values) {
+  Trend trend;
+  trend.test.n = values.size();
+  if (values.size() < 2) return trend;
+  std::vector<double> order(values.size());
+  std::iota(order.begin(), order.end(), 0.0);
+  const KendallSum sum = kendall_sum(order, values);
+  trend.test.statistic = static_cast<double>(sum.s);
+  trend.tau = sum.tau_b.value_or(0);
+  trend.slope = median_slope(values);
+  const double median = median_of(values);
+  if (median != 0) trend.relative_slope = trend.slope / std::abs(median);
+  if (!sum.tau_b) return trend;
+  if (sum.exact_p) {
+    trend.test.p = *sum.exact_p;
+    return trend;
+  }
+  trend.test.method = PMethod::normal;
+  trend.test.p = two_sided_normal_p(std::max(0.0, std::abs(trend.test.statistic) - 1) / std::sqrt(sum.variance));
+  return trend;
+}
+
+std::optional<ChangePoint> change_point(std::span<const double> values, std::uint64_t seed) {
+  if (values.size() < 2) return std::nullopt;
+  std::vector<std::int64_t> ranks = midranks(values).doubled;
+  const Split split = greatest_split(ranks);
+  ChangePoint change;
+  change.first = split.first;
+  change.median_before = median_of(values.first(split.first));
+  change.median_after = median_of(values.subspan(split.first));
+  change.test = {static_cast<double>(split.size), 1, values.size(), PMethod::exact};
+  if (split.size == 0) return change;
+  if (values.size() <= kExactChangeLimit) {
+    change.test.p = share_of_permutations(ranks, [&] { return greatest_split(ranks).size >= split.size; });
+  } else {
+    change.test.method = PMethod::permutation;
+    change.test.p = drawn_change_p(std::move(ranks), split.size, seed);
+  }
+  return change;
+}
+
+std::optional<ChangePoint> warm_up(std::span<const double> values, double alpha, std::uint64_t seed) {
+  const std::optional<ChangePoint> change = change_point(values, seed);
+  if (!change || change->test.p > alpha || 2 * change->first > values.size()) return std::nullopt;
+  return change;
+}
+
+std::vector<std::size_t> modified_z_outliers(std::span<const double> values, double limit) {
+  std::vector<std::size_t> apart;
+  if (values.empty()) return apart;
+  const double median = median_of(values);
+  std::vector<double> distances(values.size());
+  std::ranges::transform(values, distances.begin(), [&](double value) { return std::abs(value - median); });
+  const double deviation = median_of(distances);
+  // 0.6745 and 1.2533: of a normal spread the median and the mean distance, in standard deviations (the latter
+  // inverted).
+  const double standard = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (distances[i] > limit * standard) apart.push_back(i);
+  }
+  return apart;
+}
+
+std::vector<std::size_t> tukey_outliers(std::span<const double> values, double reach) {
+  std::vector<std::size_t> apart;
+  if (values.empty()) return apart;
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const double lower = quantile_of_sorted(sorted, 0.25);
+  const double upper = quantile_of_sorted(sorted, 0.75);
+  const double room = reach * (upper - lower);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < lower - room || values[i] > upper + room) apart.push_back(i);
+  }
+  return apart;
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,199 @@
+"""The collector of data for predictions: its design, its arithmetic and what it keeps. No GPU, no framework."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _collect import command, design, kind, networks, power, real_layers, rows  # noqa: E402
+from _collect.measure import NotCapturable, Run  # noqa: E402
+
+SEED_LAYERS = {
+    *("dense", "convolution", "pooling", "input", "padding", "normalization", "activation", "rescaling", "reshape"),
+    *("dropout", "add", "multiply", "concatenate"),
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return design.plan()
+
+
+def test_the_design_has_enough_distinct_rows_of_every_kind(plan):
+    assert len({row.key for row in plan}) == len(plan) >= 8000
+    counts = Counter(row.kind for row in plan)
+    assert all(counts[name] >= 200 for name in SEED_LAYERS | {"attention", "embedding", "optimizer"})
+
+
+def test_every_beginning_of_the_design_has_the_kinds_in_their_shares(plan):
+    counts = Counter(row.kind for row in plan)
+    for length in (500, 2000, 5000):
+        begun = Counter(row.kind for row in plan[:length])
+        for name, count in counts.items():
+            expected = count * length / len(plan)
+            assert abs(begun[name] - expected) <= 3 + 0.1 * expected, (name, length)
+
+
+def test_the_design_is_the_same_every_time():
+    assert [row.key for row in design.plan(["add", "attention"])] == [
+        row.key for row in design.plan(["add", "attention"])
+    ]
+
+
+def test_no_row_is_larger_than_a_measurement_can_hold(plan):
+    assert all(0 < row.cost.bytes <= kind.MOST_BYTES for row in plan)
+    assert all(row.cost.flops <= kind.MOST_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
+
+
+def test_families_that_predictions_are_judged_by_are_in_no_collection():
+    held_out = networks.HELD_OUT
+    assert not held_out & {network.family for network in networks.all_networks(held_out=False)}
+    assert held_out == {network.family for network in networks.all_networks(held_out=True)}
+    assert not held_out & {layer.family for layer in real_layers.all_layers()}
+    assert len(networks.all_networks(held_out=False)) >= 80
+
+
+def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
+    real = [row.source != "designed" for row in plan if row.kind == "convolution"]
+    assert 0.4 < sum(real) / len(real) < 0.6
+
+
+def test_products_count_two_flops_for_each_multiply_and_add():
+    dense = {"rows": 3, "in": 5, "out": 7, "bias": False}
+    work = design.KINDS["dense"].work(dense)
+    assert kind.cost_of(work, "fp32", "forward") == (2 * 3 * 5 * 7, 4 * (3 * 5 + 5 * 7 + 3 * 7))
+    assert kind.cost_of(work, "fp16", "backward").flops == 2 * 2 * 3 * 5 * 7
+    strided = {"batch": 2, "channels": 4, "out": 8, "height": 9, "width": 9, "kernel": 3, "stride": 2, "padding": 1}
+    convolution = design.KINDS["convolution"].work({**strided, "dilation": 1, "groups": 4, "bias": False})
+    assert convolution.flops == 2 * 2 * 5 * 5 * 8 * 1 * 3 * 3
+
+
+def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:
+    """What a driver shows of a load that begins at 0 and is followed by rest."""
+    samples = []
+    for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
+        since_ns = at_ns - power.LAG_NS
+        rising = watts + (before - watts) * math.exp(-since_ns / power.MEMORY_NS)
+        value = before if since_ns < 0 else rising if since_ns < length_ns else 120.0
+        samples.append(power.Sample(at_ns, value * noise.gauss(1, 0.01)))
+    return samples
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
+    chance = random.Random(seed)
+    watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
+    found = power.watts_between(shown(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns)
+    assert found is not None
+    assert found.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
+
+
+def test_a_row_that_too_few_samples_tell_of_has_no_power():
+    assert power.watts_between([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
+
+
+class MadeUpRunner:
+    """Takes no time: its clock goes on by what a row is to run."""
+
+    device = "made-up"
+
+    def __init__(self, fails: str = "", cannot_capture: str = "") -> None:
+        self.now_ns, self.fails, self.cannot_capture = 0, fails, cannot_capture
+        self.in_graph: list[bool] = []
+
+    def prepared(self, make):
+        return make
+
+    def run(self, calls, active_s: float, in_graph: bool) -> Run:
+        del calls
+        self.in_graph.append(in_graph)
+        begin_ns, self.now_ns = self.now_ns, self.now_ns + int(active_s * 1e9)
+        if self.fails and len(self.in_graph) == 2:
+            raise RuntimeError(self.fails)
+        if self.cannot_capture and in_graph:
+            raise NotCapturable(self.cannot_capture)
+        return Run(begin_ns, self.now_ns, 10, 0.016, 0.017, "graph", power.State(40, 1980, False))
+
+    def tidy(self) -> None:
+        self.now_ns += 50_000_000
+
+
+@pytest.fixture
+def collect(tmp_path, monkeypatch):
+    """Runs the command without a GPU; gives its exit code and the rows of the folder."""
+    backends = SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False)))
+    backends.cudnn = SimpleNamespace(allow_tf32=True, version=lambda: 1)
+    torch = SimpleNamespace(backends=backends, __version__="made up", version=SimpleNamespace(cuda=None))
+
+    def run(runner: MadeUpRunner, *more: str):
+        gpu = power.SimulatedGpu(lambda: runner.now_ns)
+        monkeypatch.setattr(command, "opened", lambda options: (torch, runner, gpu))
+        monkeypatch.setattr(command.Session, "warm", lambda session: None)
+        monkeypatch.setattr(command.time, "sleep", lambda seconds: runner.tidy())
+        code = command.main(["--out", str(tmp_path), "--scale", "0.03", "--kinds", "add", "embedding", *more])
+        return code, list(rows.lines_of(tmp_path))
+
+    return run
+
+
+def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
+    _, first = collect(MadeUpRunner(), "--kinds", "add")
+    _, both = collect(MadeUpRunner())
+    measured = Counter(line["key"] for line in both if "energy_j" in line)
+    added = {line["key"] for line in first if "energy_j" in line}
+    assert set(measured) == {row.key for row in design.plan(["add", "embedding"], 0.03)} and added < set(measured)
+    # Only those that are measured again on purpose are there twice.
+    assert sum(measured.values()) <= len(measured) + 3
+    assert sum("seconds" in line for line in both) == 2
+    assert all(line["energy_j"] == pytest.approx(100 * 0.016) for line in both if "energy_j" in line)
+
+
+def test_a_row_that_cannot_be_measured_is_told_and_not_tried_again(collect):
+    _, told = collect(MadeUpRunner(fails="no such kernel"))
+    failed = [line for line in told if "failed" in line]
+    assert [line["failed"] for line in failed] == ["RuntimeError: no such kernel"]
+    _, told = collect(MadeUpRunner())
+    assert not [line for line in told if line.get("key") == failed[0]["key"] and "energy_j" in line]
+
+
+def test_a_row_that_ends_the_process_is_gone_around_the_next_time(collect, tmp_path):
+    first = design.plan(["add", "embedding"], 0.03)[0].key
+    rows.Rows(tmp_path).begin(first)
+    _, told = collect(MadeUpRunner())
+    assert [line["failed"] for line in told if line.get("key") == first] == ["the process that measured it ended"]
+
+
+def test_what_cannot_be_captured_runs_without_a_graph_in_a_new_process(collect):
+    with pytest.raises(SystemExit, match="cannot be captured"):
+        collect(MadeUpRunner(cannot_capture="it waits"), "--kinds", "embedding")
+    runner = MadeUpRunner()
+    collect(runner, "--kinds", "embedding")
+    assert False in runner.in_graph
+
+
+def test_a_line_that_a_killed_run_left_half_written_is_stepped_over(tmp_path):
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"key": "a", "energy_j": 1.0}) + '\n{"key": "b", "ener')
+    assert list(rows.Rows(tmp_path).times) == ["a"]
+
+
+def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
+    _, told = collect(MadeUpRunner())
+    command.main(["--out", str(tmp_path), "--table", str(tmp_path / "ops.csv.gz")])
+    with gzip.open(tmp_path / "ops.csv.gz", "rt", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == sum("energy_j" in line for line in told)
+    assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {
+        "1980"
+    }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden_cases.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "formats/json_objects.h"
+
+namespace joulemap {
+
+namespace {
+
+std::string read_text(const std::string& file) {
+  std::ifstream in(std::string(JOULEMAP_STATISTICS_DATA) + "/" + file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<double> numbers(std::string_view array) {
+  const std::string text(array);
+  std::vector<double> found;
+  for (std::size_t at = text.find_first_of("-0123456789"); at != std::string::npos;) {
+    char* end = nullptr;
+    found.push_back(std::strtod(text.c_str() + at, &end));
+    at = text.find_first_of("-0123456789", static_cast<std::size_t>(end - text.c_str()));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> GoldenInput::lists() const {
+  std::vector<std::vector<double>> lists;
+  auto at = first.begin();
+  for (const double size : second) {
+    lists.emplace_back(at, at + static_cast<std::ptrdiff_t>(size));
+    at += static_cast<std::ptrdiff_t>(size);
+  }
+  return lists;
+}
+
+std::map<std::string, GoldenInput> read_golden_inputs() {
+  std::map<std::string, GoldenInput> inputs;
+  formats::for_each_json_object(read_text("inputs.json"), [&](const formats::JsonFields& fields) {
+    const bool two_sides = !fields.array("first").empty();
+    inputs[std::string(fields.text("id"))] = {numbers(fields.array(two_sides ? "first" : "values")),
+                                              numbers(fields.array(two_sides ? "second" : "sizes"))};
+  });
+  return inputs;
+}
+
+std::vector<Golden> read_goldens(const std::string& file) {
+  std::vector<Golden> goldens;
+  formats::for_each_json_object(read_text(file), [&](const formats::JsonFields& fields) {
+    Golden golden{std::string(fields.text("id")), std::string(fields.text("test")), std::string(fields.text("oracle"))};
+    golden.p = fields.number("p");
+    golden.statistic = fields.number("statistic");
+    golden.estimate = fields.number("estimate");
+    golden.low = fields.number("low");
+    golden.high = fields.number("high");
+    golden.values = numbers(fields.array("values"));
+    goldens.push_back(std::move(golden));
+  });
+  return goldens;
+}
+
+}  // namespace joulemap

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What lies in tests/data/statistics: inputs, and what another program said of them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace joulemap {
+
+struct GoldenInput {
+  std::vector<double> first;   // or `values`
+  std::vector<double> second;  // or `sizes`
+  std::vector<std::vector<double>> lists() const;
+};
+
+struct Golden {
+  std::string id;
+  std::string test;
+  std::string oracle;
+  std::optional<double> p;
+  std::optional<double> statistic;
+  std::optional<double> estimate;
+  std::optional<double> low;
+  std::optional<double> high;
+  std::vector<double> values;
+};
+
+std::map<std::string, GoldenInput> read_golden_inputs();
+std::vector<Golden> read_goldens(const std::string& file);  // "r.json"
+
+}  // namespace joulemap

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every expectation of R (coin, exactRankTests, base) and scipy, to 1e-9.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "golden_cases.h"
+#include "statistics/adjustment.h"
+#include "statistics/bootstrap.h"
+#include "statistics/correlation.h"
+#include "statistics/effect_size.h"
+#include "statistics/post_hoc.h"
+#include "statistics/rank_tests.h"
+#include "statistics/series.h"
+
+namespace joulemap::statistics {
+namespace {
+
+constexpr double kTolerance = 1e-9;
+
+void expect(const std::optional<double>& expected, double ours, const char* what) {
+  if (!expected) return;
+  EXPECT_NEAR(ours, *expected, kTolerance) << what;
+  // Small tails must be right as such, not just near 0.
+  if (*expected > 0) {
+    EXPECT_NEAR(ours / *expected, 1, 1e-7) << what;
+  }
+}
+
+void expect_test(const Golden& golden, const TestResult& ours) {
+  expect(golden.p, ours.p, "p");
+  expect(golden.statistic, ours.statistic, "statistic");
+}
+
+void expect_coefficient(const Golden& golden, const std::optional<TestResult>& ours) {
+  ASSERT_TRUE(ours);
+  expect(golden.p, ours->p, "p");
+  expect(golden.estimate, ours->statistic, "coefficient");
+}
+
+void expect_shift(const Golden& golden, const std::optional<Shift>& ours) {
+  ASSERT_TRUE(ours);
+  expect(golden.estimate, ours->estimate, "estimate");
+  expect(golden.low, ours->low, "low");
+  expect(golden.high, ours->high, "high");
+}
+
+void expect_values(const Golden& golden, const std::vector<double>& ours) {
+  ASSERT_EQ(golden.values.size(), ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], golden.values[i], kTolerance) << i;
+}
+
+// Replicates are the other program's: what is compared is what is made of them.
+void expect_bca(const Golden& golden, const GoldenInput& input, const Statistic& statistic) {
+  std::vector<double> jackknife;
+  for (std::size_t out = 0; out < input.first.size(); ++out) {
+    std::vector<double> left = input.first;
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(out));
+    jackknife.push_back(statistic(left));
+  }
+  std::vector<double> replicates = golden.values;
+  const BootstrapInterval ours = bca_interval(replicates, statistic(input.first), jackknife, 0.95);
+  EXPECT_FALSE(ours.degenerate);
+  expect(golden.low, ours.low, "low");
+  expect(golden.high, ours.high, "high");
+}
+
+void expect_trend(const Golden& golden, const GoldenInput& input) {
+  const Trend trend = mann_kendall(input.first);
+  expect(golden.p, trend.test.p, "p");
+  expect(golden.estimate, trend.tau, "tau");
+}
+
+void expect_quartiles(const Golden& golden, const GoldenInput& input) {
+  std::vector<double> sorted = input.first;
+  std::ranges::sort(sorted);
+  expect_values(golden, {quantile_of_sorted(sorted, 0.25), median_of(sorted), quantile_of_sorted(sorted, 0.75)});
+}
+
+std::vector<double> p_values(const std::vector<PairComparison>& pairs) {
+  std::vector<double> values;
+  for (const PairComparison& pair : pairs) values.push_back(pair.p);
+  return values;
+}
+
+using Comparison = std::function<void(const Golden&, const GoldenInput&)>;
+
+const std::map<std::string, Comparison>& comparisons() {
+  using G = const Golden&;
+  using I = const GoldenInput&;
+  static const std::map<std::string, Comparison> table{
+      {"signed_rank_drop", [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, Zeros::drop)); }},
+      {"signed_rank_pratt", [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, Zeros::pratt)); }},
+      {"rank_sum", [](G g, I i) { expect_test(g, rank_sum_test(i.first, i.second)); }},
+      {"friedman", [](G g, I i) { expect_test(g, friedman_test(i.lists())); }},
+      {"kruskal_wallis", [](G g, I i) { expect_test(g, kruskal_wallis_test(i.lists())); }},
+      {"nemenyi", [](G g, I i) { expect_values(g, p_values(nemenyi_test(i.lists()))); }},
+      {"dunn", [](G g, I i) { expect_values(g, p_values(dunn_test(i.lists()))); }},
+      {"spearman", [](G g, I i) { expect_coefficient(g, spearman(i.first, i.second)); }},
+      {"kendall", [](G g, I i) { expect_coefficient(g, kendall(i.first, i.second)); }},
+      {"mann_kendall", expect_trend},
+      {"theil_sen", [](G g, I i) { expect(g.estimate, mann_kendall(i.first).slope, "slope"); }},
+      {"a12", [](G g, I i) { expect(g.estimate, a12(i.first, i.second), "A12"); }},
+      {"paired_shift", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
+      {"paired_interval", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
+      {"unpaired_shift", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
+      {"unpaired_interval", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
+      {"adjusted_holm", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::holm)); }},
+      {"adjusted_bonferroni", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::bonferroni)); }},
+      {"adjusted_bh", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::benjamini_hochberg)); }},
+      {"bca_mean", [](G g, I i) { expect_bca(g, i, mean_of); }},
+      {"bca_median", [](G g, I i) { expect_bca(g, i, median_of); }},
+      {"quartiles", expect_quartiles},
+  };
+  return table;
+}
+
+void compare_all(const std::string& file, std::size_t at_least) {
+  const auto inputs = read_golden_inputs();
+  const std::vector<Golden> goldens = read_goldens(file);
+  ASSERT_GE(goldens.size(), at_least);
+  for (const Golden& golden : goldens) {
+    SCOPED_TRACE(golden.test + " of " + golden.id + ", by " + golden.oracle);
+    ASSERT_TRUE(inputs.contains(golden.id));
+    ASSERT_TRUE(comparisons().contains(golden.test));
+    comparisons().at(golden.test)(golden, inputs.at(golden.id));
+  }
+}
+
+TEST(StatisticsGoldens, AgreeWithR) { compare_all("r.json", 281); }
+
+TEST(StatisticsGoldens, AgreeWithScipy) { compare_all("scipy.json", 161); }
+
+}  // namespace
+}  // namespace joulemap::statistics

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the inputs on which our statistics are compared with R and scipy: tests/data/statistics/inputs.json.
+
+    apt-get install r-base-core r-cran-coin r-cran-exactranktests r-cran-jsonlite
+    python3 -m venv build/goldens && build/goldens/bin/pip install scipy==1.17.1 scikit-posthocs
+    python3 tools/statistics_goldens/inputs.py
+    Rscript tools/statistics_goldens/goldens.R
+    build/goldens/bin/python tools/statistics_goldens/goldens.py
+
+The numbers are committed: tests need neither R nor scipy. Values are integers or eighths, so that differences that are
+equal on paper are equal in floating point, and every program sees the same ties.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "statistics"
+
+
+def eighths(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
+    return [round(8 * draw.gauss(centre, spread)) / 8 for _ in range(n)]
+
+
+def untied(draw: random.Random, n: int, centre: float, spread: float) -> list[float]:
+    """Multiples of 2^-20 that differ from each other, as do all their sums and differences, nearly surely."""
+    return [round(2**20 * draw.gauss(centre, spread)) / 2**20 for _ in range(n)]
+
+
+def integers(draw: random.Random, n: int, most: int) -> list[int]:
+    return [draw.randint(0, most) for _ in range(n)]
+
+
+def pairs(draw: random.Random) -> list[dict]:
+    found = [
+        ("pairs-1", [3], [1]),
+        ("pairs-2", [3, 4], [1, 6]),
+        ("pairs-5-floor", [5, 6, 7, 8, 9], [1, 1, 1, 1, 1]),
+        ("pairs-10-floor", list(range(11, 21)), list(range(1, 20, 2))),
+        ("pairs-zeros", [5, 5, 5, 7, 9, 3, 3, 12], [5, 6, 3, 4, 4, 4, 3, 7]),
+        ("pairs-one-left", [1, 2, 3, 4, 9], [1, 2, 3, 4, 4]),
+    ]
+    for n in (3, 6, 8, 10, 13, 20, 30):
+        found.append((f"pairs-heavy-ties-{n}", integers(draw, n, 3), integers(draw, n, 4)))
+    for n in (7, 12, 30, 60):
+        found.append((f"pairs-eighths-{n}", eighths(draw, n, 10.5, 2), eighths(draw, n, 10, 2)))
+    for n in (4, 9, 10, 30, 49, 150, 250):
+        found.append((f"pairs-untied-{n}", untied(draw, n, 10.5, 2), untied(draw, n, 10, 2)))
+    return [{"id": name, "kind": "pairs", "first": a, "second": b} for name, a, b in found]
+
+
+def two_groups(draw: random.Random) -> list[dict]:
+    found = [
+        ("two-1-1", [1], [2]),
+        ("two-1-5", [7], [1, 2, 3, 4, 5]),
+        ("two-10-floor", list(range(10)), list(range(20, 30))),
+    ]
+    for m, n in ((3, 4), (5, 9), (8, 15), (10, 10), (30, 30), (50, 50)):
+        found.append((f"two-heavy-ties-{m}-{n}", integers(draw, m, 4), integers(draw, n, 5)))
+    for m, n in ((6, 7), (12, 25), (30, 30)):
+        found.append((f"two-eighths-{m}-{n}", eighths(draw, m, 10.5, 2), eighths(draw, n, 10, 2)))
+    for m, n in ((2, 3), (10, 10), (7, 20), (30, 30), (50, 50), (70, 80)):
+        found.append((f"two-untied-{m}-{n}", untied(draw, m, 10.5, 2), untied(draw, n, 10, 2)))
+    found.append(("two-large-ties-90-60", integers(draw, 90, 9), integers(draw, 60, 10)))
+    return [{"id": name, "kind": "two", "first": a, "second": b} for name, a, b in found]
+
+
+def many_groups(draw: random.Random) -> list[dict]:
+    """Friedman takes blocks of one size each (of `width` values), Kruskal and Wallis groups of any."""
+    found = []
+    for blocks, width in ((3, 3), (10, 4), (12, 3), (30, 6)):
+        found.append((f"blocks-ties-{blocks}-{width}", [integers(draw, width, 4) for _ in range(blocks)]))
+        found.append((f"blocks-untied-{blocks}-{width}", [untied(draw, width, 10, 2) for _ in range(blocks)]))
+    for sizes in ((3, 4, 5), (10, 10, 10), (1, 7, 2), (30, 25, 28, 31)):
+        name = "-".join(map(str, sizes))
+        found.append((f"groups-ties-{name}", [integers(draw, size, 5) for size in sizes]))
+        found.append((f"groups-untied-{name}", [untied(draw, size, 10 + size / 10, 2) for size in sizes]))
+    return [
+        {"id": name, "kind": name.split("-")[0], "sizes": list(map(len, lists)), "values": [v for one in lists for v in one]}
+        for name, lists in found
+    ]
+
+
+def families(draw: random.Random) -> list[dict]:
+    found = {f"family-{n}": [round(draw.random() ** 3, 6) for _ in range(n)] for n in (1, 4, 26, 48)}
+    found["family-ties"] = [0.01, 0.01, 0.5, 0.04, 0.04, 1, 0.01, 0.2]
+    return [{"id": name, "kind": "family", "values": values} for name, values in found.items()]
+
+
+def samples(draw: random.Random) -> list[dict]:
+    # Sums of eighths are exact, so that a mean does not depend on the order: scipy takes rounding for a difference.
+    found = {f"sample-{n}": [round(8 * draw.expovariate(0.1)) / 8 for _ in range(n)] for n in (5, 12, 31)}
+    return [{"id": name, "kind": "sample", "values": values} for name, values in found.items()]
+
+
+def main() -> None:
+    draw = random.Random(20261)
+    cases = pairs(draw) + two_groups(draw) + many_groups(draw) + families(draw) + samples(draw)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "inputs.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
