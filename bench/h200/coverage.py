@@ -18,8 +18,10 @@ class Coverage:
     def __init__(self, joulemap: str, file: Path) -> None:
         layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
-        self.kernels = sum(row["count"] or 0 for row in kernels["rows"])
-        self.total_s = sum(row["time_s"] for row in kernels["rows"] if row["name"] not in NO_OPERATION)
+        # Others on the same GPU have no layers that anybody here knows of.
+        ours = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
+        self.kernels = sum(row["count"] or 0 for row in ours)
+        self.total_s = sum(row["time_s"] for row in ours if row["name"] not in NO_OPERATION)
         self.diagnostics = layers["diagnostics"]
         self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)

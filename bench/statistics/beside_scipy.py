@@ -91,7 +91,7 @@ def row(what: str, pairs: list[tuple[float, float]]) -> str:
     our_s = statistics.median(a for a, _ in pairs)
     scipy_s = statistics.median(b for _, b in pairs)
     ratio = statistics.median(b / a for a, b in pairs)
-    return f"| {what} | {our_s * 1e3:.1f} ms | {scipy_s * 1e3:.0f} ms | {ratio:.0f} |"
+    return f"| {what} | {our_s * 1e3:.3g} ms | {scipy_s * 1e3:.0f} ms | {float(f"{ratio:.2g}"):g} |"
 
 
 def main() -> None:

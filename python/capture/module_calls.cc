@@ -177,28 +177,52 @@ PyObject* ModuleCalls::carrier(std::uint32_t node) {
   return carriers_[node];
 }
 
+namespace {
+
+// Whether nobody had marked it; it is marked afterwards.
+bool mark(PyObject* grad_fn, bool& is_new) {
+  static PyObject* const kMetadata = interned("metadata");
+  static PyObject* const kMark = interned("joulemap");
+  const Owned metadata(PyObject_GetAttr(grad_fn, kMetadata));
+  if (!metadata) return false;
+  const int found = PyDict_Contains(metadata.get(), kMark);
+  is_new = found == 0;
+  return found >= 0 && (!is_new || PyDict_SetItem(metadata.get(), kMark, Py_True) == 0);
+}
+
+}  // namespace
+
+// Of a stretch that was given to nobody yet, `is_free`: it belongs to `node` from now on.
+bool ModuleCalls::take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const {
+  static PyObject* const kSequenceNumber = interned("_sequence_nr");
+  if (!torch.numbers_nodes) return mark(grad_fn, is_free);
+  const Owned number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
+  if (!number) return false;
+  const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred() != nullptr) return false;
+  // The largest number is that of nodes that have none.
+  is_free = sequence >= thread.first_free && sequence < UINT64_MAX / 2;
+  if (!is_free) return true;
+  thread.first_free = sequence + 1;
+  if (thread.keeps_stretches) thread.stretches.emplace_back(sequence, node);
+  return true;
+}
+
 bool ModuleCalls::give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
   static PyObject* const kGradFn = interned("grad_fn");
-  static PyObject* const kSequenceNumber = interned("_sequence_nr");
   static PyObject* const kRegister = interned("_register_hook_dict");
   const bool plainly = !thread.carefully && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch.tensor_type;
   const Owned grad_fn(plainly ? PyObject_GetAttr(tensor, kGradFn)
                               : PyObject_CallFunctionObjArgs(torch.careful_grad_fn, tensor, nullptr));
   if (!grad_fn) return false;
   if (grad_fn.get() == Py_None) return true;
-  const Owned number(PyObject_CallMethodObjArgs(grad_fn.get(), kSequenceNumber, nullptr));
-  if (!number) return false;
-  const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
-  if (PyErr_Occurred() != nullptr) return false;
-  // The largest number is that of nodes that have none.
-  if (sequence < thread.first_free || sequence >= UINT64_MAX / 2) return true;
+  bool is_free = false;
+  if (!take_stretch(thread, grad_fn.get(), node, is_free)) return false;
+  if (!is_free) return true;
   PyObject* const hooks = carrier(node);
   if (hooks == nullptr) return false;
   const Owned done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
-  if (!done) return false;
-  thread.first_free = sequence + 1;
-  if (thread.keeps_stretches) thread.stretches.emplace_back(sequence, node);
-  return true;
+  return static_cast<bool>(done);
 }
 
 bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {

@@ -7,7 +7,8 @@
 // that was given away, when a module is called, was made by the code around it; when it returns, by itself. The last node
 // of each such stretch gets a hook that says whose it is; the backward pass enters the stretch there. No tensor is touched
 // and no module is wrapped, so in-place modules are fine. The hook is registered through the dictionary of hooks of a tensor
-// of our own (its carrier), one for a module: registering one by one takes ten times as long.
+// of our own (its carrier), one for a module: registering one by one takes ten times as long. PyTorch 2.0 does not tell
+// numbers: there a node that was given away is marked, which is the same but for nodes that nobody was given in time.
 //
 // Under Python's GIL; one for a process, never destroyed. Functions that may raise give false then.
 #pragma once
@@ -30,6 +31,7 @@ struct TorchFunctions {
   PyObject* make_carrier = nullptr;     // (hook) -> a tensor that carries it
   PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, seen by no mode
   PyObject* on_step_state = nullptr;    // (is sampled, is followed): one of them has changed
+  bool numbers_nodes = true;            // nodes of graphs tell their sequence numbers
 };
 
 class ModuleCalls {
@@ -59,6 +61,7 @@ class ModuleCalls {
   bool give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
   bool give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node);
   PyObject* carrier(std::uint32_t node);
+  bool take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const;
 
   std::vector<PyObject*> carriers_;  // by node; owned
   bool is_sampled_ = false;

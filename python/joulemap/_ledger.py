@@ -107,17 +107,21 @@ class Ledger:
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row for each of ours; needs pandas."""
-        return _imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+        return imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
         """A Table of Arrow's, which pandas and polars take without a copy; needs pyarrow."""
-        _imported("pyarrow")
+        imported("pyarrow")
         import pyarrow as pa
 
         whole, numbers = {"count": pa.int64()}, set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"}
         types = [(name, whole.get(name, pa.float64() if name in numbers else pa.string())) for name in _FIELDS]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """For polars.DataFrame(ledger), duckdb and others that speak Arrow's C data interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: Path) -> None:
         """Needs pyarrow."""
@@ -207,7 +211,7 @@ def _added(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
     return dataclasses.replace(sum_so_far, **added)
 
 
-def _imported(name: str) -> Any:
+def imported(name: str) -> Any:
     import importlib
 
     try:

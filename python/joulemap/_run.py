@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
 from typing import Any, Optional, Sequence, Union
 
+from ._layer_steps import LayerSteps
 from ._ledger import Ledger, together
 from ._library import JoulemapError
 from ._recorder import program
@@ -97,7 +100,7 @@ class Run:
         return self.ledger("domain").joules
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame; per="mean": of one step, see Ledger.per_step."""
+        """A DataFrame; per="mean": of one step, see Ledger.per_step; per="step": a column for each layer, see layer_steps."""
         return self._rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
@@ -106,18 +109,40 @@ class Run:
     def to_parquet(self, path: Path, by: str = "layer", per: str = "sum") -> None:
         self._rows(by, per).to_parquet(path)
 
-    def _rows(self, by: str, per: str) -> Ledger:
-        if per not in ("sum", "mean"):
-            raise ValueError(f'per is "sum" (of the run) or "mean" (of a step), not {per!r}')
+    def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
+        """What each layer drew in each step, up to 2000 of them; `layers`: of those whose device, pass and path hold the text,
+        or one of them."""
+        hidden = ["--without", ",".join(self._disabled)] if self._disabled else []
+        told = ask("export", *self.files, "--to", "csv", "--by", "layer-step", *hidden)
+        steps = LayerSteps(csv.DictReader(io.StringIO(told, newline="")))
+        return steps if layers is None else steps.chosen(layers)
+
+    def _rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
+        if per not in ("sum", "mean", "step"):
+            raise ValueError(f'per is "sum" (of the run), "mean" (of a step) or "step" (each of them), not {per!r}')
+        if per == "step":
+            if by != "layer":
+                raise ValueError(f'per="step" tells of layers, not by {by!r}')
+            return self.layer_steps()
         ledger = self.ledger(by)
         return ledger if per == "sum" else ledger.per_step(len(self.steps().rows))
 
-    def plot(self, path: Path, kind: str = "violin", by: Optional[str] = None, layers: Optional[str] = None) -> None:
-        """A picture, as `joulemap report --plot KIND -o PATH` draws it: timeline, violin, box, bars, loss, flame or heatmap,
-        as .svg, .png or .pdf. `layers`: only those whose device and path hold this text."""
+    def plot(
+        self,
+        path: Path,
+        kind: str = "violin",
+        by: Optional[str] = None,
+        layers: Union[None, str, Sequence[str]] = None,
+        smooth: Optional[int] = None,
+    ) -> None:
+        """A picture, as `joulemap report --plot KIND -o PATH` draws it: timeline, violin, box, lines, bars, loss, flame or
+        heatmap, as .svg, .png or .pdf. `layers`: only those whose device and path hold this text, or one of them. `smooth`:
+        lines are means over so many points."""
         options: list = ["--by", by] if by else []
         if layers:
-            options += ["--filter", layers]
+            options += ["--filter", layers if isinstance(layers, str) else "|".join(layers)]
+        if smooth is not None:
+            options += ["--smooth", smooth]
         if self._disabled:
             options += ["--without", ",".join(self._disabled)]
         ask("report", *self.files, "--plot", kind, "-o", path, *options)

@@ -9,6 +9,7 @@ from . import _capture
 from ._guard import around
 from ._torch_loss import LossLog
 from ._torch_modules import transform_check
+from ._torch_versions import compiling_check
 
 
 def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
@@ -58,6 +59,6 @@ def install(torch, operations) -> LossLog:
         if returned and not token[0]:
             _capture.begin_between("gradients")
 
-    around(torch.autograd, "backward", torch.compiler.is_compiling, begin_from_loss, end)
-    around(torch.autograd, "grad", torch.compiler.is_compiling, begin, end)
+    around(torch.autograd, "backward", compiling_check(torch), begin_from_loss, end)
+    around(torch.autograd, "grad", compiling_check(torch), begin, end)
     return losses

@@ -10,6 +10,7 @@ from typing import Any, Iterator, Optional
 
 from . import _capture
 from ._guard import guarded
+from ._torch_versions import numbers_nodes
 
 
 # Of this process, once it is watched: what jm.attach finds.
@@ -135,6 +136,7 @@ def install(torch) -> None:
         make_carrier=_torch_backward.carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
         careful_grad_fn=_torch_backward.careful_grad_fn(torch),
         on_step_state=on_step_state,
+        numbers_nodes=numbers_nodes(torch),
     )
     os.register_at_fork(after_in_child=_capture.forget_in_child)
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))

@@ -20,6 +20,7 @@ from typing import Callable, Optional
 
 from . import _capture
 from . import _capture_interface as interface
+from ._torch_versions import compiling_check
 
 REGION = "joulemap.dither"
 MOST_SHARE = 0.01
@@ -124,7 +125,7 @@ def install(torch, followed, seed_text: str) -> Dither:
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")
     dither = Dither(torch, seed)
     followed.wrap_calls(dither.wrap)
-    is_compiling = torch.compiler.is_compiling
+    is_compiling = compiling_check(torch)
 
     def before_step(optimizer, args, kwargs):
         if not is_compiling():

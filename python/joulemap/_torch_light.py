@@ -15,6 +15,7 @@ from typing import Callable
 
 from . import _capture
 from ._guard import guarded
+from ._torch_versions import compiling_check, register_forward_hook, tell_of_old_compilers
 
 
 class CompileWatch:
@@ -23,10 +24,11 @@ class CompileWatch:
     def __init__(self, torch) -> None:
         self.is_used = _has_compiled(torch)
         self.when_used: Callable[[], None] = lambda: None
-        self._watch(torch, "compile")
-        self._watch(torch.export, "export")
+        self._watch(torch, "compile", torch)
+        if hasattr(torch, "export"):  # since PyTorch 2.1
+            self._watch(torch.export, "export", torch)
 
-    def _watch(self, owner, name: str) -> None:
+    def _watch(self, owner, name: str, torch) -> None:
         original = getattr(owner, name)
 
         @functools.wraps(original)
@@ -34,6 +36,7 @@ class CompileWatch:
             if not self.is_used:
                 self.is_used = True
                 guarded(self.when_used)()
+                guarded(tell_of_old_compilers)(torch)
             return original(*args, **kwargs)
 
         setattr(owner, name, use)
@@ -69,7 +72,7 @@ class FollowedModules:
 
     def __init__(self, torch, compiled: CompileWatch) -> None:
         self._modules = torch.nn.modules.module
-        self._is_compiling = torch.compiler.is_compiling
+        self._is_compiling = compiling_check(torch)
         self._compiled = compiled
         self._hooks: list = []
         self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
@@ -145,7 +148,7 @@ class FollowedModules:
 
         self._hooks = [
             self._modules.register_module_forward_pre_hook(before),
-            self._modules.register_module_forward_hook(after, always_call=True),
+            register_forward_hook(self._modules, after),
         ]
         self._hide_own_hooks()
 

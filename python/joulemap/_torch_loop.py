@@ -7,6 +7,7 @@ import threading
 
 from . import _capture
 from ._guard import around, guarded, in_phase
+from ._torch_versions import compiling_check
 
 LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
 REGION = 5
@@ -22,7 +23,7 @@ def _watch_optimizers(torch) -> None:
     from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     open_steps = StepsUnderWay()
-    is_compiling = torch.compiler.is_compiling
+    is_compiling = compiling_check(torch)
 
     def before(optimizer, args, kwargs):
         if is_compiling():
@@ -74,7 +75,7 @@ def _watch_loaders(torch) -> None:
     from torch.utils.data import DataLoader, dataloader
     from torch.utils.data._utils import fetch, worker
 
-    is_compiling = torch.compiler.is_compiling
+    is_compiling = compiling_check(torch)
     is_grad_enabled = torch.is_grad_enabled
 
     def new_iterator(args):

@@ -13,6 +13,7 @@ from typing import Optional
 
 from . import _capture
 from ._guard import guarded
+from ._torch_versions import compiling_check, grad_scaler
 
 RING = 8
 # Where steps are left alone, which wait for the CPU, a loss of a GPU is copied no more often.
@@ -39,16 +40,17 @@ class LossLog:
 
     def _watch_scaling(self, torch) -> None:
         """With mixed precision backward() is called on a multiple of the loss."""
-        scale = torch.amp.GradScaler.scale
+        scaler_type, is_compiling = grad_scaler(torch), compiling_check(torch)
+        scale = scaler_type.scale
 
         @functools.wraps(scale)
         def scale_and_remember(scaler, outputs):
             scaled = scale(scaler, outputs)
-            if not torch.compiler.is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
+            if not is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
                 self._scaled = weakref.ref(scaled), outputs.detach()
             return scaled
 
-        torch.amp.GradScaler.scale = scale_and_remember
+        scaler_type.scale = scale_and_remember
 
     def add(self, root) -> None:
         if self._is_off or _program_logs_losses():

@@ -8,13 +8,14 @@ import weakref
 from typing import Callable, Optional
 
 from . import _capture
+from ._torch_versions import transform_level
 from ._torch_wrappers import WRAPPERS
 
 
 def transform_check(torch) -> Callable[[], bool]:
     """Whether a trace or a transform (torch.jit.trace, torch.func.grad) is under way: what runs then is no plain call."""
     tracing = torch._C._get_tracing_state
-    level = torch._C._functorch.maybe_current_level
+    level = transform_level(torch)
 
     def is_transformed() -> bool:
         return tracing() is not None or level() is not None

@@ -81,6 +81,8 @@ class Operations:
         with self._torch._C.DisableTorchFunction():
             roots = root if isinstance(root, (list, tuple)) else [root]
             nodes = [tensor.grad_fn for tensor in roots if getattr(tensor, "grad_fn", None) is not None]
+            if not nodes or not hasattr(nodes[0], "_sequence_nr"):
+                return  # PyTorch 2.0: nobody can tell whose they are
             graph = _nodes_of_graph(nodes)
             if graph is not None:
                 _hook_operations(graph, self._texts)

@@ -8,6 +8,7 @@ import threading
 
 from . import _capture
 from ._guard import around, guarded
+from ._torch_versions import compiling_check
 
 REGION = 5
 # What PyTorch names itself: we know of it in other ways.
@@ -40,8 +41,8 @@ class OpenRegions(threading.local):
 def _watch_record_function(torch) -> None:
     regions = OpenRegions()
     record_function = torch.autograd.profiler.record_function
-    around(record_function, "__enter__", torch.compiler.is_compiling, lambda args: regions.push(args[0].name), _nothing)
-    around(record_function, "__exit__", torch.compiler.is_compiling, lambda args: regions.pop(), _nothing)
+    around(record_function, "__enter__", compiling_check(torch), lambda args: regions.push(args[0].name), _nothing)
+    around(record_function, "__exit__", compiling_check(torch), lambda args: regions.pop(), _nothing)
 
 
 def _nothing(token, returned, args) -> None:
@@ -59,8 +60,8 @@ def _watch_nvtx(torch) -> None:
         if returned:
             regions.pop()
 
-    around(torch.cuda.nvtx, "range_push", torch.compiler.is_compiling, lambda args: True, pushed)
-    around(torch.cuda.nvtx, "range_pop", torch.compiler.is_compiling, lambda args: True, popped)
+    around(torch.cuda.nvtx, "range_push", compiling_check(torch), lambda args: True, pushed)
+    around(torch.cuda.nvtx, "range_pop", compiling_check(torch), lambda args: True, popped)
 
 
 def _watch_profilers(torch) -> None:
@@ -79,8 +80,8 @@ def _watch_profilers(torch) -> None:
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
-            around(profile, name, torch.compiler.is_compiling, begins, _nothing)
-    around(profile, "__exit__", torch.compiler.is_compiling, lambda args: True, has_ended)
+            around(profile, name, compiling_check(torch), begins, _nothing)
+    around(profile, "__exit__", compiling_check(torch), lambda args: True, has_ended)
 
 
 def _watch_graphs(torch) -> None:
@@ -94,7 +95,7 @@ def _watch_graphs(torch) -> None:
     def begins(args) -> None:
         _capture.kernels_may_rest(False)
 
-    around(graph, "capture_begin", torch.compiler.is_compiling, begins, _nothing)
+    around(graph, "capture_begin", compiling_check(torch), begins, _nothing)
 
 
 def _is_on_cpu_only(profile) -> bool:

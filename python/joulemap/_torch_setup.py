@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from ._guard import in_phase
+from ._torch_versions import compiling_check
 
 
 def install(torch) -> None:
     for name, phase in (("save", "checkpoint_save"), ("load", "checkpoint_load")):
-        in_phase(torch.serialization, name, torch.compiler.is_compiling, phase)
+        in_phase(torch.serialization, name, compiling_check(torch), phase)
         setattr(torch, name, getattr(torch.serialization, name))
     # What .to(), .cuda(), .half() come down to: on a GPU the weights' way there takes as long as several steps.
-    in_phase(torch.nn.Module, "_apply", torch.compiler.is_compiling, "setup")
+    in_phase(torch.nn.Module, "_apply", compiling_check(torch), "setup")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/activity_sums.h"
 
+#include <algorithm>
+
 #include "attribution/lost_kernels.h"
 #include "base/clock.h"
 
@@ -41,10 +43,13 @@ void ActivitySums::finish() {
   captured_s_.finish();
   for (const Busy& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
-    TimeCurve& curve = gpu_busy_s_.try_emplace(names.device_of(busy.queue), span_, cells_for(span_)).first->second;
+    const std::string device = names.device_of(busy.queue);
+    TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cells_for(span_)).first->second;
     const StandsFor all = names.stands_for(busy.told, busy.stands_for_itself, 0);
     curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
+    gpu_stretches_[device].push_back(all.span);
   }
+  for (auto& [device, stretches] : gpu_stretches_) std::ranges::sort(stretches, {}, &TimeSpan::begin_ns);
   for (auto& [device, curve] : gpu_busy_s_) curve.finish();
   busy_.clear();
 }

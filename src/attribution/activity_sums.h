@@ -47,6 +47,8 @@ class ActivitySums {
   const TimeCurve& captured_cpu_s() const { return captured_s_; }
   // Kernel time of each GPU, by device.
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
+  // The stretches of time that it was told in, within which it is spread evenly. By device, by their beginning.
+  const std::map<std::string, std::vector<TimeSpan>>& gpu_stretches() const { return gpu_stretches_; }
 
  private:
   struct Busy {
@@ -62,6 +64,7 @@ class ActivitySums {
   TimeCurve captured_s_;
   std::vector<Busy> busy_;  // until the queues' devices are known
   std::map<std::string, TimeCurve> gpu_busy_s_;
+  std::map<std::string, std::vector<TimeSpan>> gpu_stretches_;
   bool has_activity_ = false;
 };
 

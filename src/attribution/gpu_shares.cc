@@ -15,6 +15,11 @@ double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicat
   return fit.replicates[column][replicate] / fit.classes[column].watts;
 }
 
+// Else nothing is known but that powers differ.
+bool tells_idle_apart(const PowerFit& fit) {
+  return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
+}
+
 }  // namespace
 
 // In each cell: what a second of a kernel of weight 1 gets. Kernels that run together share the moment, others' as well.
@@ -46,13 +51,28 @@ GpuShares::GpuShares(const MachineEnergy& energy, const ActivitySums& sums) {
   for (const auto& [name, gpu] : energy.gpus) {
     const auto busy_s = sums.gpu_busy_s().find(name);
     const bool is_used = busy_s != sums.gpu_busy_s().end();
-    if (is_used || gpu.others_s) devices_.emplace(name, shared_out(gpu, is_used ? &busy_s->second : nullptr));
+    if (!is_used && !gpu.others_s) continue;
+    Device& device = devices_.emplace(name, shared_out(gpu, is_used ? &busy_s->second : nullptr)).first->second;
+    if (is_used) device.stretches = sums.gpu_stretches().at(name);
+    device.knows_idle_w = gpu.powers && tells_idle_apart(gpu.powers->fit);
   }
 }
 
 double GpuShares::rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
+}
+
+double GpuShares::rate_of_kernel(const std::string& device, const Kernel& kernel) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end()) return 0;
+  const Device& its = known->second;
+  if (its.knows_idle_w) {
+    const auto after = std::ranges::upper_bound(its.stretches, kernel.start_ns, {}, &TimeSpan::begin_ns);
+    if (after != its.stretches.begin() && std::prev(after)->end_ns > kernel.start_ns)
+      return its.rate.mean_rate(std::prev(after)->begin_ns, std::prev(after)->end_ns);
+  }
+  return its.rate.mean_rate(kernel.start_ns, kernel.end_ns);
 }
 
 GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "attribution/activity_sums.h"
 #include "attribution/machine_energy.h"
 #include "attribution/time_curve.h"
+#include "model/activity.h"
 #include "model/report_result.h"
 
 namespace joulemap::attribution {
@@ -43,10 +45,14 @@ class ClassJoules {
 
 class GpuShares {
  public:
+  // Both outlive it.
   GpuShares(const MachineEnergy& energy, const ActivitySums& sums);
 
   // Joules for each second of a kernel of weight 1, in a stretch of time; 0 for a device whose energy is not known.
   double rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  // The same of a single kernel. Where working is told from idling it is that of the stretch which counts the kernel: when
+  // within the stretch its kernels ran is not in the shares, and power is, so that its moment would be weighed twice.
+  double rate_of_kernel(const std::string& device, const Kernel& kernel) const;
   struct Weight {
     double weight = 1;
     std::uint16_t column = 0;
@@ -77,6 +83,8 @@ class GpuShares {
     double idle_j = 0;
     double others_j = 0;
     bool tells_idle = true;  // else only what others ran there is known: the rest is nobody's
+    std::span<const TimeSpan> stretches = {};
+    bool knows_idle_w = false;
   };
   static Device shared_out(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;

@@ -109,5 +109,34 @@ TEST(GpuShares, AShortRunIsSharedByTime) {
   }
 }
 
+// A second of which a GPU works for the last tenth, told as one sum, and its power in that second as it was: what ran is
+// given 50 J. By the power of its own moment, over a second's mean of what ran, it would be given 180 J.
+TEST(GpuShares, AKernelOfAStretchThatIsMostlyIdleIsGivenWhatItDrew) {
+  constexpr std::int64_t kMs = 1'000'000;
+  const TimeSpan span{0, 1000 * kMs};
+  Activity activity{.begin_ns = 0, .end_ns = span.end_ns};
+  activity.classes = {{.id = 1, .name = "work"}};
+  activity.queues = {{.id = 1, .device = "GPU-1"}};
+  activity.kernel_tallies = {{.class_id = 1, .queue = 1, .count = 1, .time_ns = 100 * kMs}};
+  ActivitySums sums(span);
+  sums.add(kProcess, activity);
+  sums.finish();
+  MachineEnergy machine;
+  MachineEnergy::Gpu gpu{"gpu0", TimeCurve(span, 100), GpuPowers()};
+  gpu.energy_j.add(0, 900 * kMs, 90);
+  gpu.energy_j.add(900 * kMs, span.end_ns, 50);
+  gpu.energy_j.finish();
+  gpu.powers->fit.classes = {{.watts = 500}, {.watts = 100}};
+  gpu.powers->column_of[{kProcess, 1}] = 0;
+  gpu.powers->modelled_j = TimeCurve(span, 100);
+  gpu.powers->modelled_j.add(0, span.end_ns, 50);
+  gpu.powers->modelled_j.finish();
+  machine.gpus.emplace("GPU-1", std::move(gpu));
+  const GpuShares shares(machine, sums);
+  const double weight = shares.weight("GPU-1", kProcess, 1).weight;
+  const Kernel kernel{.start_ns = 900 * kMs, .end_ns = 1000 * kMs, .class_id = 1, .queue = 1};
+  EXPECT_NEAR(0.1 * weight * shares.rate_of_kernel("GPU-1", kernel), 50, 0.1);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution

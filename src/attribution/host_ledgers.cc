@@ -189,7 +189,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
                     host.span, priors);
   }
   if (!gpu.powers) return gpu;
-  gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j);
+  gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j, curve.shape);
   // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.
   if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
   return gpu;

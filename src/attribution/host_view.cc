@@ -121,7 +121,7 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
       layer.open = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
     }
     layer.step = steps[i];
-    layer.open_j += time_s * meaning.weight * gpu_shares_.rate(meaning.device, kernel.start_ns, kernel.end_ns);
+    layer.open_j += time_s * meaning.weight * gpu_shares_.rate_of_kernel(meaning.device, kernel);
   }
 }
 

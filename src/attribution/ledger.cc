@@ -93,6 +93,15 @@ void Ledger::add_places(std::uint32_t process, const Activity& activity, double 
   }
 }
 
+// As people know it: of a stack it is the innermost of several names.
+const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t class_id) {
+  const auto [name, is_new] = kernel_names_.try_emplace({process, class_id});
+  if (!is_new) return name->second;
+  const auto& classes = sums_.names(process).classes;
+  const auto known = classes.find(class_id);
+  return name->second = known == classes.end() ? "unknown kernel" : demangled(known->second.name);
+}
+
 void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel) {
   const auto& [device, rate, stands_for] = kernel;
   ProcessNames& names = sums_.names(process);
@@ -108,6 +117,8 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
     path = {known == names.classes.end() ? "unknown kernel" : known->second.name};
   } else {
     path = path_at_level(process, meaning);
+    if (level_ == Level::stack && !path.empty() && !meaning.probes())
+      path.push_back(kernel_name(process, tally.class_id));
   }
   const double length_ns =
       static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));

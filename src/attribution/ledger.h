@@ -35,7 +35,21 @@
 
 namespace joulemap::attribution {
 
-enum class Level : std::uint8_t { domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank };
+// `stack`: layers, and within them what they ran on GPUs.
+enum class Level : std::uint8_t {
+  domain,
+  phase,
+  layer,
+  op,
+  tensor,
+  function,
+  region,
+  kernel,
+  step,
+  epoch,
+  rank,
+  stack
+};
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
 
@@ -96,6 +110,7 @@ class Ledger {
               const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const;
   std::string part_at_level(const PlaceMeaning& meaning) const;
+  const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
   void share_out_parts();
@@ -112,7 +127,8 @@ class Ledger {
   CpuShares cpu_shares_;
   GpuShares gpu_shares_;
   std::map<Key, Entry> entries_;
-  std::map<Key, std::set<std::uint32_t>> processes_;  // of ranks
+  std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // of stacks; by process and class
   // By the path of the coarse place: what it divides into.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;

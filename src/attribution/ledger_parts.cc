@@ -11,7 +11,7 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Level>, 11> kLevels = {{{"domain", Level::domain},
+constexpr std::array<std::pair<std::string_view, Level>, 12> kLevels = {{{"domain", Level::domain},
                                                                          {"phase", Level::phase},
                                                                          {"layer", Level::layer},
                                                                          {"op", Level::op},
@@ -21,7 +21,8 @@ constexpr std::array<std::pair<std::string_view, Level>, 11> kLevels = {{{"domai
                                                                          {"kernel", Level::kernel},
                                                                          {"step", Level::step},
                                                                          {"epoch", Level::epoch},
-                                                                         {"rank", Level::rank}}};
+                                                                         {"rank", Level::rank},
+                                                                         {"stack", Level::stack}}};
 
 constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
 constexpr double kLeastEnergy_j = 1e-12;

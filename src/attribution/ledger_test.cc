@@ -235,6 +235,19 @@ TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
   EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
 }
 
+TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 2)};
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
+  MachineEnergy energy{.cpu_j = evenly(100)};
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome stacks = account(Level::stack, energy, activity);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv"}), 20, 1e-6);
+  EXPECT_NEAR(*stacks.result.attributed_j, *account(Level::layer, energy, activity).result.attributed_j, 1e-6);
+}
+
 TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};

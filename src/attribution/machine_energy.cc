@@ -27,19 +27,7 @@ void doubt(PowerFit& fit, std::uint16_t column) {
   std::tie(power.low_w, power.high_w) = middle_of(fit.replicates[column], 0.9);
 }
 
-// The first and the last step do not reach to the edges: as it was next to them.
-TimeCurve drawn(std::vector<EnergyPoint> points, const TimeCurve& like) {
-  TimeCurve curve(like.span(), like.size());
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    curve.add(points[i - 1].time_ns, points[i].time_ns, points[i].joules - points[i - 1].joules);
-  }
-  const auto extend = [&](std::int64_t from_ns, std::int64_t to_ns, const EnergyPoint& a, const EnergyPoint& b) {
-    const double time_s = seconds(b.time_ns - a.time_ns);
-    if (to_ns > from_ns && time_s > 0)
-      curve.add(from_ns, to_ns, (b.joules - a.joules) / time_s * seconds(to_ns - from_ns));
-  };
-  extend(like.span().begin_ns, points.front().time_ns, points[0], points[1]);
-  extend(points.back().time_ns, like.span().end_ns, points[points.size() - 2], points.back());
+TimeCurve brought_to_sum(TimeCurve curve, const TimeCurve& like) {
   curve.finish();
   if (curve.total() <= 0) return like;
   curve.scale(like.total() / curve.total());
@@ -75,11 +63,12 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
           work.others,     std::move(work.usual_ns)};
 }
 
-TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like) {
+TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like,
+                        const PowerShape& shape) {
   if (steps.size() < 2) return like;
   std::vector<EnergyPoint> points(steps.begin(), steps.end());
   for (EnergyPoint& point : points) point.time_ns -= earlier_ns;
-  return drawn(std::move(points), like);
+  return brought_to_sum(drawn_between(points, shape, like), like);
 }
 
 TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like) {
@@ -91,7 +80,7 @@ TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like) 
     const double held_s = seconds(steps[i].time_ns - steps[i - 1].time_ns);
     points.push_back({steps[i].time_ns, points.back().joules + shown_w * held_s});
   }
-  return drawn(std::move(points), like);
+  return brought_to_sum(drawn_between(points, {}, like), like);
 }
 
 }  // namespace joulemap::attribution

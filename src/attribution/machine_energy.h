@@ -14,6 +14,7 @@
 #include "attribution/gpu_work.h"
 #include "attribution/kernel_priors.h"
 #include "attribution/power_regression.h"
+#include "attribution/power_shape.h"
 #include "attribution/time_curve.h"
 
 namespace joulemap::attribution {
@@ -59,7 +60,8 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
                       std::span<const ClassPrior> priors = {});
 
 // Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
-TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like);
+TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like,
+                        const PowerShape& shape = {});
 // The same if each moment drew what the step before it showed.
 TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like);
 

@@ -74,7 +74,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
     } else if (channel.quantity == Quantity::cpu_time) {
       follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}});
     } else if (channel.quantity == Quantity::power_history) {
-      follower.history.emplace();
+      follower.history.emplace(History{PowerShape(span)});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
       if (tells_of_others(channel)) follower.track.others.emplace();
@@ -92,9 +92,10 @@ void RecordedEnergy::add(const Sample& sample) {
   } else if (follower.cpu_time) {
     follow_cpu_time(follower, sample.reading);
   } else if (follower.history) {
-    if (sample.reading.code != ReadCode::ok || follower.history->points.size() >= kMostHistory) return;
-    follower.history->points.push_back(
-        {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * follower.channel.scale});
+    if (sample.reading.code != ReadCode::ok) return;
+    const PowerPoint point{sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * follower.channel.scale};
+    follower.history->shape.add(point);
+    if (follower.history->points.size() < kMostHistory) follower.history->points.push_back(point);
   } else {
     follow_track(follower, sample.reading);
   }
@@ -251,29 +252,17 @@ void RecordedEnergy::cut_between_steps(Meter& meter, ChannelEnergy& energy) cons
                                                .end_edge_j = to->half_width_j});
 }
 
-void RecordedEnergy::draw_slow_counter(Meter& meter) const {
+// A quick counter is drawn as it is read, and has no points.
+void RecordedEnergy::draw_slow_counter(Meter& meter, const PowerShape& shape) {
   place_points(meter, INT64_MAX);
-  const std::vector<EnergyPoint>& points = meter.points;
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    meter.energy_j.add(points[i - 1].time_ns, points[i].time_ns, points[i].joules - points[i - 1].joules);
-  }
-  // The span's edges lie before the first step and after the last: as it was next to them.
-  if (points.size() < 2) return;
-  const auto rate_w = [](const EnergyPoint& from, const EnergyPoint& to) {
-    const double time_s = seconds(to.time_ns - from.time_ns);
-    return time_s > 0 ? (to.joules - from.joules) / time_s : 0;
-  };
-  const std::int64_t first_ns = points.front().time_ns;
-  const std::int64_t last_ns = points.back().time_ns;
-  const double first_w = rate_w(points[0], points[1]);
-  const double last_w = rate_w(points[points.size() - 2], points.back());
-  meter.energy_j.add(span_.begin_ns, first_ns, first_w * seconds(std::max(first_ns - span_.begin_ns, std::int64_t{0})));
-  meter.energy_j.add(last_ns, span_.end_ns, last_w * seconds(std::max(span_.end_ns - last_ns, std::int64_t{0})));
+  if (meter.points.size() >= 2) meter.energy_j = drawn_between(meter.points, shape, meter.energy_j);
 }
 
-std::vector<PowerPoint> RecordedEnergy::history_of(const std::string& device) {
+RecordedEnergy::History RecordedEnergy::history_of(const std::string& device) {
   for (Follower& follower : followers_) {
-    if (follower.history && follower.channel.device == device) return std::move(follower.history->points);
+    if (!follower.history || follower.channel.device != device) continue;
+    follower.history->shape.finish();
+    return std::move(*follower.history);
   }
   return {};
 }
@@ -307,7 +296,8 @@ void RecordedEnergy::add_curves(Result& result) {
     if (!row.counted || !row.joules || row.provenance != shown) continue;
     for (Follower& follower : followers_) {
       if (!follower.meter || follower.channel.name != row.channel || follower.channel.sensor != row.sensor) continue;
-      draw_slow_counter(*follower.meter);
+      History history = history_of(follower.channel.device);
+      draw_slow_counter(*follower.meter, history.shape);
       TimeCurve curve = std::move(follower.meter->energy_j);
       curve.finish();
       // A run that was over before two readings: evenly, for want of anything better.
@@ -320,9 +310,9 @@ void RecordedEnergy::add_curves(Result& result) {
           {row.name, follower.channel.domain_class, follower.channel.device, std::move(curve), std::move(steps),
            follower.channel.kind == ChannelKind::counter ? std::move(follower.meter->readings)
                                                          : std::vector<EnergyPoint>(),
-           history_of(follower.channel.device), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
+           std::move(history.points), *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
            follower.channel.device_model, power_limited(follower.channel.device), held_back(follower.channel.device),
-           others_on(follower.channel.device)});
+           others_on(follower.channel.device), std::move(history.shape)});
       break;
     }
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "attribution/others_use.h"
+#include "attribution/power_shape.h"
 #include "attribution/throttling.h"
 #include "attribution/time_curve.h"
 #include "model/channel.h"
@@ -46,7 +47,7 @@ class RecordedEnergy {
       std::string domain;
       DomainClass domain_class = DomainClass::other;
       std::string device;
-      TimeCurve energy_j;  // finished; sums to the domain's energy
+      TimeCurve energy_j;  // finished; sums to the domain's energy; between steps of a slow counter as `shape` has it
       // Of a slow counter whose steps are known: what it said at those that were read.
       std::vector<EnergyPoint> steps;
       // Of a quick counter: what it said when it was read, in the beginning of a long recording.
@@ -57,6 +58,7 @@ class RecordedEnergy {
       double power_limited = 0;              // share of the time
       bool held_back = false;                // by that or by heat, often enough to matter
       std::vector<BusyStretch> others = {};  // where processes ran on it that are not the command's
+      PowerShape shape = {};                 // all of its history
     };
     std::vector<DomainCurve> curves;               // of all domains that are counted
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -88,7 +90,8 @@ class RecordedEnergy {
   };
   // Power that a device has kept by itself.
   struct History {
-    std::vector<PowerPoint> points;
+    PowerShape shape;
+    std::vector<PowerPoint> points = {};  // the first
   };
   // A channel that does not: the mean of its readings in each slice.
   struct Track {
@@ -110,12 +113,12 @@ class RecordedEnergy {
   void follow_cpu_time(Follower& follower, const Reading& reading) const;
   void follow_track(Follower& follower, const Reading& reading) const;
   void add_curves(Result& result);
-  std::vector<PowerPoint> history_of(const std::string& device);
+  History history_of(const std::string& device);
   double power_limited(const std::string& device) const;
   std::vector<BusyStretch> others_on(const std::string& device) const;
   bool held_back(const std::string& device) const;
   static void place_points(Meter& meter, std::int64_t until_ns);
-  void draw_slow_counter(Meter& meter) const;
+  static void draw_slow_counter(Meter& meter, const PowerShape& shape);
   void cut_between_steps(Meter& meter, ChannelEnergy& energy) const;
 
   TimeSpan span_;

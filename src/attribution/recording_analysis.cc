@@ -8,7 +8,6 @@
 
 #include "attribution/host_ledgers.h"
 #include "attribution/recorded_energy.h"
-#include "attribution/shaped_power.h"
 #include "base/clock.h"
 #include "recording/recording_parts.h"
 
@@ -80,12 +79,17 @@ void shape_power(RecordedEnergy::Result& energy, std::size_t slices) {
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     for (PowerSeries& series : energy.power) {
       if (series.domain != curve.domain) continue;
-      std::vector<std::optional<double>> shaped = shaped_power(curve, slices);
-      // Where nobody read anything, no energy is not 0 W.
-      for (std::size_t i = 0; i < std::min(shaped.size(), series.watts.size()); ++i) {
-        if (!series.watts[i] && shaped[i] == 0.0) shaped[i].reset();
+      series.watts.resize(slices);
+      const TimeSpan span = curve.energy_j.span();
+      const double slice_ns = static_cast<double>(span.end_ns - span.begin_ns) / static_cast<double>(slices);
+      const auto edge_ns = [&](std::size_t slice) {
+        return span.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(slice));
+      };
+      for (std::size_t i = 0; i < slices; ++i) {
+        const double watts = curve.energy_j.between(edge_ns(i), edge_ns(i + 1)) / (slice_ns * 1e-9);
+        // Where nobody read anything, no energy is not 0 W.
+        if (series.watts[i] || watts > 0) series.watts[i] = watts;
       }
-      series.watts = std::move(shaped);
     }
   }
 }

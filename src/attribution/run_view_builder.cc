@@ -216,6 +216,9 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
     const auto told = found.levels.find(level);
     if (told == found.levels.end() || told->second.rows.empty()) continue;
     LedgerResult& result = told->second;
+    // Without kernels a stack is no more than the layers.
+    const bool has_kernels = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpu; });
+    if (level == Level::stack && !has_kernels) continue;
     view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
                            result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.diagnostics)});
   }

@@ -20,8 +20,8 @@ struct ViewQuery {
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
   bool groups = false;                                   // sums over branches of the levels' trees (model/path_tree.h)
   // Only these; a plot needs one, and what is not asked for costs nothing.
-  std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,    Level::tensor,
-                               Level::function, Level::region, Level::kernel};
+  std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,     Level::tensor,
+                               Level::function, Level::region, Level::kernel, Level::stack};
   ViewLimits limits = {};
   std::vector<DomainClass> without = {};  // as in ReportQuery
 };

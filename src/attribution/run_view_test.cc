@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "attribution/run_view_builder.h"
-#include "attribution/shaped_power.h"
 #include "base/clock.h"
 #include "recording/recording_writer.h"
 #include "support/recordings.h"
@@ -125,26 +124,6 @@ TEST(RunView, PowerOverTimeKeepsTheEnergy) {
   double joules = 0;
   for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;
   EXPECT_NEAR(joules, view.run.totals.measured_j.value(), 1e-6 * joules);
-}
-
-// A counter that is read every two seconds, of a device that says it drew all of it in every other half second.
-TEST(ShapedPower, TheCounterSaysHowMuchAndTheHistoryWhen) {
-  RecordedEnergy::Result::DomainCurve curve{"gpu0", DomainClass::gpu, "GPU-1", TimeCurve({0, 4 * kSecond}, 400), {}};
-  curve.energy_j.add(0, 4 * kSecond, 800);
-  curve.energy_j.finish();
-  curve.steps = {{0, 0}, {2 * kSecond, 400}, {4 * kSecond, 800}};
-  for (std::int64_t at_ns = -kSecond / 50; at_ns <= 2 * kSecond; at_ns += kSecond / 50) {
-    const bool is_busy = (at_ns - 1) / (kSecond / 2) % 2 == 0;
-    curve.history.push_back({at_ns, is_busy ? 900.0 : 100.0});
-  }
-  const std::vector<std::optional<double>> watts = shaped_power(curve, 40);
-  ASSERT_EQ(watts.size(), 40u);
-  EXPECT_NEAR(watts[2].value(), 360, 1);   // nine tenths of 400 J in one second
-  EXPECT_NEAR(watts[7].value(), 40, 1);    // and one tenth in the other
-  EXPECT_NEAR(watts[30].value(), 200, 1);  // nothing is known of when
-  const double joules = std::accumulate(watts.begin(), watts.end(), 0.0,
-                                        [](double sum, const auto& one) { return sum + one.value_or(0) * 0.1; });
-  EXPECT_NEAR(joules, 800, 1e-6);
 }
 
 }  // namespace

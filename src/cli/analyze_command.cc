@@ -10,6 +10,7 @@
 #include "cli/terminal.h"
 #include "experiment/analysis/analyze.h"
 #include "experiment/experiment_folder.h"
+#include "page/analysis_page.h"
 #include "report/analysis_json.h"
 #include "report/analysis_tables.h"
 #include "report/analysis_text.h"
@@ -30,6 +31,7 @@ struct AnalyzeFlags {
   bool latex = false;
   bool csv = false;
   bool csv_cells = false;
+  std::string html;
   std::string output;
 };
 
@@ -71,6 +73,11 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   if (!data) return fail(data.error());
   const Result<AnalysisResult> result = experiment::analyze(*data, *options);
   if (!result) return fail(result.error());
+  if (!flags.html.empty()) {
+    const Status page = write_to_file_or_stdout(flags.html, page::analysis_html(*result, *data));
+    if (!page) return fail(page.error());
+    if (formats == 0 && flags.output.empty()) return kDone;
+  }
   const Status written = write_to_file_or_stdout(flags.output, text_of(*result, flags));
   return written ? kDone : fail(written.error());
 }
@@ -100,6 +107,8 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--latex", flags->latex, "the same for a paper");
   verb.add_flag("--csv", flags->csv, "comparisons, all digits");
   verb.add_flag("--csv-cells", flags->csv_cells, "cells, all digits");
+  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with plots and tables")
+      ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_analyze(*flags, line); });
 }

@@ -59,6 +59,7 @@ std::vector<attribution::Level> levels_of(const report::ExportFormat& format, co
   if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
   const std::optional<Level> level = attribution::level_named(by);
   if (level && *level != Level::domain && *level != Level::step && *level != Level::epoch) return {*level};
+  if (by == "layer-step") return {Level::layer};
   if (!by.empty()) return least;
   return {Level::layer, Level::function, Level::region, Level::kernel};
 }
@@ -101,11 +102,11 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
   verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
   verb.add_option("--by", flags->by,
-                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel; "
-                  "of csv also domain, step, epoch, power")
+                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel, stack; "
+                  "of csv also domain, step, epoch, layer-step, power")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(
-          {"layer", "phase", "op", "tensor", "function", "region", "kernel", "domain", "step", "epoch", "power"}));
+      ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "stack", "domain",
+                             "step", "epoch", "layer-step", "power"}));
   add_question_flags(verb, flags->question);
   verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });

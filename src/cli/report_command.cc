@@ -22,6 +22,9 @@
 namespace joulemap::cli {
 namespace {
 
+constexpr std::size_t kMostLayers = 2000;
+constexpr std::size_t kPointsOfLines = 2000;  // twice as many as a plot has pixels
+
 struct ReportFlags {
   std::vector<std::string> files;
   std::string by;  // domains, if nothing is said
@@ -32,6 +35,7 @@ struct ReportFlags {
   std::string filter;
   bool json = false;
   std::string plot;
+  std::optional<std::size_t> smooth;
   std::string html;
   std::string format = "text";
   bool cite = false;
@@ -42,7 +46,7 @@ struct ReportFlags {
 
 Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
   if (flags.json) return report::report_json(result) + "\n";
-  if (flags.cite) return report::citation_text(result, JOULEMAP_VERSION);
+  if (flags.cite) return report::citation_text(result, flags.card.hardware, JOULEMAP_VERSION);
   if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
   const report::TreeQuery rows{flags.sort, flags.filter};
   if (flags.format == "markdown") return report::table_text(result, report::TableFormat::markdown, {rows, flags.top});
@@ -55,12 +59,14 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
 
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
-                                flags.top};
+                                flags.top, flags.smooth};
   if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
   wanted.without = std::move(question->without);
+  if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
+  if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // those that are asked for may be small
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
@@ -135,18 +141,22 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (as steps ran)")
       ->type_name("KEY")
       ->transform(CLI::CheckedTransformer(orders).description(""));
-  verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT")->type_name("TEXT");
+  verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT; 'conv1|fc': one or the other")
+      ->type_name("TEXT");
 }
 
 void add_document_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--format", flags.format, "the rows as text (the default), markdown, latex or csv")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
-  verb.add_option(
-          "--plot", flags.plot,
-          "a picture instead: timeline, violin, box, bars, loss, flame, heatmap; -o says where: .svg, .png, .pdf")
+  verb.add_option("--plot", flags.plot,
+                  "a picture instead: timeline, violin, box, lines, bars, loss, flame, heatmap; -o says where: .svg, "
+                  ".png, .pdf")
       ->type_name("PLOT")
-      ->check(CLI::IsMember({"timeline", "violin", "box", "bars", "loss", "flame", "heatmap"}));
+      ->check(CLI::IsMember({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
+  verb.add_option("--smooth", flags.smooth, "of --plot lines: means over N points (a fiftieth of the run); 1: none")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   verb.add_option("--html", flags.html, "write a page to FILE: one file that loads nothing, with all levels and plots")
       ->type_name("FILE");
   verb.add_flag("--cite", flags.cite, "a sentence for a paper");
@@ -160,9 +170,9 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
       ->type_name("TEXT")
       ->needs(card);
-  verb.add_option("--hardware", flags.card.hardware, "what it ran on, for the card; else what the recording tells")
-      ->type_name("TEXT")
-      ->needs(card);
+  verb.add_option("--hardware", flags.card.hardware,
+                  "what it ran on, for the card or the sentence; else what the recording tells")
+      ->type_name("TEXT");
 }
 
 }  // namespace
@@ -171,10 +181,11 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
   verb.add_option("--by", flags->by,
-                  "rows: domain, phase, layer, op, tensor, function, region, kernel, step, epoch, rank")
+                  "rows: domain, phase, layer, op, tensor, function, region, kernel, stack (layers and their "
+                  "kernels), step, epoch, rank")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember(
-          {"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step", "epoch", "rank"}));
+      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",
+                             "epoch", "rank", "stack"}));
   add_question_flags(verb, flags->question);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");

@@ -26,8 +26,13 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
         .text_or_null("part_of", domain.part_of)
         .member("sensor", domain.sensor)
         .text_or_null("model", domain.model)
-        .text_or_null("device_model", domain.device_model)
-        .end_object();
+        .text_or_null("device_model", domain.device_model);
+    json.key("checks").begin_array();
+    for (const CrossCheck& check : domain.checks) {
+      json.begin_object().member("sensor", check.sensor).member("channel", check.channel);
+      json.member("joules", check.joules).member("uncertainty_j", check.uncertainty_j).end_object();
+    }
+    json.end_array().end_object();
   }
   json.end_array();
 }
@@ -113,6 +118,17 @@ void write_setting(JsonWriter& json, const RowSetting& setting) {
   write_checks(json, setting);
 }
 
+std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
+  std::vector<CrossCheck> checks;
+  const DocumentValue* const list = domain.find("checks");
+  if (list == nullptr || list->array() == nullptr) return checks;
+  for (const DocumentValue& each : *list->array()) {
+    checks.push_back({each.text_or_empty("sensor"), each.text_or_empty("channel"), each.number("joules").value_or(0),
+                      each.number("uncertainty_j").value_or(0)});
+  }
+  return checks;
+}
+
 std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
   std::vector<DomainEnergy> domains;
   const DocumentValue* const list = row.find("domains");
@@ -132,6 +148,7 @@ std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
     domain.sensor = each.text_or_empty("sensor");
     domain.model = each.text_or_empty("model");
     domain.device_model = each.text_or_empty("device_model");
+    domain.checks = read_domain_checks(each);
     domains.push_back(std::move(domain));
   }
   return domains;

@@ -40,7 +40,7 @@ std::string amount_text(double value, std::string_view unit) {
 
 std::string p_text(double p) {
   if (p < 1e-9) return "<1e-9";
-  return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.2g}", p);
+  return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3g}", p);
 }
 
 }  // namespace joulemap

@@ -10,7 +10,7 @@ namespace joulemap {
 
 // Three digits that count; joules in mJ to MJ, seconds in ms to h, other units as they are.
 std::string amount_text(double value, std::string_view unit);
-// Two digits, "<1e-9" below.
+// Three digits, "<1e-9" below.
 std::string p_text(double p);
 
 }  // namespace joulemap

@@ -22,7 +22,7 @@ bool is_module_path(std::string_view text) {
 
 // How many elements of a path may be modules: of operations and functions the last one is none.
 std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
-  if (by == "layer") return path.size();
+  if (by == "layer" || by == "stack") return path.size();
   if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
   return 0;
 }
@@ -56,7 +56,14 @@ bool path_holds(std::span<const std::string> path, std::string_view device, std:
   if (text.empty()) return true;
   std::string whole(device);
   for (const std::string& element : path) whole += " " + element;
-  return lower(whole).find(lower(text)) != std::string::npos;
+  const std::string told = lower(whole);
+  const std::string wanted = lower(text);
+  for (std::size_t begin = 0; begin <= wanted.size();) {
+    const std::size_t end = std::min(wanted.find('|', begin), wanted.size());
+    if (end > begin && told.find(wanted.substr(begin, end - begin)) != std::string::npos) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
 std::string joined_branches(std::string_view outer, std::string_view inner) {

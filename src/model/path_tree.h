@@ -19,7 +19,7 @@ namespace joulemap {
 std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by);
 
 // Whether a row of that path, on that device, holds the text; upper and lower case are alike. Empty: all do.
-// Elements are joined by blanks: "backward layer4" finds what is in layer4 on the way back.
+// Elements are joined by blanks: "backward layer4" finds what is in layer4 on the way back; "conv1|fc" finds both.
 bool path_holds(std::span<const std::string> path, std::string_view device, std::string_view text);
 
 // The name of a branch and of one within it, as one: "layer4.0", "train backward".

@@ -33,6 +33,8 @@ TEST(PathTree, AFilterIsAPieceOfTheDeviceAndThePath) {
   EXPECT_TRUE(path_holds(path, "gpu0", "gpu0 train"));
   EXPECT_TRUE(path_holds(path, "gpu0", "backward layer4"));
   EXPECT_FALSE(path_holds(path, "gpu0", "forward"));
+  EXPECT_TRUE(path_holds(path, "gpu0", "forward|layer4"));
+  EXPECT_FALSE(path_holds(path, "gpu0", "forward|"));
 }
 
 }  // namespace

@@ -155,11 +155,11 @@ class Names {
 };
 
 // A kernel's name is a line of C++: its brief one is shown, the whole one told beside it, and the mangled one to nobody.
-void write_row(JsonWriter& json, const ReportRow& row, bool is_kernel, Names& names) {
+void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Names& names) {
   json.begin_array();
-  names.write_path(json, is_kernel ? std::vector{row.display_name} : row.path);
+  names.write_path(json, by == "kernel" ? std::vector{row.display_name} : row.path);
   const std::string brief_name =
-      is_kernel ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
+      by == "kernel" || by == "stack" ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
   json.value(names.number_of(brief_name))
       .value(names.number_of(row.device))
       .value(row.count)
@@ -220,7 +220,7 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
         .key("rows")
         .begin_array();
     for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) {
-      write_row(json, level.rows[i], level.by == "kernel", names);
+      write_row(json, level.rows[i], level.by, names);
     }
     json.end_array().key("rest");
     write_rest(json, level.rows, limits.rows);

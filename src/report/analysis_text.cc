@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "report/analysis_tables.h"
 #include "report/diagnostics_text.h"
 #include "report/table_escapes.h"
@@ -37,12 +39,14 @@ std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
   return out;
 }
 
-// Flags of cells that say what happened; how often each code is given stands with the experiment's.
+// The first of each code in a cell: energy comes before its parts, and what is true of it is true of them mostly. All of
+// them are in the other formats.
 std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
+    std::set<std::string_view> told;
     for (const AnalysisFlag& flag : cell.flags) {
-      if (flag.code == "cool_down" || flag.code == "sum_of_samples") continue;
+      if (!told.insert(flag.code).second) continue;
       out += wrapped(fmt::format("  {} ", padded(flag.code, 18)),
                      printable(fmt::format("{}: {}", short_levels(result, cell.levels), flag.message)), style.columns);
     }

@@ -22,11 +22,12 @@ std::string fact(const ReportResult& result, std::string_view name) {
   return {};
 }
 
-// "2 x NVIDIA H200, Intel Xeon"; GPUs only as far as the recording names them.
+// "2 x NVIDIA H200, Intel Xeon". Recordings of early versions do not name their GPUs: then that is said.
 std::string hardware_of(const ReportResult& result) {
   std::map<std::string, int> models;
   for (const DomainEnergy& domain : result.domains) {
-    if (domain.counted && !domain.device_model.empty()) ++models[domain.device_model];
+    if (!domain.counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
+    ++models[domain.device_model.empty() ? "GPU that the recording does not name" : domain.device_model];
   }
   std::string out;
   for (const auto& [model, count] : models) {
@@ -70,7 +71,7 @@ std::string yaml_text(std::string_view text) {
 
 }  // namespace
 
-std::string citation_text(const ReportResult& result, std::string_view version) {
+std::string citation_text(const ReportResult& result, std::string_view told_hardware, std::string_view version) {
   const RunRates rates = run_rates(result);
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
@@ -86,7 +87,8 @@ std::string citation_text(const ReportResult& result, std::string_view version) 
     text += fmt::format(", {} J for each of {:.0f} steps", number(*rates.energy_of(rates.steps)), *rates.steps);
   if (rates.samples)
     text += fmt::format(", {} J for each of {:.0f} samples", number(*rates.energy_of(rates.samples)), *rates.samples);
-  if (const std::string hardware = hardware_of(result); !hardware.empty()) text += fmt::format(", on {}", hardware);
+  const std::string hardware = told_hardware.empty() ? hardware_of(result) : printable(told_hardware);
+  if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = fact(result, "torch"); !torch.empty()) text += fmt::format(" with PyTorch {}", torch);
   text += fmt::format(" ({}; Joulemap {}).", coverage_of(result, rates), version);
   if (result.probe) text += " Probing of modules afterwards is not counted.";

@@ -13,7 +13,8 @@
 
 namespace joulemap::report {
 
-std::string citation_text(const ReportResult& result, std::string_view version);
+// `hardware`: what it ran on, where the recording does not tell; empty: what the recording tells.
+std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct CardQuery {
   std::optional<double> gco2_per_kwh;  // of the grid: emissions are left out without it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, or power over time. Numbers are as exact
+// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, layers step by step, or power
+// over time. Numbers are as exact
 // as they are known to us; what is not known is empty.
 #include <fmt/format.h>
 
@@ -58,6 +59,20 @@ std::string stages_csv(const std::vector<StageView>& stages) {
   return out;
 }
 
+// A line for each layer and step: GPUs' of single steps, CPUs' means of a call over stretches, which have no step.
+std::string layer_steps_csv(const std::vector<LayerSpread>& layers) {
+  std::string out = "device,path,per,step,time_s,energy_j\r\n";
+  for (const LayerSpread& layer : layers) {
+    for (const LayerPoint& point : layer.points) {
+      CsvLine line;
+      line.add(layer.device).add(path_text(layer.path)).add(layer.per);
+      line.add(point.step ? std::optional(fmt::format("{}", *point.step)) : std::nullopt);
+      out += std::move(line.add(point.time_s).add(point.energy_j)).end();
+    }
+  }
+  return out;
+}
+
 std::string domains_csv(const std::vector<DomainEnergy>& domains) {
   std::string out = "domain,energy_j,uncertainty_j,power_w,provenance,counted,part_of,sensor,reason\r\n";
   for (const DomainEnergy& domain : domains) {
@@ -106,6 +121,7 @@ std::string rows_csv(const LevelView& level) {
 Result<std::string> csv_text(const RunView& view, const ExportQuery& query) {
   if (query.by == "step") return stages_csv(view.steps);
   if (query.by == "epoch") return stages_csv(view.epochs);
+  if (query.by == "layer-step") return layer_steps_csv(view.layer_spreads);
   if (query.by == "domain") return domains_csv(view.run.domains);
   if (query.by == "power") return power_csv(view.run);
   const LevelView* const level = level_of(view, query.by);

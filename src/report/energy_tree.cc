@@ -8,6 +8,7 @@
 
 #include "model/activity.h"
 #include "model/path_tree.h"
+#include "report/kernel_names.h"
 
 namespace joulemap::report {
 namespace {
@@ -29,6 +30,9 @@ void add_up(ReportRow& sum, const ReportRow& part) {
   if (sum.basis.empty()) sum.basis = part.basis;
   sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
 }
+
+// Of a kernel's name in a stack: it stands behind that of its layer.
+constexpr std::size_t kKernelColumns = 40;
 
 // Children by name, while the tree grows.
 struct Branch {
@@ -102,9 +106,13 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
   }
   for (const ReportRow& row : result.rows) {
     if (!path_holds(row.path, row.device, query.filter)) continue;
-    Branch& branch = branch_at(devices[row.device], tree_path(row.path, result.by));
+    const Path path = tree_path(row.path, result.by);
+    Branch& branch = branch_at(devices[row.device], path);
     if (!branch.own) branch.own.emplace();
     if (result.by == "kernel") branch.own->display_name = row.display_name;
+    // Of a stack the last is a kernel, unless it is a module of which dots made branches.
+    if (result.by == "stack" && path.back() == row.path.back())
+      branch.own->display_name = brief_kernel_name(row.display_name, kKernelColumns);
     add_up(*branch.own, row);
   }
   EnergyNode root;

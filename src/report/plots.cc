@@ -8,9 +8,10 @@
 namespace joulemap::report {
 
 std::optional<Plot> plot_named(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, Plot>, 7> kPlots = {{{"timeline", Plot::timeline},
+  constexpr std::array<std::pair<std::string_view, Plot>, 8> kPlots = {{{"timeline", Plot::timeline},
                                                                         {"violin", Plot::violin},
                                                                         {"box", Plot::box},
+                                                                        {"lines", Plot::lines},
                                                                         {"bars", Plot::bars},
                                                                         {"loss", Plot::loss},
                                                                         {"flame", Plot::flame},
@@ -28,6 +29,8 @@ Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
     case Plot::violin:
     case Plot::box:
       return spreads_svg(view, query);
+    case Plot::lines:
+      return lines_svg(view, query);
     case Plot::bars:
       return bars_svg(view, query);
     case Plot::loss:

@@ -13,14 +13,15 @@
 
 namespace joulemap::report {
 
-enum class Plot { timeline, violin, box, bars, loss, flame, heatmap };
+enum class Plot { timeline, violin, box, lines, bars, loss, flame, heatmap };
 std::optional<Plot> plot_named(std::string_view name);
 
 struct PlotQuery {
   Plot plot = Plot::timeline;
-  std::string by;                  // level of bars and flames; empty: layers
-  std::string filter;              // only rows that hold it
-  std::optional<std::size_t> top;  // so many rows, layers or bars
+  std::string by;                          // level of bars and flames; empty: layers
+  std::string filter;                      // only rows that hold it
+  std::optional<std::size_t> top;          // so many rows, layers or bars
+  std::optional<std::size_t> smooth = {};  // lines are means over so many points; else over a part of the run
 };
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
@@ -29,6 +30,8 @@ Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
 Result<std::string> timeline_svg(const RunView& view);
 // Joules of layers from step to step, as densities or as boxes with whiskers at 5 and 95 %.
 Result<std::string> spreads_svg(const RunView& view, const PlotQuery& query);
+// The same over the run, a line for each layer; of a view with points of layers.
+Result<std::string> lines_svg(const RunView& view, const PlotQuery& query);
 // The largest rows with their intervals, and what is idle or nobody's.
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query);
 // The loss against the energy that was spent for it, and what a unit of it cost in each epoch.

@@ -8,6 +8,7 @@
 #include "report/energy_rows.h"
 #include "report/plots.h"
 #include "report/svg_axes.h"
+#include "report/svg_curve.h"
 #include "report/svg_frame.h"
 #include "report/svg_theme.h"
 
@@ -18,6 +19,7 @@ constexpr double kLossHeight = 320;
 constexpr double kEpochHeight = 190;
 constexpr double kLeft = 62;
 constexpr std::size_t kMostEpochBars = 60;
+constexpr std::size_t kWindows = 20;  // the loss is smoothed over such a part of the run
 
 const MetricSeries* loss_of(const RunView& view) {
   const MetricSeries* found = nullptr;
@@ -59,25 +61,6 @@ class SpentEnergy {
   double slice_s_;
   std::vector<double> sums_j_;
 };
-
-// A mean over a twentieth of the run around each point, so that the way is seen and not the noise.
-std::vector<Point> smoothed(const std::vector<Point>& points) {
-  const std::size_t half = points.size() / 40;
-  std::vector<Point> out;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::size_t reach = std::min({half, i, points.size() - 1 - i});
-    double sum = 0;
-    for (std::size_t k = i - reach; k <= i + reach; ++k) sum += points[k].y;
-    out.push_back({points[i].x, sum / static_cast<double>(2 * reach + 1)});
-  }
-  return out;
-}
-
-std::vector<Point> placed(const std::vector<Point>& values, const Axes& axes) {
-  std::vector<Point> out;
-  for (const Point& value : values) out.push_back({axes.x.at(value.x), axes.y.at(value.y)});
-  return out;
-}
 
 void draw_epochs(SvgCanvas& canvas, const Box& inside, const RunView& view) {
   double highest = 0;
@@ -130,9 +113,9 @@ Result<std::string> loss_svg(const RunView& view) {
   draw_y_axis(frame.canvas, axes, loss->name);
   draw_x_axis(frame.canvas, axes, "joules spent so far, starting up included", 8);
   frame.canvas.polyline(placed(points, axes), {"#b9d3e6", 1});
-  frame.canvas.polyline(placed(smoothed(points), axes), {kHues[0], 2.2});
+  const std::vector<Point> way = placed(smoothed(points, points.size() / kWindows), axes);
+  frame.canvas.polyline(way, {kHues[0], 2.2});
   if (!points.empty()) {
-    const std::vector<Point> way = placed(smoothed(points), axes);
     frame.canvas.circle(way.back(), 4, {kHues[0]});
     frame.canvas.text({way.back().x - 8, way.back().y - 10},
                       fmt::format("{} after {} J", number(points.back().y, 3), number(points.back().x, 3)),

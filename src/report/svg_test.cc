@@ -9,13 +9,15 @@
 #include "report/plots.h"
 #include "report/svg_axes.h"
 #include "report/svg_canvas.h"
+#include "report/svg_curve.h"
 #include "support/golden.h"
 #include "support/ledger_example.h"
 
 namespace joulemap::report {
 namespace {
 
-constexpr Plot kPlots[] = {Plot::timeline, Plot::violin, Plot::box, Plot::bars, Plot::loss, Plot::flame, Plot::heatmap};
+constexpr Plot kPlots[] = {Plot::timeline, Plot::violin, Plot::box,   Plot::lines,
+                           Plot::bars,     Plot::loss,   Plot::flame, Plot::heatmap};
 
 RunView view_of(const ReportResult& result) {
   RunView view;
@@ -30,8 +32,21 @@ RunView view_of(const ReportResult& result) {
   view.metrics = {loss};
   LayerSpread spread{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
   for (std::size_t i = 0; i < kSpreadQuantiles; ++i) spread.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
+  for (int i = 0; i < 400; ++i) spread.points.push_back({0.1 * i, i % 2 == 0 ? 3.0 : 4.0, i});
   view.layer_spreads = {spread};
   return view;
+}
+
+TEST(SvgCurve, IsSmoothedOverItsNeighboursAndKeepsItsEnds) {
+  const std::vector<Point> points = {{0, 0}, {1, 6}, {2, 0}, {3, 6}, {4, 0}};
+  const auto heights = [](const std::vector<Point>& curve) {
+    std::vector<double> y;
+    for (const Point& point : curve) y.push_back(point.y);
+    return y;
+  };
+  EXPECT_EQ(heights(smoothed(points, 1)), (std::vector<double>{0, 6, 0, 6, 0}));
+  EXPECT_EQ(heights(smoothed(points, 3)), (std::vector<double>{0, 2, 4, 2, 0}));
+  EXPECT_TRUE(smoothed({}, 3).empty());
 }
 
 TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
@@ -91,6 +106,20 @@ TEST(Plots, LookAsTheyDid) {
   expect_golden("plot_bars.svg", *plot_svg(view, {Plot::bars, "", "", {}}));
   expect_golden("plot_flame.svg", *plot_svg(view, {Plot::flame, "", "", {}}));
   expect_golden("plot_box.svg", *plot_svg(view, {Plot::box, "", "", {}}));
+}
+
+TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
+  RunView view = view_of(example_training());
+  LayerSpread other = view.layer_spreads.front();
+  other.path = {"train", "forward", "fc"};
+  view.layer_spreads.push_back(other);
+  const std::string both = *plot_svg(view, {Plot::lines, "", "conv1|fc", {}});
+  EXPECT_NE(both.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_NE(both.find("forward fc"), std::string::npos);
+  EXPECT_NE(both.find("means over 9 points"), std::string::npos);
+  const std::string one = *plot_svg(view, {Plot::lines, "", "fc", {}, 1});
+  EXPECT_EQ(one.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_EQ(one.find("means over"), std::string::npos);
 }
 
 TEST(Plots, TellWhatIsNobodysAndTheNotes) {

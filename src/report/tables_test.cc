@@ -35,8 +35,8 @@ TEST(Tables, ByDomainTellPartsAndEstimatesApart) {
 }
 
 TEST(Citation, SaysWhatWasUsedHowSureThatIsAndHowItWasMeasured) {
-  expect_golden("citation.txt", citation_text(training(), "0.1.0"));
-  EXPECT_NE(citation_text({}, "0.1.0").find("is not known"), std::string::npos);
+  expect_golden("citation.txt", citation_text(training(), "", "0.1.0"));
+  EXPECT_NE(citation_text({}, "", "0.1.0").find("is not known"), std::string::npos);
 }
 
 TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {

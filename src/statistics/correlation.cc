@@ -38,7 +38,7 @@ TieSums tie_sums(const Ranks& ranks) {
   return sums;
 }
 
-int sign(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+std::int64_t sign(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
 // Pairs that go the same way minus pairs that go opposite ways.
 std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {

@@ -138,7 +138,34 @@ std::optional<Shift> percent(ShiftOf shift, std::span<const double> first, std::
   return in_percent(*of_logarithms);
 }
 
+// The variance of an estimated A12 whose true value is `a`, of values that spread exponentially, which others hardly exceed.
+double a12_variance(double a, double n1, double n2) {
+  const double spread = (1 - a) / (2 - a) + a / (1 + a);
+  return a * (1 - a) * (1 + ((n1 + n2) / 2 - 1) * spread) / (n1 * n2);
+}
+
+// The true value between the estimate and `end` (0 or 1) from which the estimate is just z standard errors away.
+double a12_bound(double estimate, double end, double z, double n1, double n2) {
+  double near = estimate;
+  double far = end;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (near + far) / 2;
+    const double distance = middle - estimate;
+    (distance * distance <= z * z * a12_variance(middle, n1, n2) ? near : far) = middle;
+  }
+  return near;
+}
+
 }  // namespace
+
+std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence) {
+  if (first.empty() || second.empty()) return std::nullopt;
+  const double estimate = a12(first, second);
+  const double z = normal_quantile((1 + confidence) / 2);
+  const auto n1 = static_cast<double>(first.size());
+  const auto n2 = static_cast<double>(second.size());
+  return Shift{estimate, a12_bound(estimate, 0, z, n1, n2), a12_bound(estimate, 1, z, n1, n2), confidence};
+}
 
 double a12(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return 0.5;

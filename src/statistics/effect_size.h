@@ -21,14 +21,19 @@ std::string_view magnitude_of_delta(double delta);
 
 // A shift and its interval. The interval holds the values that the exact test (two-sided, without regard to ties)
 // would not refuse; `confidence` is what it really has: at least what was asked for, or less where so few values
-// cannot have it, in which case it spans all differences. Large samples: quantiles of the normal approximation, as R
-// has them.
+// cannot have it, in which case it spans all differences. Large samples: quantiles of the normal
+// approximation, with continuity correction.
 struct Shift {
   double estimate = 0;
   double low = 0;
   double high = 0;
   double confidence = 0;
 };
+
+// A12 with an interval (Newcombe 2006, method 5: solved for, not added and taken off, so it stays within 0 .. 1 and
+// has a width even where no value of one group is above any of the other). Nothing where a group is empty. Cliff's
+// delta's: 2 x - 1 of all three.
+std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence);
 
 // Of pairs: the median of all means of two differences (Walsh averages, each with itself, too). Zero differences are
 // differences: they count. Nothing without pairs. Time n log n, memory n.

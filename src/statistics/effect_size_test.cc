@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "statistics/bootstrap.h"
 #include "statistics/random.h"
+#include "statistics/ranks.h"
 
 namespace joulemap::statistics {
 namespace {
@@ -28,6 +30,35 @@ TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
   EXPECT_DOUBLE_EQ(a12(first, second), 1 - a12(second, first));
   EXPECT_DOUBLE_EQ(cliffs_delta(first, second), 2 * a12(first, second) - 1);
   EXPECT_EQ(a12(second, std::vector<double>{9, 10}), 0);
+}
+
+TEST(A12Interval, TurnsRoundWhenTheSidesAreSwappedAndHasAWidthAtTheEnds) {
+  const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+  const Shift below = *a12_interval(low, high, 0.95);
+  const Shift above = *a12_interval(high, low, 0.95);
+  EXPECT_EQ(below.low, 0);
+  EXPECT_GT(below.high, 0.1);
+  EXPECT_LT(below.high, 0.35);
+  EXPECT_NEAR(above.low, 1 - below.high, 1e-12);
+  EXPECT_FALSE(a12_interval(low, {}, 0.95));
+}
+
+TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
+  const std::uint64_t seed = 20260106;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const double shift : {0.0, 1.0, 2.5}) {
+    const double truth = normal_cdf(shift * M_SQRT1_2);
+    int covered = 0;
+    constexpr int kTrials = 2000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const Shift interval = *a12_interval(drawn(random, 10, shift, false), drawn(random, 12, 0, false), 0.95);
+      covered += interval.low <= truth && truth <= interval.high ? 1 : 0;
+    }
+    EXPECT_GT(covered, 0.93 * kTrials) << shift;
+    EXPECT_LT(covered, 0.985 * kTrials) << shift;
+  }
 }
 
 TEST(Shift, IsTheMedianOfAllPairsHoweverItIsFound) {

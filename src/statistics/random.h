@@ -37,6 +37,8 @@ class QuickRandom {
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
     return mixed ^ (mixed >> 31);
   }
+  // As Random's.
+  std::size_t below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
 
  private:
   std::uint64_t state_;

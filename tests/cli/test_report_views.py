@@ -169,6 +169,8 @@ def test_the_sentence_to_cite_says_what_is_in_the_number(report):
     joules = told["measured_j"] - told["overhead"]["probe_j"]
     assert float(re.search(r"used ([\d.]+) J", text)[1]) == pytest.approx(joules, rel=1e-3)
     assert "measured: gpu0 by nvml" in text and "not in it: package-0, dram-0" in text and "90 % interval" in text
+    assert "on GPU that the recording does not name, Intel" in text  # it is older than names of GPUs in recordings
+    assert "on one NVIDIA H200 with PyTorch" in report("--cite", "--hardware", "one NVIDIA H200").out
 
 
 def test_a_model_card_makes_up_no_emissions(report):

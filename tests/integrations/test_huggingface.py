@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 import torch
 import transformers
 
@@ -18,14 +21,14 @@ class Seen(transformers.TrainerCallback):
         self.logs.append(dict(logs))
 
 
-def trainer(folder, **options):
+def trainer(folder, save: str = "no", **options):
     transformers.set_seed(0)
     config = transformers.BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
     )
     data = [{"input_ids": torch.arange(8) + i, "labels": torch.tensor(i % 2)} for i in range(16)]
     arguments = transformers.TrainingArguments(
-        str(folder), num_train_epochs=2, per_device_train_batch_size=4, logging_steps=2, save_strategy="no",
+        str(folder), num_train_epochs=2, per_device_train_batch_size=4, logging_steps=2, save_strategy=save,
         report_to=[], use_cpu=True, disable_tqdm=True,
     )  # fmt: skip
     model = transformers.BertForSequenceClassification(config)
@@ -60,3 +63,28 @@ def test_a_model_learns_the_same_with_it_and_without(tmp_path):
         made.train()
     pairs = zip(with_it.model.parameters(), without.model.parameters())
     assert all(torch.equal(one, other) for one, other in pairs)
+
+
+class Fails(transformers.TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 6:
+            raise ValueError("of the program's")
+
+
+def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tmp_path):
+    path = tmp_path / "total.json"
+    first = trainer(tmp_path / "run", save="epoch", callbacks=[Fails()])
+    joulemap.huggingface.add_to(first, total_file=path)
+    with pytest.raises(ValueError, match="of the program's"):
+        first.train()
+    second = trainer(tmp_path / "run", save="epoch")
+    joulemap.huggingface.add_to(second, total_file=path)
+    second.train(resume_from_checkpoint=True)
+    assert second.state.global_step == 8
+    runs = json.loads(path.read_text())["runs"]
+    assert len(runs) == 2 and all(run["estimated_j"] > 0 for run in runs)
+    assert runs[1]["state"] == "ended"
+    name = "energy/all_runs_estimated_j"
+    told = [entry[name] for entry in second.state.log_history if name in entry]
+    assert told[-1] == pytest.approx(sum(run["estimated_j"] for run in runs), rel=0.2)
+    assert told[-1] > runs[1]["estimated_j"]

@@ -8,6 +8,7 @@ import json
 import lightning
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 
 import joulemap.lightning
@@ -28,15 +29,15 @@ class Model(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-def fit(folder, callback, model=None, epochs: int = 2, **options):
+def fit(folder, callback, model=None, epochs: int = 2, resume=None, **options):
     torch.manual_seed(0)
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(32, 8)), batch_size=8)
     trainer = lightning.Trainer(
         max_epochs=epochs, accelerator="cpu", logger=CSVLogger(folder), callbacks=callback, log_every_n_steps=1,
-        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False, **options,
+        enable_progress_bar=False, enable_model_summary=False, **{"enable_checkpointing": False, **options},
     )  # fmt: skip
     model = model or Model()
-    trainer.fit(model, data)
+    trainer.fit(model, data, ckpt_path=resume)
     return model
 
 
@@ -75,3 +76,21 @@ def test_a_run_that_fails_counts(tmp_path):
     assert [run["state"] for run in runs] == ["failed", "ended"]
     told = [float(row["energy/all_runs_estimated_j"]) for row in rows(tmp_path / "b") if row["energy/all_runs_estimated_j"]]
     assert told[-1] == pytest.approx(sum(run["estimated_j"] for run in runs))
+
+
+def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tmp_path):
+    path = tmp_path / "total.json"
+    saves = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_epochs=1, save_last=True)
+    first = [joulemap.lightning.EnergyCallback(total_file=path), saves]
+    with pytest.raises(ValueError, match="of the program's"):
+        fit(tmp_path / "a", first, Model(fails_at=6), epochs=3, enable_checkpointing=True)
+    again = [joulemap.lightning.EnergyCallback(total_file=path)]
+    resumed = fit(tmp_path / "b", again, epochs=3, resume=tmp_path / "saved" / "last.ckpt")
+    assert resumed.trainer.global_step == 12
+    runs = json.loads(path.read_text())["runs"]
+    assert [run["state"] for run in runs] == ["failed", "ended"]
+    told = rows(tmp_path / "b")
+    steps = sorted(int(row["step"]) for row in told if row["energy/step_estimated_j"])
+    assert steps == list(range(4, 12))  # it goes on where the checkpoint was
+    last = [float(row["energy/all_runs_estimated_j"]) for row in told if row["energy/all_runs_estimated_j"]][-1]
+    assert last == pytest.approx(sum(run["estimated_j"] for run in runs))

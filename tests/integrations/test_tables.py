@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas
+import polars
 import pyarrow.parquet
 import pytest
 
 import joulemap as jm
 from joulemap._recorder import program
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+ON_A_GPU = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
 
 WORK = """
 import joulemap as jm
@@ -46,3 +51,63 @@ def test_steps_come_in_their_order(run, tmp_path):
     run.to_csv(tmp_path / "steps.csv", by="step")
     read = pandas.read_csv(tmp_path / "steps.csv")
     assert list(read["energy_j"]) == pytest.approx(list(run.to_pandas(by="step")["energy_j"]))
+
+
+def address(column) -> int:
+    """Where the numbers of a column of Arrow's lie."""
+    (chunk,) = column.chunks
+    return chunk.buffers()[1].address
+
+
+def test_polars_takes_the_table_without_a_copy(run):
+    table = run.ledger(by="region").to_arrow()
+    frame = polars.from_arrow(table)
+    for name in ("energy_j", "time_s"):
+        assert frame[name].to_arrow().buffers()[1].address == address(table[name])
+    assert frame["path"].to_list() == table["path"].to_pylist()
+
+
+def test_pandas_takes_the_table_without_a_copy(run):
+    table = run.ledger(by="region").to_arrow()
+    frame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    for name in ("energy_j", "time_s"):
+        assert address(frame[name].array.__arrow_array__()) == address(table[name])
+
+
+def test_whoever_speaks_arrows_interface_takes_the_ledger_itself(run):
+    ledger = run.ledger(by="region")
+    assert polars.DataFrame(ledger)["energy_j"].to_list() == [row.energy_j for row in ledger.rows]
+    assert pyarrow.table(ledger) == ledger.to_arrow()
+
+
+def test_layers_are_told_step_by_step_in_full_as_means_and_as_sums(tmp_path):
+    run = jm.load(ON_A_GPU)
+    full = run.to_pandas(per="step")
+    column = full["gpu0 train backward layer4.0.conv1"]
+    assert full.index.name == "step"
+    assert len(full) > 100
+    tables = (run.to_pandas(per=per).set_index(["device", "path"])["energy_j"] for per in ("sum", "mean"))
+    sum_j, mean_j = (table["gpu0", "train backward layer4.0.conv1"] for table in tables)
+    assert mean_j == pytest.approx(sum_j / len(run.steps()))
+    assert column.mean() == pytest.approx(mean_j, rel=0.25)  # steps whose kernels were kept one by one
+    run.to_csv(tmp_path / "full.csv", per="step")
+    assert list(pandas.read_csv(tmp_path / "full.csv").columns) == ["step", *full.columns]
+    chosen = run.layer_steps(["layer4.0.conv1", "fc"])
+    assert {name.split()[-1] for name in chosen.columns} == {"layer4.0.conv1", "fc"}
+
+
+def test_tensorboard_reads_what_a_run_wrote_into_its_folder(tmp_path):
+    jm.load(ON_A_GPU).to_tensorboard(tmp_path / "runs")
+    events = EventAccumulator(str(tmp_path / "runs"))
+    events.Reload()
+    tags = events.Tags()["scalars"]
+    assert "joulemap_step/energy_j" in tags
+    assert any(tag.startswith("joulemap_gpu0_train_backward/layer4") for tag in tags)
+
+
+def test_lines_are_drawn_of_the_layers_that_were_chosen(tmp_path):
+    run = jm.load(ON_A_GPU)
+    run.plot(tmp_path / "lines.svg", "lines", layers=["layer4.0.conv1", "fc"], smooth=5)
+    drawn = (tmp_path / "lines.svg").read_text()
+    assert "means over 5 points" in drawn
+    assert "layer4.0.conv1" in drawn and "train backward fc" in drawn and "layer3" not in drawn

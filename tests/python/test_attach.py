@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from torch_version import since_torch
 
 pytest.importorskip("torch")
 
@@ -158,6 +159,7 @@ print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preproces
     assert told == [True, 2, 4, True]
 
 
+@since_torch(2, 1, "torch.compile hides optimizers")
 def test_a_model_that_was_compiled_before_is_followed_without_a_warning(run):
     told = run(
         """

@@ -11,6 +11,7 @@
 #include "statistics/bootstrap.h"
 #include "statistics/correlation.h"
 #include "statistics/effect_size.h"
+#include "statistics/post_hoc.h"
 #include "statistics/rank_tests.h"
 #include "statistics/series.h"
 
@@ -78,6 +79,12 @@ void expect_quartiles(const Golden& golden, const GoldenInput& input) {
   expect_values(golden, {quantile_of_sorted(sorted, 0.25), median_of(sorted), quantile_of_sorted(sorted, 0.75)});
 }
 
+std::vector<double> p_values(const std::vector<PairComparison>& pairs) {
+  std::vector<double> values;
+  for (const PairComparison& pair : pairs) values.push_back(pair.p);
+  return values;
+}
+
 using Comparison = std::function<void(const Golden&, const GoldenInput&)>;
 
 const std::map<std::string, Comparison>& comparisons() {
@@ -89,6 +96,8 @@ const std::map<std::string, Comparison>& comparisons() {
       {"rank_sum", [](G g, I i) { expect_test(g, rank_sum_test(i.first, i.second)); }},
       {"friedman", [](G g, I i) { expect_test(g, friedman_test(i.lists())); }},
       {"kruskal_wallis", [](G g, I i) { expect_test(g, kruskal_wallis_test(i.lists())); }},
+      {"nemenyi", [](G g, I i) { expect_values(g, p_values(nemenyi_test(i.lists()))); }},
+      {"dunn", [](G g, I i) { expect_values(g, p_values(dunn_test(i.lists()))); }},
       {"spearman", [](G g, I i) { expect_coefficient(g, spearman(i.first, i.second)); }},
       {"kendall", [](G g, I i) { expect_coefficient(g, kendall(i.first, i.second)); }},
       {"mann_kendall", expect_trend},
@@ -120,9 +129,9 @@ void compare_all(const std::string& file, std::size_t at_least) {
   }
 }
 
-TEST(StatisticsGoldens, AgreeWithR) { compare_all("r.json", 270); }
+TEST(StatisticsGoldens, AgreeWithR) { compare_all("r.json", 281); }
 
-TEST(StatisticsGoldens, AgreeWithScipy) { compare_all("scipy.json", 140); }
+TEST(StatisticsGoldens, AgreeWithScipy) { compare_all("scipy.json", 161); }
 
 }  // namespace
 }  // namespace joulemap::statistics

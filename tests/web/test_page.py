@@ -114,7 +114,7 @@ def test_every_view_shows_idle_unattributed_background_and_notes(opened, report)
 
 def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     page = opened()
-    told = report("op")
+    told = report("stack")
     frames = page.locator(".frame")
     whole = frames.first.get_attribute("aria-label")
     assert number_of(whole, "J") == pytest.approx(told["measured_j"], rel=5e-3)
@@ -137,6 +137,21 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     assert frames.first.locator(".frame-value").inner_text().endswith("s")
     page.get_by_role("group", name="Phase").get_by_text("Forward").click()
     assert not page.locator(".frame", has_text="backward").count()
+
+
+def test_the_flame_graph_ends_in_the_kernels_of_each_layer(opened, report):
+    page = opened()
+    told = report("stack")
+    on_gpu = [row for row in told["rows"] if row["device"] == "gpu0" and len(row["path"]) == 4]
+    layer = on_gpu[0]["path"][:3]
+    kernels = [row for row in on_gpu if row["path"][:3] == layer]
+    whole = next(row for row in report("layer")["rows"] if row["path"] == layer and row["device"] == "gpu0")
+    assert sum(row["energy_j"] for row in kernels) == pytest.approx(whole["energy_j"], rel=1e-6)
+    page.get_by_role("group", name="Phase").get_by_text(layer[1].capitalize()).click()
+    box = page.locator(f'.frame[aria-label^="{" › ".join(on_gpu[0]["path"])}"]')
+    assert number_of(box.get_attribute("aria-label"), "J") == pytest.approx(on_gpu[0]["energy_j"], rel=5e-3)
+    page.get_by_role("group", name="Down to").get_by_role("button", pressed=False).click()
+    assert not box.count()
 
 
 def test_the_flame_graph_can_be_walked_with_arrows(opened):

@@ -81,6 +81,10 @@ of_two <- function(case) {
 of_blocks <- function(case) {
   test <- friedman.test(matrix(case$values, ncol = case$sizes[1], byrow = TRUE))
   add(case$id, "friedman", r_name, statistic = unname(test$statistic), p = test$p.value)
+  k <- case$sizes[1]; n <- length(case$sizes)
+  means <- rowMeans(apply(matrix(case$values, ncol = k, byrow = TRUE), 1, rank))
+  apart <- abs(combn(means, 2, diff)) / sqrt(k * (k + 1) / (12 * n))
+  add(case$id, "nemenyi", paste(r_name, "ptukey"), values = I(ptukey(apart, k, Inf, lower.tail = FALSE)))
 }
 
 of_groups <- function(case) {

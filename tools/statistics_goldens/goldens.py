@@ -8,6 +8,7 @@ import json
 import math
 
 import numpy as np
+import scikit_posthocs
 import scipy
 from inputs import FOLDER
 from scipy import stats
@@ -79,6 +80,13 @@ def of_two(case: dict) -> None:
         add(case, "rank_sum", p=every.pvalue)
 
 
+def add_pairs(case: dict, test: str, table: object) -> None:
+    """The upper half of a table of all against all."""
+    all_pairs = table.to_numpy()
+    add(case, test, values=all_pairs[np.triu_indices(len(all_pairs), 1)])
+    found[-1]["oracle"] = f"scikit-posthocs {scikit_posthocs.__version__}"
+
+
 def lists_of(case: dict) -> list[np.ndarray]:
     return np.split(np.array(case["values"], float), np.cumsum(case["sizes"])[:-1])
 
@@ -86,11 +94,13 @@ def lists_of(case: dict) -> list[np.ndarray]:
 def of_blocks(case: dict) -> None:
     test = stats.friedmanchisquare(*np.array(lists_of(case)).T)
     add(case, "friedman", statistic=test.statistic, p=test.pvalue)
+    add_pairs(case, "nemenyi", scikit_posthocs.posthoc_nemenyi_friedman(np.array(lists_of(case))))
 
 
 def of_groups(case: dict) -> None:
     test = stats.kruskal(*lists_of(case))
     add(case, "kruskal_wallis", statistic=test.statistic, p=test.pvalue)
+    add_pairs(case, "dunn", scikit_posthocs.posthoc_dunn(lists_of(case)))
 
 
 def of_family(case: dict) -> None:

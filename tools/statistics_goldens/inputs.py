@@ -3,7 +3,7 @@
 """Writes the inputs on which our statistics are compared with R and scipy: tests/data/statistics/inputs.json.
 
     apt-get install r-base-core r-cran-coin r-cran-exactranktests r-cran-jsonlite
-    python3 -m venv build/goldens && build/goldens/bin/pip install scipy==1.17.1
+    python3 -m venv build/goldens && build/goldens/bin/pip install scipy==1.17.1 scikit-posthocs
     python3 tools/statistics_goldens/inputs.py
     Rscript tools/statistics_goldens/goldens.R
     build/goldens/bin/python tools/statistics_goldens/goldens.py

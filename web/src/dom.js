@@ -54,7 +54,7 @@ export function asTable(caption, heads, rows) {
     h("summary", {}, "As a table"),
     h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": `${caption}, as a table` },
       h(
         "table",
         {},

@@ -24,17 +24,20 @@ const MEASURES = {
   },
 };
 
-// Where no operations were told, their level is that of layers, and layers know best what modules are.
-function deepest(levels) {
+// What boxes end in. Where no operations were told, their level is that of layers, and layers know best what modules are.
+function levelsOf(data) {
   const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
-  const [first, second] = levels;
-  return first?.by === "op" && second?.by === "layer" && depth(first) <= depth(second) ? second : first;
+  const [kernels, ops, layers] = ["stack", "op", "layer"].map((by) => data.level(by));
+  const told = ops && layers && depth(ops) <= depth(layers) ? layers : (ops ?? layers);
+  const list = [kernels, told].filter(Boolean);
+  return list.length ? list : [data.level("region"), data.level("kernel")].filter(Boolean).slice(0, 1);
 }
 
+const ENDS = { stack: "Kernels", op: "Operations", layer: "Layers" };
+
 export function flame(data) {
-  const level = deepest(
-    [data.level("op"), data.level("layer"), data.level("region"), data.level("kernel")].filter(Boolean),
-  );
+  const levels = levelsOf(data);
+  let [level] = levels;
   if (!level) return null;
   const layers = new Set((data.level("layer")?.rows ?? []).map((row) => row.path.join("\u0000")));
   const isLayer = (row) => layers.has(row.path.join("\u0000"));
@@ -50,7 +53,7 @@ export function flame(data) {
     tree: null,
     nodes: [],
     width: 1000,
-    branches: level.branches,
+    branches: null,
     // Intervals are known of branches with all their phases.
     isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
@@ -64,6 +67,7 @@ export function flame(data) {
         (state.phase === "all" || phaseOf(row.path) === state.phase) &&
         (state.device === "all" || row.device === state.device),
     );
+    state.branches = level.branches;
     state.tree = buildTree(rows, level.by, isLayer, state.phase === "all" && state.device === "all" ? level : null);
     if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
     state.root = state.tree;
@@ -87,7 +91,7 @@ export function flame(data) {
   const search = h("input", {
     id: "flame-search",
     type: "search",
-    placeholder: "Search layers, operations",
+    placeholder: levels.length > 1 ? "Search layers, kernels" : "Search layers",
     "aria-label": "Search in the flame graph",
     oninput: (event) => {
       state.query = event.target.value;
@@ -108,6 +112,16 @@ export function flame(data) {
         state.measure = value;
         draw();
       }),
+      levels.length > 1
+        ? choice(
+            "Down to",
+            levels.map((one) => [one.by, ENDS[one.by]]),
+            (by) => {
+              level = data.level(by);
+              rebuild();
+            },
+          )
+        : null,
       phaseOptions.length > 2
         ? choice("Phase", phaseOptions, (value) => {
             state.phase = value;
@@ -185,7 +199,7 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
   box.replaceChildren(...frames);
   box.style.height = `${(deepest + 1) * ROW}px`;
   crumbs.replaceChildren(
-    ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.name)),
+    ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.label ?? node.name)),
   );
   crumbs.hidden = ancestors.length < 2;
   found.textContent = hits
@@ -193,18 +207,24 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
     : "";
 }
 
-function describe(node, state) {
-  const parts = [joules(node.energy_j), percent(shareOf(node.energy_j, state.tree.energy_j)), secondsText(node.time_s)];
-  if (node.time_s > 0) parts.push(watts(node.energy_j / node.time_s));
+// What is seen in a box is what its name begins with.
+function describe(node, state, measure) {
+  const parts = [
+    measure.label(node, state.tree),
+    ...Object.values(MEASURES)
+      .filter((one) => one !== measure && (one !== MEASURES.watts || node.time_s > 0))
+      .map((one) => one.label(node, state.tree)),
+  ];
   const interval = state.isWhole(node) ? intervalOf(node, state.branches) : null;
   if (interval) parts.push(`between ${joules(interval.low_j)} and ${joules(interval.high_j)}`);
-  return `${node.full}: ${parts.join(", ")}`;
+  return parts.join(", ");
 }
 
 function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const label = measure.label(node, state.tree);
   const colour = colourName(node.slot, node.hue);
-  const text = describe(node, state);
+  const text = describe(node, state, measure);
+  const outer = node.label ? `${node.parent.full} › ${node.label}` : node.full;
   const classes = ["frame"];
   if (node === state.root) classes.push("focus");
   if (hits && !hits.all.has(node)) classes.push("dim");
@@ -218,13 +238,14 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
       role: "treeitem",
       tabindex: node === state.root ? "0" : "-1",
       "aria-level": String(depth + 1),
-      "aria-label": text,
+      "aria-label": `${outer}: ${text}`,
       "aria-expanded": node.children.length ? "true" : null,
-      title: text,
+      title: `${node.full}: ${text}`,
       style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
       onclick: () => zoom(node),
     },
-    width * state.width > 34 ? h("span", { class: "frame-name", "aria-hidden": "true" }, node.name) : null,
+    width * state.width > 34 ? h("span", { class: "frame-name", "aria-hidden": "true" }, node.label ?? node.name) : null,
+    " ",
     width * state.width > 110 ? h("span", { class: "frame-value", "aria-hidden": "true" }, label) : null,
   );
   element.style.setProperty("--hue", `var(${colour})`);

@@ -31,7 +31,8 @@ function shadeOf(name, depth) {
 
 // As src/model/path_tree.h has it: dots of a module are branches; of operations and functions the last is none.
 function partsOf(path, by) {
-  const modules = by === "layer" ? path.length : ["op", "tensor", "function"].includes(by) ? path.length - 1 : 0;
+  const ends = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
+  const modules = by in ends ? path.length - ends[by] : 0;
   return path.flatMap((part, index) => {
     if (index >= modules || !/^\w+(\.\w+)+$/.test(part)) return [part];
     return part.split(".").map((name, at) => (at > 0 ? `.${name}` : name));
@@ -50,6 +51,7 @@ export function buildTree(rows, by, isLayer, level) {
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
     let at = root;
     for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
+    if (by === "stack" && !isLayer(row)) at.label = row.name; // a kernel's brief name
     if (row.low_j !== null) at.own.set(row.device, row);
     for (let up = at; up; up = up.parent) {
       up.energy_j += row.energy_j ?? 0;

@@ -128,6 +128,8 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   AnalysisResult result;
   result.name = data.name;
   result.factors = data.factors;
+  for (ExperimentFactor& factor : result.factors) factor.compared = false;
+  for (const std::size_t factor : *factors) result.factors[factor].compared = true;
   result.measures = table->measures;
   result.is_blocked = data.blocked;
   result.alpha = alpha;

@@ -80,7 +80,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   if (is_cut) {
     log.diagnostics.add(
         {"epoch_times_cut", 1,
-         "ends of epochs are told in whole seconds: each may be half a second off, and its energy by as "
+         "ends of epochs are told in whole seconds, so each may be half a second off, and its energy by as "
          "much",
          "write timestamps with fractions"});
   }

@@ -19,8 +19,8 @@ namespace joulemap::ingest {
 
 struct PowerExperimentOptions {
   std::vector<std::string> inputs;  // logs of power, or folders, which are searched
-  // Of names: "run{run}-{framework}-{dataset}-ENERGY.csv". A field "run", "rep" or "repetition" is the repetition, the others
-  // are factors. Empty: all logs are repetitions of one cell.
+  // Of names: "run{run}-{framework}-{dataset}-ENERGY.csv". A field "run", "rep" or "repetition" is the repetition,
+  // the others are factors. Empty: all logs are repetitions of one cell.
   std::string pattern;
   // Of logs of epochs: a file, or the pattern of its name, filled in with the fields of the power log's. May be empty.
   std::string epochs;

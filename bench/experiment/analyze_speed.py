@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""How long `experiment analyze` takes for 10,000 rows, from a folder on disk; scipy beside it, on the same numbers.
+
+    python3 bench/experiment/analyze_speed.py --joulemap build/bin/joulemap [--rows 10000]
+
+Makes runs as PrEnGDL writes them (models x 2 frameworks x 10 repetitions), imports them and analyses them with one thread
+and with all: the bytes must be the same. Where scipy is there, its signed-rank and rank-sum tests of the same pairs, and its
+BCa intervals of a part of the cells, which is stated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PERF = "{:.2f} Joules power/energy-pkg/\n{:.2f} Joules power/energy-ram/\n{:.6f} seconds time elapsed\n"
+REPETITIONS = 10
+
+
+def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
+    draw = random.Random(1)
+    cells: dict[tuple[str, str], list[float]] = {}
+    target = folder / "measurements_train"
+    target.mkdir(parents=True)
+    for number in range(rows // (2 * REPETITIONS)):
+        for framework, factor in (("PyTorch", 1.0), ("TensorFlow", 1.02)):
+            values = cells.setdefault((f"m{number}", framework), [])
+            for repetition in range(1, REPETITIONS + 1):
+                seconds = factor * draw.gauss(100, 1)
+                stem = f"m{number}_{framework}"
+                (target / f"{stem}_perf_{repetition}.txt").write_text(PERF.format(seconds * 60, seconds * 6, seconds))
+                (target / f"{stem}_nvidia_smi_{repetition}.txt").write_text("100.00 W\n120.00 W\n")
+                values.append(seconds * (66 + 110))
+    return cells
+
+
+def timed(command: list[str]) -> tuple[float, bytes]:
+    begin = time.perf_counter()
+    output = subprocess.run(command, check=True, capture_output=True).stdout
+    return time.perf_counter() - begin, output
+
+
+def scipy_seconds(cells: dict[tuple[str, str], list[float]]) -> str:
+    try:
+        import numpy
+        from scipy import stats
+    except ImportError:
+        return "scipy is not here"
+    models = sorted({model for model, _ in cells})
+    begin = time.perf_counter()
+    for model in models:
+        a, b = cells[model, "PyTorch"], cells[model, "TensorFlow"]
+        stats.wilcoxon(a, b)
+        stats.mannwhitneyu(a, b)
+    tests_s = time.perf_counter() - begin
+    part = models[:10]
+    begin = time.perf_counter()
+    for model in part:
+        stats.bootstrap((numpy.array(cells[model, "PyTorch"]),), numpy.mean, n_resamples=2000, method="BCa")
+    bootstrap_s = (time.perf_counter() - begin) / len(part)
+    return (f"scipy: two tests of energy alone {tests_s:.2f} s; a BCa interval {1e3 * bootstrap_s:.1f} ms, "
+            f"for the {len(cells) * 5} intervals here {bootstrap_s * len(cells) * 5:.0f} s (from {len(part)} of them)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--joulemap", default="build/bin/joulemap")
+    parser.add_argument("--rows", type=int, default=10_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        cells = make(Path(scratch) / "made", arguments.rows)
+        experiment = f"{scratch}/experiment"
+        import_s, _ = timed([arguments.joulemap, "import", "prengdl", f"{scratch}/made", "-o", experiment])
+        analyze = [arguments.joulemap, "experiment", "analyze", experiment, "--json"]
+        one_s, one = timed([*analyze, "--threads", "1"])
+        all_s, all_bytes = timed(analyze)
+    print(f"{arguments.rows} rows in {len(cells)} cells: import {import_s:.2f} s, analyze {one_s:.2f} s with one thread, "
+          f"{all_s:.2f} s with all; the same bytes: {one == all_bytes}")
+    print(scipy_seconds(cells))
+    return 0 if one == all_bytes else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""PrEnGDL's published measurements analysed again: the figures of docs/studies/prengdl.md.
+
+    python3 bench/experiment/prengdl_study.py --joulemap build/bin/joulemap --data DIR [--check docs/studies/prengdl.md]
+
+DIR holds measurements_train and measurements_inference of the artifact (github.com/stefanos1316/ICSE_2022_artifact, data/).
+Prints the table of corrections and the list of flags as they stand in the page; --check fails when the page says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+METRICS = ("package", "dram", "gpu", "time_s")
+TESTS = {"wilcoxon-signed-rank": "signed-rank, pairs by number", "mann-whitney": "Mann-Whitney, unpaired"}
+ADJUSTMENTS = {"none": "none", "bh": "Benjamini-Hochberg", "holm": "Holm", "bonferroni": "Bonferroni"}
+
+
+def analysed(program: str, folder: str, adjustment: str) -> dict:
+    chosen = [word for metric in METRICS for word in ("--metric", metric)]
+    command = [program, "experiment", "analyze", folder, "--json", "--adjust", adjustment, *chosen]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def corrections(program: str, folder: str) -> list[str]:
+    lines = ["| test | correction | different | of training | of inference | PyTorch less, inference |", "|---|---|---:|---:|---:|---:|"]
+    for adjustment, name in ADJUSTMENTS.items():
+        comparisons = analysed(program, folder, adjustment)["comparisons"]
+        for test, words in TESTS.items():
+            found = [one for one in comparisons if one["test"] == test]
+            shown = [one for one in found if one["different"]]
+            phases = {phase: [one for one in shown if one["within"]["phase"] == phase] for phase in ("train", "inference")}
+            less = [one for one in phases["inference"] if one["difference"] < 0]
+            lines.append(f"| {words} | {name} | {len(shown)} of {len(found)} ({100 * len(shown) / len(found):.1f} %) "
+                         f"| {len(phases['train'])} of 24 | {len(phases['inference'])} of 24 | {len(less)} of 24 |")
+    return lines
+
+
+def flags(program: str, folder: str) -> list[str]:
+    return [f"- `{flag['code']}`: {flag['message']}" for flag in analysed(program, folder, "holm")["flags"]]
+
+
+def warm_up(program: str, folder: str) -> list[str]:
+    for cell in analysed(program, folder, "holm")["cells"]:
+        if cell["factors"] == {"phase": "inference", "model": "ncf", "framework": "TensorFlow"}:
+            times = ", ".join(f"{value:.0f}" for value in cell["time_s"]["values"])
+            told = [flag["message"] for flag in cell["flags"] if flag["code"] == "warm_up" and "run time" in flag["message"]]
+            return [f"- inference of NCF with TensorFlow: {times} s; {told[0]}"]
+    return []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--joulemap", default="build/bin/joulemap")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--check", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = f"{scratch}/prengdl"
+        subprocess.run([arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder], check=True, capture_output=True)
+        found = [*corrections(arguments.joulemap, folder), "", *flags(arguments.joulemap, folder),
+                 *warm_up(arguments.joulemap, folder)]
+    print("\n".join(found))
+    if arguments.check is None:
+        return 0
+    page = arguments.check.read_text().splitlines()
+    missing = [line for line in found if line not in page]
+    for line in missing:
+        print(f"not in {arguments.check}: {line}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GATorch's Fashion-MNIST example under one tool: `nothing`, `gatorch` or `joulemap`. Run by side_by_side.py, a process for
+each; tells JSON: seconds of a step, and what the tool says of each layer and pass.
+
+The network and the loop are those of GATorch's example (examples/fashion_mnist): 784-512-512-10 with ReLU behind every
+layer, in batches of 64 in the order of the data, SGD.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import io
+import json
+import struct
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+BATCH = 64
+WARM_UP = 20
+
+
+class NeuralNetwork(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.flatten = nn.Flatten()
+        self.linear_relu_stack = nn.Sequential(
+            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10), nn.ReLU()
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear_relu_stack(self.flatten(x))
+
+
+def read_idx(file: Path) -> torch.Tensor:
+    data = gzip.decompress(file.read_bytes())
+    sizes = struct.unpack(f">{data[3]}I", data[4 : 4 + 4 * data[3]])
+    return torch.frombuffer(bytearray(data[4 + 4 * data[3] :]), dtype=torch.uint8).reshape(sizes)
+
+
+class Training:
+    def __init__(self, folder: Path, steps: int) -> None:
+        torch.manual_seed(0)
+        images = read_idx(folder / "train-images-idx3-ubyte.gz")[: (steps + WARM_UP) * BATCH].float() / 255
+        labels = read_idx(folder / "train-labels-idx1-ubyte.gz")[: (steps + WARM_UP) * BATCH].long()
+        self.model, self.loss_of = NeuralNetwork(), nn.CrossEntropyLoss()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self.loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH)
+        self._batches = iter(self.loader)
+        self.run(WARM_UP)
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            images, labels = next(self._batches)
+            self.optimizer.zero_grad()
+            self.loss_of(self.model(images), labels).backward()
+            self.optimizer.step()
+
+    def weights(self) -> float:
+        return sum(parameter.double().sum().item() for parameter in self.model.parameters())
+
+
+def timed(training: Training, steps: int) -> dict:
+    begin_ns = time.monotonic_ns()
+    training.run(steps)
+    end_ns = time.monotonic_ns()
+    return {"begin_ns": begin_ns, "end_ns": end_ns, "step_s": (end_ns - begin_ns) / 1e9 / steps}
+
+
+def under_nothing(training: Training, steps: int, file: str) -> dict:
+    return timed(training, steps)
+
+
+def under_gatorch(training: Training, steps: int, file: str) -> dict:
+    from GATorch import GA
+
+    ga, said = GA(), io.StringIO()
+    with contextlib.redirect_stdout(said):  # which devices are not there, for each layer
+        ga.attach_model(training.model, loss=training.loss_of)
+    told = timed(training, steps)
+    full = ga.get_full_measurements()
+    rows = {f"{name} {way}": sum(values) for name, ways in full.items() for way, values in ways.items() if values}
+    zeros = {f"{name} {way}": sum(value == 0 for value in values) / len(values)
+             for name, ways in full.items() for way, values in ways.items() if values}  # fmt: skip
+    return {**told, "rows": rows, "zeros": zeros}
+
+
+def under_joulemap(training: Training, steps: int, file: str) -> dict:
+    import joulemap as jm
+
+    with jm.attach(training.model, loss=training.loss_of, optimizer=training.optimizer, file=file) as run:
+        told = timed(training, steps)
+    ledger = run.ledger(by="layer")
+    rows = {" ".join(row.path): [row.energy_j, row.low_j, row.high_j, row.basis] for row in ledger.rows}
+    nobodys = {"idle": ledger.idle_j, "not attributed": ledger.unattributed_j}
+    return {**told, "rows": rows, "nobodys": nobodys, "steps": len(run.steps()), "joules": ledger.joules}
+
+
+TOOLS = {"nothing": under_nothing, "gatorch": under_gatorch, "joulemap": under_joulemap}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", choices=TOOLS)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    training = Training(options.data, options.steps)
+    try:
+        told = TOOLS[options.tool](training, options.steps, f"{options.out}.joule")
+        told["weights"] = training.weights()
+    except RuntimeError as error:
+        told = {"error": str(error)}
+    options.out.write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

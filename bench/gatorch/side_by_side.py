@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""GATorch and jm.attach on GATorch's own example with the real data, in turns: what each tells, what each costs.
+
+    apt-get install dataset-fashion-mnist
+    pip install -r bench/gatorch/requirements.txt && pip install --no-deps GATorch==0.0.2
+    make build && python bench/gatorch/side_by_side.py --rounds 5
+
+On the simulated machine, whose counters both read at /sys/class/powercap and whose truth is known; --here: on this machine as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Optional
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+import machine  # noqa: E402  the path above is where it lives
+
+TOOLS = ("nothing", "gatorch", "joulemap")
+
+
+def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
+    """What the worker told, with the truth of its stretch where there is one."""
+    out = folder / f"{tool}.json"
+    package = machine.PROGRAMS.parent / "python"
+    words = ["env", f"PYTHONPATH={package}", sys.executable, str(HERE / "fashion_worker.py"), tool]
+    words += ["--data", str(options.data), "--steps", str(options.steps), "--out", str(out)]
+    if options.here:
+        subprocess.run(words, check=True, timeout=1800)
+        return json.loads(out.read_text())
+    truth = machine.run_on_simulated_machine(folder / f"machine-{tool}", words, [])
+    told = json.loads(out.read_text())
+    if "begin_ns" in told:
+        told["truth_j"] = sum(truth.joules(name, told["begin_ns"], told["end_ns"]) for name in ("package-0", "dram-0"))
+    return told
+
+
+def ratio(told: list, tool: str) -> str:
+    """Of the time of a step, by the rounds: each next to its own run without a tool."""
+    ratios = [one[tool]["step_s"] / one["nothing"]["step_s"] for one in told if "step_s" in one[tool]]
+    if not ratios:
+        return "did not run"
+    return f"{statistics.median(ratios):.2f} times ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def joules(value: Optional[float]) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def print_gatorch(told: dict) -> None:
+    print("\n| GATorch: layer and pass | joules | readings of 0 J |\n|---|---|---|")
+    for name, energy_j in told["rows"].items():
+        print(f"| {name} | {joules(energy_j)} | {told['zeros'][name]:.0%} |")
+
+
+def print_joulemap(told: dict) -> None:
+    print("\n| jm.attach: pass and layer | joules | 95 % interval | known by |\n|---|---|---|---|")
+    for name, (energy_j, low_j, high_j, basis) in told["rows"].items():
+        interval = f"{joules(low_j)} to {joules(high_j)}" if low_j is not None else ""
+        print(f"| {name} | {joules(energy_j)} | {interval} | {basis or ''} |")
+    for name, energy_j in told["nobodys"].items():
+        print(f"| {name} | {joules(energy_j)} | | |")
+
+
+def print_sums(told: dict) -> None:
+    print("\n| | says of the training | true meanwhile |\n|---|---|---|")
+    gatorch, ours = told["gatorch"], told["joulemap"]
+    if "rows" in gatorch:
+        model = sum(value for name, value in gatorch["rows"].items() if name.startswith(("NeuralNetwork ", "loss ")))
+        print(f"| GATorch, model and loss | {joules(model)} J | {joules(gatorch.get('truth_j'))} J |")
+    print(f"| jm.attach, {ours['steps']} steps and joining | {joules(ours['joules'])} J | {joules(ours.get('truth_j'))} J in the steps |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("/usr/share/datasets/fashion-mnist"))
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--here", action="store_true", help="on this machine as it is, not on a simulated one")
+    options = parser.parse_args()
+    if not options.data.is_dir():
+        parser.error(f"{options.data} is not there: apt-get install dataset-fashion-mnist")
+    told = []
+    for number in range(options.rounds):
+        with machine.scratch_folder("gatorch") as folder:
+            told.append({tool: run_tool(tool, options, Path(folder)) for tool in TOOLS})
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    print(f"{options.steps} steps, {options.rounds} rounds; a step alone: {told[-1]['nothing']['step_s'] * 1e3:.2f} ms")
+    for tool in TOOLS[1:]:
+        print(f"- under {tool} a step takes {ratio(told, tool)} as long")
+        if "error" in told[-1][tool]:
+            print(f"  it raised: {told[-1][tool]['error']}")
+    equal = {one[tool].get("weights") for one in told for tool in TOOLS if "weights" in one[tool]}
+    print(f"- weights after the training: {'the same under each' if len(equal) == 1 else 'they differ'}")
+    if "rows" in told[-1]["gatorch"]:
+        print_gatorch(told[-1]["gatorch"])
+    print_joulemap(told[-1]["joulemap"])
+    print_sums(told[-1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LayerSteps: what each layer drew in each step: a column for each layer and pass, a line for each step. Joules; what is not
+known is None, never 0."""
+
+from __future__ import annotations
+
+import csv
+import os
+from typing import Any, Callable, Iterable, Sequence, Union
+
+from ._ledger import imported
+from ._library import JoulemapError
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class LayerSteps:
+    """`columns` are named "gpu0 train forward layer1.conv". On GPUs a line is a step, as far as its kernels were kept one by one;
+    on CPUs, where CPU time is summed over stretches, a line is a moment (`index_name` "time_s"), and values are means of a call."""
+
+    def __init__(self, rows: Iterable[dict]) -> None:
+        rows = list(rows)
+        has_steps = bool(rows) and all(row["step"] for row in rows)
+        self.index_name = "step" if has_steps else "time_s"
+        self.per = "step" if has_steps else "call"
+        read: Callable = int if has_steps else float
+        cells: dict = {}
+        for row in rows:
+            column = cells.setdefault(f"{row['device']} {row['path']}", {})
+            column[read(row[self.index_name])] = float(row["energy_j"])
+        self.index: list = sorted({moment for column in cells.values() for moment in column})
+        self.columns: dict = {name: [column.get(moment) for moment in self.index] for name, column in cells.items()}
+
+    def chosen(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
+        """Only columns that hold one of the texts."""
+        texts = [layers] if isinstance(layers, str) else list(layers or [""])
+        made = LayerSteps([])
+        made.index_name, made.per, made.index = self.index_name, self.per, self.index
+        made.columns = {name: column for name, column in self.columns.items() if any(text in name for text in texts)}
+        if not made.columns:
+            raise JoulemapError(f"no layer holds {' or '.join(map(repr, texts))}")
+        return made
+
+    def to_dicts(self) -> list:
+        rows = zip(self.index, *self.columns.values())
+        return [dict(zip((self.index_name, *self.columns), row)) for row in rows]
+
+    def to_pandas(self) -> Any:
+        """A DataFrame, the steps its index; needs pandas."""
+        pandas = imported("pandas")
+        return pandas.DataFrame(self.columns, index=pandas.Index(self.index, name=self.index_name), dtype="float64")
+
+    def to_arrow(self) -> Any:
+        """Needs pyarrow."""
+        pyarrow = imported("pyarrow")
+        return pyarrow.table({self.index_name: self.index, **self.columns})
+
+    def to_parquet(self, path: Path) -> None:
+        table = self.to_arrow()
+        imported("pyarrow.parquet").write_table(table, os.fspath(path))
+
+    def to_csv(self, path: Path) -> None:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow([self.index_name, *self.columns])
+            writer.writerows(zip(self.index, *self.columns.values()))
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __repr__(self) -> str:
+        return f"<LayerSteps: {len(self.columns)} layers, {len(self.index)} {'steps' if self.per == 'step' else 'moments'}>"

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Experiments for tests of the analysis: two factors, as many repetitions as asked for, energies by a function of the row.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/experiment_data.h"
+
+namespace joulemap::experiment {
+
+// `energy_j` of (level of the first factor, level of the second, repetition). Time is a tenth of it. Blocks run in order.
+inline ExperimentData made_experiment(std::vector<std::string> first, std::vector<std::string> second,
+                                      std::size_t repetitions,
+                                      const std::function<double(std::size_t, std::size_t, std::size_t)>& energy_j) {
+  ExperimentData data;
+  data.name = "made";
+  data.factors = {{"framework", std::move(first), true}, {"model", std::move(second), false}};
+  data.blocked = true;
+  for (std::size_t block = 0; block < repetitions; ++block) {
+    for (std::size_t a = 0; a < data.factors[0].levels.size(); ++a) {
+      for (std::size_t b = 0; b < data.factors[1].levels.size(); ++b) {
+        ExperimentRow row;
+        row.number = data.rows.size();
+        row.levels = {a, b};
+        row.block = block;
+        row.state = RowState::done;
+        row.attempts = 1;
+        row.energy_j = energy_j(a, b, block);
+        row.elapsed_s = *row.energy_j / 10;
+        data.rows.push_back(std::move(row));
+      }
+    }
+  }
+  return data;
+}
+
+}  // namespace joulemap::experiment

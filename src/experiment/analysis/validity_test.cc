@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/validity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "experiment/analysis/analyze.h"
+#include "experiment/analysis/made_experiment.h"
+
+namespace joulemap::experiment {
+namespace {
+
+double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
+
+ExperimentData calm() {
+  return made_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
+    return 100.0 + static_cast<double>(a) + wobble(i);
+  });
+}
+
+bool holds(const std::vector<AnalysisFlag>& flags, std::string_view code) {
+  return std::any_of(flags.begin(), flags.end(), [&](const AnalysisFlag& flag) { return flag.code == code; });
+}
+
+AnalysisResult analyzed(const ExperimentData& data) {
+  Result<AnalysisResult> result = analyze(data, {});
+  EXPECT_TRUE(result);
+  return *std::move(result);
+}
+
+// Flags of the first cell, of which the first row was changed.
+std::vector<AnalysisFlag> flags_when(const std::function<void(ExperimentRow&)>& change) {
+  ExperimentData data = calm();
+  for (ExperimentRow& row : data.rows) {
+    if (row.levels[0] == 0) change(row);
+  }
+  return analyzed(data).cells[0].flags;
+}
+
+TEST(Validity, ACalmExperimentHasNoFlags) {
+  const AnalysisResult result = analyzed(calm());
+  for (const AnalysisCell& cell : result.cells) {
+    for (const AnalysisFlag& flag : cell.flags) ADD_FAILURE() << flag.code << ": " << flag.message;
+  }
+  for (const AnalysisFlag& flag : result.flags) ADD_FAILURE() << flag.code << ": " << flag.message;
+}
+
+// The published inference of NCF with TensorFlow: seconds.
+TEST(Validity, ACellThatWarmsUpIsTold) {
+  constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
+  const auto flags = flags_when([&](ExperimentRow& row) { row.energy_j = kPublished[row.block]; });
+  EXPECT_TRUE(holds(flags, "warm_up"));
+  EXPECT_TRUE(holds(flags, "drift"));
+  EXPECT_TRUE(holds(flags, "large_spread"));
+}
+
+TEST(Validity, ADriftIsTold) {
+  const auto flags = flags_when([](ExperimentRow& row) { row.energy_j = 100 + static_cast<double>(row.block); });
+  EXPECT_TRUE(holds(flags, "drift"));
+}
+
+TEST(Validity, EnergiesThatCannotBeAreTold) {
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j = 0; }), "zero_energy"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j = -1; }), "negative_energy"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j.reset(); }), "missing_energy"));
+}
+
+TEST(Validity, OutliersAreToldAndKept) {
+  ExperimentData data = calm();
+  data.rows[4].energy_j = 150;
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(holds(result.cells[0].flags, "outlier"));
+  EXPECT_EQ(result.cells[0].measures[0]->values.size(), 10);
+  EXPECT_EQ(result.cells[0].measures[0]->outliers.size(), 1);
+}
+
+TEST(Validity, ThrottlingAndStolenTimeAreTold) {
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.stolen_share = 0.05; }), "stolen_time"));
+  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.stolen_share = 0.001; }), "stolen_time"));
+}
+
+TEST(Validity, PausesThatDoNotReachIdleAreTold) {
+  const auto after_a_cold_start = [](ExperimentRow& row) { row.first_w = row.block == 0 ? 5.7 : 35; };
+  EXPECT_TRUE(holds(flags_when(after_a_cold_start), "cool_down"));
+  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.first_w = 35; }), "cool_down"));
+  const auto above_the_baseline = [](ExperimentRow& row) {
+    row.first_w = 35;
+    row.baseline_w = 20;
+  };
+  EXPECT_TRUE(holds(flags_when(above_the_baseline), "cool_down"));
+}
+
+TEST(Validity, SumsOfSamplesAreSetAgainstIntegration) {
+  const auto with_sum = [](double sum_j) {
+    return [=](ExperimentRow& row) {
+      DomainEnergy gpu;
+      gpu.name = "gpu0";
+      gpu.joules = 100;
+      gpu.counted = true;
+      gpu.checks = {{"nvidia-smi", "sum of samples", sum_j, 0}};
+      row.domains = {gpu};
+    };
+  };
+  EXPECT_TRUE(holds(flags_when(with_sum(102)), "sum_of_samples"));
+  EXPECT_FALSE(holds(flags_when(with_sum(100.2)), "sum_of_samples"));
+}
+
+TEST(Validity, AMetricThatNeverChangesIsTold) {
+  ExperimentData data = calm();
+  data.metrics = {{"accuracy", "", true}, {"loss", "", false}};
+  for (ExperimentRow& row : data.rows) row.metrics = {0.5, 0.0};
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(holds(result.cells[0].flags, "constant"));
+  EXPECT_TRUE(holds(result.cells[0].flags, "all_zero"));
+}
+
+TEST(Validity, FailedRowsAreLeftOutAndTold) {
+  ExperimentData data = calm();
+  data.rows[0].state = RowState::failed;
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(holds(result.cells[0].flags, "failed_rows"));
+  EXPECT_EQ(result.cells[0].n, 9);
+  EXPECT_TRUE(holds(result.flags, "unbalanced"));
+}
+
+TEST(Validity, RepetitionsThatRanOneAfterAnotherAreTold) {
+  ExperimentData data = calm();
+  std::stable_sort(data.rows.begin(), data.rows.end(),
+                   [](const ExperimentRow& a, const ExperimentRow& b) { return a.levels < b.levels; });
+  for (std::size_t i = 0; i < data.rows.size(); ++i) data.rows[i].number = i;
+  EXPECT_TRUE(holds(analyzed(data).flags, "not_interleaved"));
+}
+
+TEST(Validity, PairsByNumberAloneAreCalledArbitrary) {
+  ExperimentData data = calm();
+  data.blocked = false;
+  EXPECT_TRUE(holds(analyzed(data).flags, "arbitrary_pairing"));
+}
+
+TEST(Validity, LevelsThatNeverSharedANodeAreTold) {
+  ExperimentData data = calm();
+  for (ExperimentRow& row : data.rows) row.node = row.levels[0] == 0 ? "n1" : "n2";
+  EXPECT_TRUE(holds(analyzed(data).flags, "nodes_confounded"));
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole families of comparisons, simulated: what alpha promises, and what ten repetitions find.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "statistics/adjustment.h"
+#include "statistics/random.h"
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+namespace {
+
+constexpr std::size_t kExperiments = 1'000;
+constexpr std::size_t kFamily = 6;
+constexpr double kAlpha = 0.05;
+
+enum class Design { paired, unpaired };
+
+std::vector<double> family_p(Random& random, Design design, double difference_of_first) {
+  std::vector<double> p_values;
+  for (std::size_t cell = 0; cell < kFamily; ++cell) {
+    std::vector<double> first(10);
+    std::vector<double> second(10);
+    for (double& value : first) value = (cell == 0 ? 1 + difference_of_first : 1) + 0.01 * random.normal();
+    for (double& value : second) value = 1 + 0.01 * random.normal();
+    p_values.push_back(design == Design::paired ? signed_rank_test(first, second).p : rank_sum_test(first, second).p);
+  }
+  return adjusted(p_values, Adjustment::holm);
+}
+
+class ErrorRates : public testing::TestWithParam<Design> {};
+
+TEST_P(ErrorRates, FamiliesWithoutADifferenceAreCalledDifferentAtMostAsOftenAsAlpha) {
+  const std::uint64_t seed = 20260104;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  double called = 0;
+  for (std::size_t i = 0; i < kExperiments; ++i) {
+    const std::vector<double> p = family_p(random, GetParam(), 0);
+    called += std::ranges::any_of(p, [](double one) { return one <= kAlpha; }) ? 1 : 0;
+  }
+  const double standard_error = std::sqrt(kAlpha * (1 - kAlpha) / kExperiments);
+  EXPECT_LE(called / kExperiments, kAlpha + 2 * standard_error);
+  EXPECT_GT(called, 0);
+}
+
+TEST_P(ErrorRates, TenRepetitionsFindThreePercentAtOnePercentNoise) {
+  const std::uint64_t seed = 20260105;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  double found = 0;
+  for (std::size_t i = 0; i < kExperiments; ++i) found += family_p(random, GetParam(), 0.03)[0] <= kAlpha ? 1 : 0;
+  EXPECT_GE(found / kExperiments, 0.9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Designs, ErrorRates, testing::Values(Design::paired, Design::unpaired),
+                         [](const auto& design) { return design.param == Design::paired ? "Paired" : "Unpaired"; });
+
+}  // namespace
+}  // namespace joulemap::statistics

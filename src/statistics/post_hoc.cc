@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/post_hoc.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "statistics/ranks.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+double normal_density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * M_PI); }
+
+// a^m - b^m for a >= b, of a, b and a - b, which may be far too small to be told from a and b.
+double difference_of_powers(double a, double b, double difference, std::size_t m) {
+  double sum = 0;
+  for (std::size_t i = 0; i < m; ++i) {
+    sum = sum * a + std::pow(b, static_cast<double>(i));
+  }
+  return difference * sum;
+}
+
+}  // namespace
+
+double normal_range_tail(double q, std::size_t k) {
+  if (k < 2 || q <= 0) return 1;
+  // With z the greatest of them: the others lie below it, but not all within q of it. The function is smooth and
+  // vanishes at both ends, so that plain sums over equal steps converge faster than any rule.
+  constexpr double kStep = 1.0 / 32;
+  double sum = 0;
+  for (double z = -9; z <= q + 9; z += kStep) {
+    const double all = normal_cdf(z);
+    const double beyond = normal_cdf(z - q);
+    sum += normal_density(z) * difference_of_powers(all, all - beyond, beyond, k - 1);
+  }
+  return std::min(1.0, static_cast<double>(k) * sum * kStep);
+}
+
+std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> groups) {
+  std::vector<double> all;
+  for (const std::vector<double>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  const Ranks ranks = midranks(all);
+  std::vector<double> mean_ranks;
+  std::size_t at = 0;
+  for (const std::vector<double>& group : groups) {
+    double sum = 0;
+    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled[at++]) / 2;
+    mean_ranks.push_back(group.empty() ? 0 : sum / static_cast<double>(group.size()));
+  }
+  const auto n = static_cast<double>(all.size());
+  const double variance = n < 2 ? 0 : (n * (n + 1) - ranks.tie_cubes() / (n - 1)) / 12;
+  std::vector<PairComparison> pairs;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+      if (groups[i].empty() || groups[j].empty()) continue;
+      PairComparison pair{i, j, mean_ranks[i] - mean_ranks[j], 1};
+      const double sizes = 1 / static_cast<double>(groups[i].size()) + 1 / static_cast<double>(groups[j].size());
+      if (ranks.tie_sizes.size() > 1)
+        pair.p = two_sided_normal_p(pair.mean_rank_difference / std::sqrt(variance * sizes));
+      pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
+std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> blocks) {
+  const std::size_t ways = blocks.empty() ? 0 : blocks.front().size();
+  std::vector<double> mean_ranks(ways);
+  for (const std::vector<double>& block : blocks) {
+    JOULEMAP_CHECK(block.size() == ways, "a block has a value of each way");
+    const Ranks ranks = midranks(block);
+    for (std::size_t i = 0; i < ways; ++i) {
+      mean_ranks[i] += static_cast<double>(ranks.doubled[i]) / (2 * static_cast<double>(blocks.size()));
+    }
+  }
+  const auto k = static_cast<double>(ways);
+  std::vector<PairComparison> pairs;
+  for (std::size_t i = 0; i < ways; ++i) {
+    for (std::size_t j = i + 1; j < ways; ++j) {
+      const double difference = mean_ranks[i] - mean_ranks[j];
+      const double standard = std::sqrt(k * (k + 1) / (12 * static_cast<double>(blocks.size())));
+      pairs.push_back({i, j, difference, normal_range_tail(std::abs(difference) / standard, ways)});
+    }
+  }
+  return pairs;
+}
+
+}  // namespace joulemap::statistics

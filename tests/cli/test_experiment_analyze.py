@@ -1,0 +1,136 @@
+"""`import prengdl`, `import nvidia-smi --epochs` and `experiment analyze`, run whole on made files of the published layouts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+PERF = """
+ Performance counter stats for 'system wide':
+
+        {package:,.2f} Joules power/energy-pkg/
+        {dram:,.2f} Joules power/energy-ram/
+
+    {seconds:.9f} seconds time elapsed
+"""
+# As published: the inference of NCF with TensorFlow.
+WARMING_UP = [336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3]
+TORCH = [150 + (7 * i + 3) % 10 for i in range(10)]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("published") / "measurements_inference"
+    folder.mkdir()
+    for framework, times in (("PyTorch", TORCH), ("TensorFlow", WARMING_UP)):
+        for model, factor in (("ncf", 1), ("mask_rcnn", 2)):
+            for number, seconds in enumerate(times if model == "ncf" else [10 + t / 1000 for t in TORCH], 1):
+                stem = folder / f"{model}_{framework}"
+                text = PERF.format(package=100 * seconds * factor, dram=10 * seconds, seconds=seconds)
+                Path(f"{stem}_perf_{number}.txt").write_text(text)
+                # Samples that are not a second apart: one too many for the time.
+                powers = [5.7 if number == 1 else 35.0] + [100.0] * int(seconds)
+                Path(f"{stem}_nvidia_smi_{number}.txt").write_text("".join(f"{p:.2f} W\n" for p in powers))
+    return folder.parent
+
+
+@pytest.fixture
+def experiment(joulemap, published, tmp_path) -> Path:
+    done = joulemap("import", "prengdl", str(published), "-o", str(tmp_path / "exp"))
+    assert done.code == 0, done.err
+    assert "40 rows in 4 cells" in done.err
+    return tmp_path / "exp"
+
+
+def test_published_data_are_analysed_and_what_is_wrong_with_them_is_told(joulemap, experiment):
+    result = json.loads(joulemap("experiment", "analyze", str(experiment), "--json").out)
+    assert result["schema"] == "joulemap.analysis/1"
+    codes = {flag["code"] for flag in result["flags"]}
+    assert {"arbitrary_pairing", "not_interleaved", "warm_up", "drift", "cool_down", "sum_of_samples"} <= codes
+    ncf = next(cell for cell in result["cells"] if cell["factors"]["framework"] == "TensorFlow" and cell["factors"]["model"] == "ncf")
+    assert ncf["time_s"]["values"] == pytest.approx(WARMING_UP)
+    assert ncf["time_s"]["median"] == pytest.approx(43)
+    assert {"warm_up", "large_spread"} <= {flag["code"] for flag in ncf["flags"]}
+    assert all(one["factor"] == "framework" for one in result["comparisons"])
+    tests = {one["test"] for one in result["comparisons"]}
+    assert tests == {"wilcoxon-signed-rank", "mann-whitney"}, "without blocks both stand there"
+    assert any(note["code"] == "order_assumed" for note in result["diagnostics"])
+
+
+def test_the_correction_is_of_the_family_that_was_asked_for(joulemap, experiment):
+    def adjusted(*flags: str) -> list[dict]:
+        out = joulemap("experiment", "analyze", str(experiment), "--json", "--metric", "time_s", *flags).out
+        return json.loads(out)["comparisons"]
+
+    for one in adjusted("--adjust", "bonferroni"):
+        assert one["family"] == 2
+        assert one["p_adjusted"] == pytest.approx(min(1, 2 * one["p"]))
+    for one in adjusted("--adjust", "none"):
+        assert one["p_adjusted"] == one["p"]
+
+
+def test_every_format_tells_the_same_numbers(joulemap, experiment, tmp_path):
+    result = json.loads(joulemap("experiment", "analyze", str(experiment), "--json").out)
+    rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", str(experiment), "--csv").out)))
+    assert len(rows) == len(result["comparisons"])
+    for row, one in zip(rows, result["comparisons"]):
+        assert float(row["p"]) == one["p"]
+        assert row["verdict"] == one["verdict"]
+    markdown = joulemap("experiment", "analyze", str(experiment), "--markdown").out
+    latex = joulemap("experiment", "analyze", str(experiment), "--latex").out
+    assert "## Methods" in markdown
+    assert "\\begin{longtable}" in latex and "mask\\_rcnn" in latex
+    text = joulemap("experiment", "analyze", str(experiment)).out
+    assert "arbitrary_pairing" in text and "In words" in text
+
+
+def test_the_page_is_one_file_that_loads_nothing(joulemap, experiment, tmp_path):
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
+    for page, threads in ((first, "1"), (second, "3")):
+        assert joulemap("experiment", "analyze", str(experiment), "--threads", threads, "--html", str(page)).code == 0
+    page = first.read_text()
+    assert page == second.read_text(), "the same bytes at any number of threads"
+    assert not re.findall(r"(?:src|href)\s*=", page)
+    assert page.count("<svg") >= 8
+    for part in ("Before the numbers", "In words", "Methods", "warm_up"):
+        assert part in page
+
+
+def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for framework, watts in (("torch", 100), ("tf", 150)):
+        for run in (1, 2, 3):
+            lines = ["timestamp, power.draw [W], temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]"]
+            lines += [f"2023/05/08 01:48:{second:02}.500, {watts + run}.00 W, 40, 512 MiB, 50 %, 5 %" for second in range(10, 31)]
+            (logs / f"run{run}-{framework}-ENERGY.csv").write_text("\n".join(lines) + "\n")
+            epochs = ["epoch;precision;recall;accuracy;f1;timestamp"]
+            epochs += [f"{i};0.1;0.2;0.{3 + i};0.4;2023-05-08 01:48:{20 + 5 * i}" for i in range(3)]
+            (logs / f"run{run}-{framework}_MODEL.csv").write_text("\n".join(epochs) + "\n")
+    done = joulemap("import", "nvidia-smi", str(logs), "--pattern", "run{run}-{framework}-ENERGY.csv", "--epochs",
+                    "run{run}-{framework}_MODEL.csv", "--utc-offset", "Z", "-o", str(tmp_path / "exp"), "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["epochs"] == 18
+    result = json.loads(joulemap("experiment", "analyze", str(tmp_path / "exp"), "--json").out)
+    torch = next(cell for cell in result["cells"] if cell["factors"]["framework"] == "torch")
+    assert torch["energy_j"]["values"] == pytest.approx([20 * 101, 20 * 102, 20 * 103])
+    assert torch["epochs"]["first_j"] == pytest.approx(10 * 102)
+    assert torch["epochs"]["later_j"] == pytest.approx(5 * 102)
+    assert torch["metrics"]["accuracy"]["mean"] == pytest.approx(0.5)
+    assert torch["metrics"]["gpu_utilization"]["mean"] == pytest.approx(50)
+    assert "gpu_utilization" not in {one["metric"] for one in result["comparisons"]}, "told beside, not compared"
+
+
+def test_wrong_questions_are_answered_with_what_would_be_right(joulemap, experiment, tmp_path):
+    done = joulemap("experiment", "analyze", str(experiment), "--metric", "happiness")
+    assert done.code == 2 and "energy_j" in done.err
+    assert joulemap("experiment", "analyze", str(experiment), "--factor", "weather").code == 2
+    assert joulemap("experiment", "analyze", str(experiment), "--adjust", "sidak").code == 2
+    assert joulemap("experiment", "analyze", str(tmp_path / "nothing")).code == 1
+    assert joulemap("import", "prengdl", str(tmp_path), "-o", str(tmp_path / "new")).code == 1
+    assert joulemap("import", "prengdl", str(experiment.parent), "-o", str(experiment)).code == 1

@@ -1,0 +1,21 @@
+"""Which PyTorch the tests run with. Some behaviour needs a newer one than the oldest that can be recorded (2.0)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+
+def _installed() -> tuple[int, ...]:
+    try:
+        return tuple(map(int, importlib.metadata.version("torch").split(".")[:2]))
+    except importlib.metadata.PackageNotFoundError:
+        return (0, 0)
+
+
+TORCH = _installed()
+
+
+def since_torch(major: int, minor: int, why: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(TORCH < (major, minor), reason=f"PyTorch before {major}.{minor}: {why}")

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the wheel and the package with several Pythons and PyTorchs, each pair in an environment of its own that is made for it
+and removed again. Pairs whose interpreter is not found are told, not skipped silently.
+
+    make dist build && tools/test_matrix.py                     # all pairs; some GB of downloads each
+    tools/test_matrix.py 3.9+2.0.1 3.13+2.15.0 --keep           # these; --keep leaves the environments
+
+Interpreters are looked for on the PATH and in ~/.pyenv/versions. What it prints last is the table of README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+ROOT = Path(__file__).resolve().parent.parent
+# The oldest and the newest PyTorch, and for each Python the newest one that has a wheel for it.
+PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
+NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 wants what later setuptools do not have
+TESTS = ("wheel", "python/test_package.py", "python/test_windows.py", "python/test_injection.py", "python/test_pytest_plugin.py",
+         "python/test_attach.py", "python/test_torch_capture.py", "python/test_torch_names.py")  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    python: str
+    torch: str
+    told: str
+    is_good: Optional[bool]  # None: could not be tried
+
+
+def interpreter(version: str) -> Optional[str]:
+    on_path = shutil.which(f"python{version}")
+    if on_path and subprocess.run([on_path, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+        return on_path
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    return str(found[-1]) if found else None
+
+
+def make_environment(folder: Path, python: str, torch: str) -> Path:
+    """The Python of an environment that has what the tests need."""
+    own = folder / "bin" / "python"
+    if not own.exists():
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    numpy = "numpy<2" if torch.startswith("2.0") else "numpy"
+    install = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    subprocess.run([*install, f"torch=={torch}", numpy, *NEEDED], check=True, timeout=3600)
+    return own
+
+
+def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
+    """What pytest said at its end, and whether all is well."""
+    command = [str(python), "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short"]
+    environment = {**os.environ, "JOULEMAP_WHEEL": str(wheel)}
+    done = subprocess.run(
+        [*command, *(f"tests/{test}" for test in TESTS)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3600
+    )
+    lines = done.stdout.strip().split("\n")
+    if done.returncode != 0:
+        print("\n".join(lines[-60:]), file=sys.stderr)
+    return re.sub(r" in [0-9.]+s.*", "", lines[-1]), done.returncode == 0
+
+
+def try_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> Outcome:
+    version, torch = pair.split("+")
+    found = interpreter(version)
+    if found is None:
+        return Outcome(version, torch, f"not tried: no Python {version} here", None)
+    environment = folder / pair
+    try:
+        told, is_good = run_tests(make_environment(environment, found, torch), wheel)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        return Outcome(version, torch, f"not tried: {str(error)[:120]}", None)
+    finally:
+        if not keep:
+            shutil.rmtree(environment, ignore_errors=True)
+    return Outcome(version, torch, told, is_good)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", default=PAIRS, help="PYTHON+TORCH")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "matrix")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    wheels = sorted((ROOT / "build" / "dist").glob("joulemap-*.whl"))
+    if not wheels:
+        parser.error("no wheel in build/dist: make dist")
+    outcomes = []
+    for pair in options.pairs:
+        outcomes.append(try_pair(pair, wheels[-1], options.folder, options.keep))
+        print(f"test_matrix: {pair}: {outcomes[-1].told}", file=sys.stderr, flush=True)
+    print("| Python | PyTorch | |\n|---|---|---|")
+    for outcome in outcomes:
+        print(f"| {outcome.python} | {outcome.torch} | {outcome.told} |")
+    return 1 if any(outcome.is_good is False for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
