@@ -107,7 +107,8 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     logs.mkdir()
     for framework, watts in (("torch", 100), ("tf", 150)):
         for run in (1, 2, 3):
-            lines = ["timestamp, power.draw [W], temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]"]
+            gauges = "temperature.gpu, memory.used [MiB], utilization.gpu [%], utilization.memory [%]"
+            lines = [f"timestamp, power.draw [W], {gauges}"]
             for second in range(10, 31):
                 lines.append(f"2023/05/08 01:48:{second:02}.500, {watts + run}.00 W, 40, 512 MiB, 50 %, 5 %")
             (logs / f"run{run}-{framework}-ENERGY.csv").write_text("\n".join(lines) + "\n")
