@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations test-wheel test-matrix demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ test-wheel: dist $(BUILD)/venv-integrations/.installed ## the wheel in a fresh e
 
 test-matrix: build dist ## several Pythons and PyTorchs, as far as they are here; gigabytes of downloads
 	@python3 tools/test_matrix.py
+
+test-slurm: build $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
+	@tools/install_packages.sh slurm
+	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

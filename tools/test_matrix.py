@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the wheel and the package with several Pythons and PyTorchs, each pair in an environment of its own that is made for it
-and removed again. Pairs whose interpreter is not found are told, not skipped silently.
+"""Tests the wheel and the package with several Pythons and PyTorchs, each pair in an environment of its own that is made
+for it and removed again. Pairs whose interpreter is not found are told, not skipped silently.
 
     make dist build && tools/test_matrix.py                     # all pairs; some GB of downloads each
     tools/test_matrix.py 3.9+2.0.1 3.13+2.15.0 --keep           # these; --keep leaves the environments
@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # The oldest and the newest PyTorch, and for each Python the newest one that has a wheel for it.
 PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
 NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 wants what later setuptools do not have
-TESTS = ("wheel", "python/test_package.py", "python/test_windows.py", "python/test_injection.py", "python/test_pytest_plugin.py",
-         "python/test_attach.py", "python/test_torch_capture.py", "python/test_torch_names.py")  # fmt: skip
+PARTS = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
+TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in PARTS))
 
 
 class Outcome(NamedTuple):
@@ -58,9 +58,8 @@ def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
     """What pytest said at its end, and whether all is well."""
     command = [str(python), "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short"]
     environment = {**os.environ, "JOULEMAP_WHEEL": str(wheel)}
-    done = subprocess.run(
-        [*command, *(f"tests/{test}" for test in TESTS)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3600
-    )
+    options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True, "timeout": 3600}
+    done = subprocess.run([*command, *TESTS], **options)
     lines = done.stdout.strip().split("\n")
     if done.returncode != 0:
         print("\n".join(lines[-60:]), file=sys.stderr)

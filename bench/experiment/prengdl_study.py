@@ -28,7 +28,8 @@ def analysed(program: str, folder: str, adjustment: str) -> dict:
 
 
 def corrections(program: str, folder: str) -> list[str]:
-    lines = ["| test | correction | different | of training | of inference | PyTorch less, inference |", "|---|---|---:|---:|---:|---:|"]
+    lines = ["| test | correction | different | of training | of inference | PyTorch less, inference |"]
+    lines.append("|---|---|---:|---:|---:|---:|")
     for adjustment, name in ADJUSTMENTS.items():
         comparisons = analysed(program, folder, adjustment)["comparisons"]
         for test, words in TESTS.items():
@@ -62,7 +63,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = f"{scratch}/prengdl"
-        subprocess.run([arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder], check=True, capture_output=True)
+        command = [arguments.joulemap, "import", "prengdl", arguments.data, "-o", folder]
+        subprocess.run(command, check=True, capture_output=True)
         found = [*corrections(arguments.joulemap, folder), "", *flags(arguments.joulemap, folder),
                  *warm_up(arguments.joulemap, folder)]
     print("\n".join(found))

@@ -6,7 +6,8 @@
     pip install -r bench/gatorch/requirements.txt && pip install --no-deps GATorch==0.0.2
     make build && python bench/gatorch/side_by_side.py --rounds 5
 
-On the simulated machine, whose counters both read at /sys/class/powercap and whose truth is known; --here: on this machine as it is.
+On the simulated machine, whose counters both read at /sys/class/powercap and whose truth is known; --here: on this
+machine as it is.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
     return told
 
 
-def ratio(told: list, tool: str) -> str:
-    """Of the time of a step, by the rounds: each next to its own run without a tool."""
-    ratios = [one[tool]["step_s"] / one["nothing"]["step_s"] for one in told if "step_s" in one[tool]]
+def ratio(told: list, tool: str, time: str) -> str:
+    """Of a step, by the rounds: each next to its own run without a tool."""
+    ratios = [one[tool][time] / one["nothing"][time] for one in told if time in one[tool]]
     if not ratios:
         return "did not run"
     return f"{statistics.median(ratios):.2f} times ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -75,7 +76,8 @@ def print_sums(told: dict) -> None:
     if "rows" in gatorch:
         model = sum(value for name, value in gatorch["rows"].items() if name.startswith(("NeuralNetwork ", "loss ")))
         print(f"| GATorch, model and loss | {joules(model)} J | {joules(gatorch.get('truth_j'))} J |")
-    print(f"| jm.attach, {ours['steps']} steps and joining | {joules(ours['joules'])} J | {joules(ours.get('truth_j'))} J in the steps |")
+    says, true = joules(ours["joules"]), joules(ours.get("truth_j"))
+    print(f"| jm.attach, {ours['steps']} steps and its own beginning and end | {says} J | {true} J in the steps |")
 
 
 def main() -> int:
@@ -94,7 +96,7 @@ def main() -> int:
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     print(f"{options.steps} steps, {options.rounds} rounds; a step alone: {told[-1]['nothing']['step_s'] * 1e3:.2f} ms")
     for tool in TOOLS[1:]:
-        print(f"- under {tool} a step takes {ratio(told, tool)} as long")
+        print(f"- under {tool} a step takes {ratio(told, tool, 'step_s')} as long; CPU time: {ratio(told, tool, 'cpu_s')}")
         if "error" in told[-1][tool]:
             print(f"  it raised: {told[-1][tool]['error']}")
     equal = {one[tool].get("weights") for one in told for tool in TOOLS if "weights" in one[tool]}

@@ -4,9 +4,9 @@
 
     python3 bench/h200/collect.py --operations 240 --networks 120 --earlier FOLDER --out FOLDER
 
-Rows of earlier slices (`*.jsonl.gz` in --earlier) are not measured again. A collector that dies of a row is started
-again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz, slices-TIME.jsonl.gz, log.txt.
-Nothing has to be built for it.
+Rows of earlier slices (in --earlier: `*.jsonl.gz`, or tables as in data/h200) are not measured again. A collector
+that dies of a row is started again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz,
+slices-TIME.jsonl.gz, log.txt. Nothing has to be built for it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def main() -> int:
     more = [f"--{argument}" for argument in options.more]
     with tempfile.TemporaryDirectory() as made, (options.out / "log.txt").open("a") as log:
         folder = Path(made)
-        for path in sorted(options.earlier.glob("*.jsonl.gz")) if options.earlier else []:
-            shutil.copy(path, folder)
+        for kind in ("*.jsonl.gz", "*.csv.gz"):
+            for path in sorted(options.earlier.glob(kind)) if options.earlier else []:
+                shutil.copy(path, folder)
         if options.operations:
             collect(folder, options.operations, more, log)
         if options.networks:

@@ -153,7 +153,8 @@ def error_cell(said: doubled.Said | None) -> str:
 
 def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
     """By network and mode, then all together against the bars."""
-    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if any(name in one for one in errors.values())]
+    known = {name for one in errors.values() for name in one}
+    names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if name in known]
     findings.say(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
     findings.say("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():

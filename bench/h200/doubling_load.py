@@ -4,8 +4,8 @@
 
     doubling_load.py NETWORK --out FOLDER [--modes inference,train] [--seconds 0.8] [--rounds 3] [--plain-s 8] [--probe-s 15]
 
-Without rounds no block is run twice. For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
-loops with blocks run twice, with capture resting. Writes FOLDER/NETWORK-MODE.json: the loops, and when what was.
+For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
+loops with blocks run twice, with capture resting (none where there are no rounds). Writes FOLDER/NETWORK-MODE.json: the loops, and when what was.
 The energy of loops is the counter's, read by hand at every step; the library's windows are told beside.
 """
 

@@ -195,7 +195,7 @@ bool mark(PyObject* grad_fn, bool& is_new) {
 // Of a stretch that was given to nobody yet, `is_free`: it belongs to `node` from now on.
 bool ModuleCalls::take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const {
   static PyObject* const kSequenceNumber = interned("_sequence_nr");
-  if (!torch.numbers_nodes) return mark(grad_fn, is_free);
+  if (torch.numbers_nodes == 0) return mark(grad_fn, is_free);
   const Owned number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());

@@ -31,7 +31,7 @@ struct TorchFunctions {
   PyObject* make_carrier = nullptr;     // (hook) -> a tensor that carries it
   PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, seen by no mode
   PyObject* on_step_state = nullptr;    // (is sampled, is followed): one of them has changed
-  bool numbers_nodes = true;            // nodes of graphs tell their sequence numbers
+  int numbers_nodes = 1;                // not 0: nodes of graphs tell their sequence numbers
 };
 
 class ModuleCalls {

@@ -65,17 +65,15 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
                                 "is_transformed",  "is_running",      "resolve",       "make_carrier",
                                 "careful_grad_fn", "on_step_state",   "numbers_nodes", nullptr};
   TorchFunctions f;
-  int numbers_nodes = 1;
   PyObject** const places[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
                                &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
                                &f.careful_grad_fn, &f.on_step_state};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), places[0], places[1],
                                    places[2], places[3], places[4], places[5], places[6], places[7], places[8],
-                                   places[9], &numbers_nodes)) {
+                                   places[9], &f.numbers_nodes)) {
     return nullptr;
   }
   for (PyObject** const function : places) Py_INCREF(*function);
-  f.numbers_nodes = numbers_nodes != 0;
   calls().torch = f;
   capture_state().is_on = jmc_is_recording() != 0;
   return PyBool_FromLong(capture_state().is_on);

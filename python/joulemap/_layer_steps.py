@@ -15,8 +15,9 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class LayerSteps:
-    """`columns` are named "gpu0 train forward layer1.conv". On GPUs a line is a step, as far as its kernels were kept one by one;
-    on CPUs, where CPU time is summed over stretches, a line is a moment (`index_name` "time_s"), and values are means of a call."""
+    """`columns` are named "gpu0 train forward layer1.conv". On GPUs a line is a step, as far as its kernels were kept one by
+    one; on CPUs, where CPU time is summed over stretches, a line is a moment (`index_name` "time_s"), and values are means
+    of a call."""
 
     def __init__(self, rows: Iterable[dict]) -> None:
         rows = list(rows)

@@ -100,7 +100,7 @@ class Run:
         return self.ledger("domain").joules
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame; per="mean": of one step, see Ledger.per_step; per="step": a column for each layer, see layer_steps."""
+        """A DataFrame; per="mean": of one step, see Ledger.per_step; "step": a column for each layer, see layer_steps."""
         return self._rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
@@ -110,8 +110,8 @@ class Run:
         self._rows(by, per).to_parquet(path)
 
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
-        """What each layer drew in each step, up to 2000 of them; `layers`: of those whose device, pass and path hold the text,
-        or one of them."""
+        """What each layer drew in each step, up to 2000 of them; `layers`: of those whose device, pass and path hold the
+        text, or one of them."""
         hidden = ["--without", ",".join(self._disabled)] if self._disabled else []
         told = ask("export", *self.files, "--to", "csv", "--by", "layer-step", *hidden)
         steps = LayerSteps(csv.DictReader(io.StringIO(told, newline="")))

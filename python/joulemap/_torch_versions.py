@@ -39,5 +39,5 @@ def numbers_nodes(torch: Any) -> bool:
 def tell_of_old_compilers(torch: Any) -> None:
     """Dynamo of 2.0 takes away what optimizers tell of themselves, and looks through our hooks."""
     if not hasattr(torch, "compiler"):
-        message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not told, nor layers for sure"
+        message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not told"
         _capture.diagnose("old_compiler", message, "PyTorch 2.1 or later; else jm.step() in the loop")

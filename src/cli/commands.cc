@@ -25,7 +25,7 @@ constexpr std::array<Command, 9> kCommands = {{
      "they are",
      &add_calibrate_command},
     {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
-    {"experiment", "designed comparisons: plan, run, resume, analyze ...; each row is a recording",
+    {"experiment", "designed comparisons: plan, run, resume, status, analyze ...; each row is a recording",
      &add_experiment_command},
     {"export", "a recording for TensorBoard, Perfetto, pprof, speedscope, spreadsheets and databases",
      &add_export_command},

@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "experiment/experiment_runner.h"
 #include "experiment/plan_summary.h"
+#include "experiment/slurm.h"
 #include "report/experiment_json.h"
 #include "report/experiment_text.h"
 
@@ -21,12 +22,13 @@ namespace {
 
 constexpr std::size_t kShownRows = 24;
 
-constexpr std::array<Command, 6> kVerbs = {{
+constexpr std::array<Command, 7> kVerbs = {{
     {"plan", "the rows of a plan, what they cost, and what statistics can show with them", &add_experiment_plan},
     {"run", "runs the rows of a plan, one at a time, into a folder", &add_experiment_run},
     {"resume", "goes on where a run ended, and runs failed rows again", &add_experiment_resume},
     {"run-row", "runs single rows or a block, for any launcher", &add_experiment_run_row},
     {"status", "how far an experiment is", &add_experiment_status},
+    {"submit", "runs the blocks as job arrays of Slurm", &add_experiment_submit},
     {"analyze", "what the rows show, and what speaks against it", &add_analyze_command},
 }};
 
@@ -95,7 +97,8 @@ void add_experiment_status(CLI::App& verb, CommandLine& line) {
       line.exit_code = fail(folder.error());
       return;
     }
-    const ExperimentPlan plan = experiment::summarize(*folder);
+    ExperimentPlan plan = experiment::summarize(*folder);
+    plan.jobs = experiment::followed_jobs(*folder, plan.diagnostics);
     const Status written = write_to(Stream::out, flags->json ? report::experiment_plan_json(plan) + "\n"
                                                              : report::status_text(plan, style_of_stdout()));
     line.exit_code = written ? kDone : fail(written.error());

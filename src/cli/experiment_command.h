@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap experiment plan|run|resume|run-row|status ...: designed comparisons (docs/experiment.md). One function for each
-// verb of it; to add one, a function as these and a line in experiment_command.cc.
+// joulemap experiment plan|run|resume|run-row|status|submit|analyze: designed comparisons (docs/experiment.md). One
+// function for each verb of it; to add one, a function as these and a line in experiment_command.cc.
 #pragma once
 
 #include "cli/command.h"
@@ -14,6 +14,7 @@ void add_experiment_plan(CLI::App& verb, CommandLine& line);
 void add_experiment_run(CLI::App& verb, CommandLine& line);
 void add_experiment_resume(CLI::App& verb, CommandLine& line);
 void add_experiment_run_row(CLI::App& verb, CommandLine& line);
+void add_experiment_submit(CLI::App& verb, CommandLine& line);
 void add_experiment_status(CLI::App& verb, CommandLine& line);
 
 }  // namespace joulemap::cli

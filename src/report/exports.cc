@@ -11,11 +11,12 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::array<ExportFormat, 6> kFormats = {{
+constexpr std::array<ExportFormat, 7> kFormats = {{
     {"perfetto", "power as counters beside steps and phases", false, ExportLevels::none, &perfetto_bytes},
     {"pprof", "stacks with energy, time and calls", false, ExportLevels::one, &pprof_bytes},
     {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::one, &folded_text},
     {"speedscope", "stacks in joules and in seconds", true, ExportLevels::one, &speedscope_json},
+    {"dot", "the call graph with energies and causes, for Graphviz", true, ExportLevels::one, &dot_text},
     {"csv", "one table", true, ExportLevels::one, &csv_text},
     {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
 }};

@@ -39,6 +39,7 @@ Result<std::string> perfetto_bytes(const RunView& view, const ExportQuery& query
 Result<std::string> pprof_bytes(const RunView& view, const ExportQuery& query);
 Result<std::string> folded_text(const RunView& view, const ExportQuery& query);
 Result<std::string> speedscope_json(const RunView& view, const ExportQuery& query);
+Result<std::string> dot_text(const RunView& view, const ExportQuery& query);
 Result<std::string> csv_text(const RunView& view, const ExportQuery& query);
 Result<std::string> sqlite_bytes(const RunView& view, const ExportQuery& query);
 

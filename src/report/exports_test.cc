@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/sqlite.h"
+#include "report/cause_class.h"
 #include "report/energy_stacks.h"
 
 namespace joulemap::report {
@@ -44,6 +45,23 @@ TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
             "idle 500000\n");
 }
 
+TEST(Exports, TheCallGraphHasEnergiesOfNamesAndOfCalls) {
+  RunView view = run_of_three_layers();
+  view.levels[0].rows.push_back(row_of({"train", "forward", "aten::copy_"}, 2.25));
+  const Result<std::string> dot = dot_text(view, {});
+  ASSERT_TRUE(dot);
+  EXPECT_NE(dot->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot;
+  EXPECT_NE(dot->find("\\nmemory\""), std::string::npos);
+  EXPECT_NE(dot->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
+}
+
+TEST(Exports, CausesAreToldByNames) {
+  EXPECT_EQ(cause_of("cudaStreamSynchronize"), CauseClass::synchronisation);
+  EXPECT_EQ(cause_of("cudaMemcpyAsync"), CauseClass::memory);
+  EXPECT_EQ(cause_of("cudaLaunchKernel"), CauseClass::launch);
+  EXPECT_EQ(cause_of("aten::conv2d"), CauseClass::compute);
+}
+
 TEST(Exports, StacksWithoutEnergyAreCounted) {
   const Result<EnergyStacks> stacks = energy_stacks(run_of_three_layers(), "");
   ASSERT_TRUE(stacks);
@@ -64,10 +82,10 @@ TEST(Exports, ALevelThatTheRunDoesNotHoldIsAnError) {
 TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
   const Result<std::string> text = csv_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
-  EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,\r\n"), std::string::npos);
   EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
-  EXPECT_NE(text->find("gpu0,train backward a.b,a.b,7,2,,,,,,,\r\n"), std::string::npos);
-  EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find("gpu0,train backward a.b,a.b,7,2,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,,\r\n"), std::string::npos);
 }
 
 TEST(Exports, CsvOfStepsTellsTheirPower) {

@@ -270,3 +270,10 @@ def test_rows_know_the_baseline_and_how_it_was_before_them(joulemap, plan, tmp_p
     told = row(folder, 0)
     assert told["baseline_w"] > 0 and told["first_w"] > 0
     assert told["cool_down"]["reached"]
+
+
+def test_without_slurm_submit_says_what_to_do(joulemap, plan, tmp_path):
+    folder = tmp_path / "exp"
+    assert joulemap("experiment", "plan", plan(["true"]), "-o", folder).code == 0
+    outcome = joulemap("experiment", "submit", folder, env={**os.environ, "PATH": "/nonexistent"})
+    assert outcome.code == 77 and "run-row" in outcome.err

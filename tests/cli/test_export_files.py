@@ -89,6 +89,12 @@ def test_folded_stacks_add_up_to_the_ledger(exported, told):
     assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values and "idle" in values
 
 
+def test_the_call_graph_names_every_caller(exported):
+    graph = exported("dot", "--by", "layer").read_text()
+    assert graph.startswith("digraph energy {") and graph.rstrip().endswith("}")
+    assert '"forward" -> "blocks"' in graph or '"backward" -> "blocks"' in graph
+
+
 def test_stacks_of_kernels_can_be_had_too(joulemap, made):
     ended = joulemap("export", made, "--to", "folded", "--by", "kernel")
     assert ended.code == 0 and "gpu0;gemm_32x64 " in ended.out

@@ -163,6 +163,8 @@ print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preproces
 def test_a_model_that_was_compiled_before_is_followed_without_a_warning(run):
     told = run(
         """
+import warnings
+warnings.filterwarnings("ignore", "Guards may run slower", RuntimeWarning)  # PyTorch's own, of Python 3.13.0
 plain, net = net, torch.compile(net, backend="aot_eager")
 train(2)
 with jm.attach(plain, file=FILE) as attached:

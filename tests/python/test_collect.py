@@ -6,18 +6,32 @@ import csv
 import gzip
 import json
 import math
+import os
 import random
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import command, design, kind, networks, power, real_layers, rows  # noqa: E402
+from _collect import (  # noqa: E402
+    command,
+    counter,
+    design,
+    kind,
+    networks,
+    power,
+    real_layers,
+    rows,
+    summary,
+    tables,
+)
 from _collect.measure import NotCapturable, Run  # noqa: E402
 
 SEED_LAYERS = {
@@ -52,6 +66,12 @@ def test_the_design_is_the_same_every_time():
     ]
 
 
+def test_the_packages_program_knows_the_command(environment):
+    command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in told.splitlines()]
+
+
 def test_no_row_is_larger_than_a_measurement_can_hold(plan):
     assert all(0 < row.cost.bytes <= kind.MOST_BYTES for row in plan)
     assert all(row.cost.flops <= kind.MOST_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
@@ -63,6 +83,13 @@ def test_families_that_predictions_are_judged_by_are_in_no_collection():
     assert held_out == {network.family for network in networks.all_networks(held_out=True)}
     assert not held_out & {layer.family for layer in real_layers.all_layers()}
     assert len(networks.all_networks(held_out=False)) >= 80
+
+
+def test_every_network_has_its_turn_before_one_has_its_second():
+    settings = networks.plan_networks()
+    turn = len(networks.all_networks(held_out=False))
+    assert len({some[0].network for some in settings[:turn]}) == turn
+    assert all({setting.which for setting in some} == {"inference", "training"} for some in settings[:turn])
 
 
 def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
@@ -78,6 +105,18 @@ def test_products_count_two_flops_for_each_multiply_and_add():
     strided = {"batch": 2, "channels": 4, "out": 8, "height": 9, "width": 9, "kernel": 3, "stride": 2, "padding": 1}
     convolution = design.KINDS["convolution"].work({**strided, "dilation": 1, "groups": 4, "bias": False})
     assert convolution.flops == 2 * 2 * 5 * 5 * 8 * 1 * 3 * 3
+
+
+def test_a_table_that_tokens_are_looked_up_in_has_a_gradient_of_its_own_size():
+    work = design.KINDS["embedding"].work({"vocabulary": 1000, "width": 8, "tokens": 10})
+    assert kind.cost_of(work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
+    assert kind.cost_of(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
+
+
+def test_what_was_measured_has_the_cost_of_todays_conventions(plan):
+    for row in plan[:300]:
+        told = {**command.tell_row(row), "flops": None, "bytes": None}
+        assert design.with_cost(told) == command.tell_row(row)
 
 
 def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:
@@ -104,6 +143,43 @@ def test_a_row_that_too_few_samples_tell_of_has_no_power():
     assert power.watts_between([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
 
 
+@pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
+def test_whole_periods_of_the_counter_tell_the_power_however_late_a_step_is_seen(phase_ms):
+    """300 W from 200 ms on, 100 W before; steps are seen up to 34 ms late."""
+    reads = []
+    for at_ms in range(0, 900, 34):
+        shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
+        joules = 0.1 * min(shown_ms, 200) + 0.3 * max(0, shown_ms - 200)
+        reads.append(counter.Read(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
+    assert counter.watts_by_steps(reads, 200_000_000, 850_000_000) == pytest.approx(300)
+    assert counter.watts_by_steps(reads, 200_000_000, 500_000_000) is None
+
+
+READ_A_GPU = """
+import json, sys, time
+sys.path.insert(0, sys.argv[1])
+from _collect import power
+gpu = power.Gpu(sys.argv[2])
+begin_ns = time.monotonic_ns()
+end_ns = begin_ns + 120_000_000
+while gpu.told_until_ns() < end_ns + power.LAG_NS:
+    gpu.collect()
+print(json.dumps([power.watts_between(gpu.samples, begin_ns, end_ns), gpu.state(), gpu.power_limit_w(), gpu.versions()]))
+"""
+
+
+def test_a_gpu_tells_its_power_its_clocks_and_what_limits_it(binaries, tmp_path):
+    fake = FakeGpu(power=[(0.0, 250.0)], statements=["throttle 4"])
+    machine = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", fake)
+    command = [sys.executable, "-c", READ_A_GPU, str(ROOT / "python" / "joulemap"), fake.uuid]
+    environment = {**os.environ, **machine.environment}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    (watts, _, samples), state, limit_w, versions = json.loads(told.stdout)
+    assert watts == pytest.approx(250, rel=1e-3) and samples >= 4
+    assert power.State(*state) == power.State(41, 1980, True)
+    assert limit_w == 700 and versions["gpu"] == "Fake H200"
+
+
 class MadeUpRunner:
     """Takes no time: its clock goes on by what a row is to run."""
 
@@ -116,8 +192,8 @@ class MadeUpRunner:
     def prepared(self, make):
         return make
 
-    def run(self, calls, active_s: float, in_graph: bool) -> Run:
-        del calls
+    def run(self, calls, active_s: float, in_graph: bool, least: int = 1) -> Run:
+        del calls, least
         self.in_graph.append(in_graph)
         begin_ns, self.now_ns = self.now_ns, self.now_ns + int(active_s * 1e9)
         if self.fails and len(self.in_graph) == 2:
@@ -184,16 +260,50 @@ def test_what_cannot_be_captured_runs_without_a_graph_in_a_new_process(collect):
 
 
 def test_a_line_that_a_killed_run_left_half_written_is_stepped_over(tmp_path):
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"key": "a", "energy_j": 1.0}) + '\n{"key": "b", "ener')
+    row = {"key": "a", "kind": "network", "energy_j": 1.0}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + '\n{"key": "b", "ener')
     assert list(rows.Rows(tmp_path).times) == ["a"]
+
+
+def test_a_row_that_was_wrongly_run_without_a_graph_is_measured_again(tmp_path):
+    row = {"key": "a", "kind": "add", "parameters": "form=same", "pass": "forward", "energy_j": 1.0, "way": "eager"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "time_s": 1e-4}) + "\n")
+    assert not rows.Rows(tmp_path).is_settled("a")
+    rows.Rows(tmp_path).add_not_in_graph("add same forward", "it cannot be")
+    assert rows.Rows(tmp_path).is_settled("a")
+
+
+def test_a_summary_tells_what_equal_rows_differ_by():
+    row = {
+        "key": "a",
+        "kind": "add",
+        "dtype": "fp32",
+        "pass": "forward",
+        "limited": False,
+        "power_error_w": 1.0,
+        "slice": "1",
+    }
+    made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
+    text = summary.of(made)
+    assert "| add | 1 | 100..100..100 us |" in text
+    assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
+
+
+def test_a_network_is_found_again_in_a_table(tmp_path):
+    setting = networks.plan_networks()[0][0]
+    told = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}
+    told |= {"key": setting.key, "parameters": design.parameters_text(setting.parameters), "energy_j": 1.0}
+    tables.write([told], [], tmp_path)
+    assert rows.Rows(tmp_path).is_settled(setting.key)
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
     _, told = collect(MadeUpRunner())
-    command.main(["--out", str(tmp_path), "--table", str(tmp_path / "ops.csv.gz")])
-    with gzip.open(tmp_path / "ops.csv.gz", "rt", newline="") as file:
+    command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
+    with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == sum("energy_j" in line for line in told)
+    assert rows.Rows(tmp_path / "tables").times == rows.Rows(tmp_path).times
     assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {
         "1980"
     }

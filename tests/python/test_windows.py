@@ -113,6 +113,8 @@ with jm.measure("before") as before:
     busy(0.02)
 crossing = jm.begin("crossing")
 inner, outer = os.pipe()
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of any thread, also of ours
 pid = os.fork()
 if pid == 0:
     jm.end(crossing)

@@ -80,8 +80,8 @@ void expect_quartiles(const Golden& golden, const GoldenInput& input) {
 }
 
 std::vector<double> p_values(const std::vector<PairComparison>& pairs) {
-  std::vector<double> values;
-  for (const PairComparison& pair : pairs) values.push_back(pair.p);
+  std::vector<double> values(pairs.size());
+  std::ranges::transform(pairs, values.begin(), [](const PairComparison& pair) { return pair.p; });
   return values;
 }
 

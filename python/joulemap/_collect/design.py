@@ -14,7 +14,16 @@ import random
 from typing import Iterator, NamedTuple, Sequence
 
 from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, real_layers
-from .kind import Cost, Kind, Parameters, cost_of, is_small_enough, one_of
+from .kind import (
+    Cost,
+    Kind,
+    Parameters,
+    cost_of,
+    is_small_enough,
+    least_seconds,
+    one_of,
+)
+from .tables import value_of
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -23,6 +32,9 @@ KINDS: dict[str, Kind] = {
 # Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
+# A kernel that could be done sooner takes as long as a kernel takes at least: few such rows say all there is to say.
+TINY_S = 2e-6
+TINY_SHARE = 0.3
 SEED = 11
 # Draws without a new row, after which the box counts as empty.
 MOST_FUTILE = 20000
@@ -49,6 +61,16 @@ def key_of(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool
     return f"{kind} {parameters_text(parameters)} {dtype} {which}{' cold' if cold else ''}"
 
 
+def with_cost(row: dict) -> dict:
+    """A row that was measured, with what it takes by today's conventions."""
+    kind = KINDS.get(row["kind"])
+    if kind is None:
+        return row
+    pairs = (pair.split("=") for pair in row["parameters"].split(";"))
+    cost = cost_of(kind.work({name: value_of(text) for name, text in pairs}), row["dtype"], row["pass"])
+    return {**row, **cost._asdict()}
+
+
 def parameters_text(parameters: Parameters) -> str:
     return ";".join(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in parameters.items())
 
@@ -67,7 +89,7 @@ def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
     layers = real_layers.of_kind(kind.name)
     seen: set[str] = set()
     futile = 0
-    for u in points(kind.dimensions + 4, offset=0.5):
+    for u in points(kind.dimensions + 5, offset=0.5):
         if len(seen) == count or futile > MOST_FUTILE:
             return
         row = drawn_row(kind, u, layers)
@@ -80,7 +102,7 @@ def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
 
 
 def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer]) -> Planned | None:
-    *shape, dtype_u, pass_u, cold_u, source_u = u
+    *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = u
     parameters, source = kind.draw(shape), "designed"
     if layers and source_u < 0.5:
         layer = one_of(source_u * 2, layers)
@@ -94,6 +116,8 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         return None
     if not is_small_enough(cost, dtype):
         return None
+    if kind.in_graph and tiny_u > TINY_SHARE and least_seconds(cost, dtype) < TINY_S:
+        return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
         return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
@@ -102,7 +126,8 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
     """What gives no gradient, or passes on the one that it gets without launching anything."""
-    return bool(parameters.get("from_bytes")) or (kind == "add" and parameters["form"] == "same")
+    passes_on = {"add": "same", "reduce": "sum"}
+    return bool(parameters.get("from_bytes")) or passes_on.get(kind, "") == parameters.get("form")
 
 
 def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
@@ -115,10 +140,3 @@ def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
         rows = list(rows_of(kind, max(1, round(kind.rows * scale))))
         placed += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
     return [row for _, row in sorted(placed, key=lambda item: item[0])]
-
-
-def repeats(measured: Sequence[str], seed: object) -> Iterator[str]:
-    """Keys of rows that are measured again, any of those that were measured, in an order of chance."""
-    chance = random.Random(f"{SEED} repeats {seed}")
-    while measured:
-        yield chance.choice(measured)

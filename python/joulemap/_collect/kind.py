@@ -18,9 +18,10 @@ Parameters = dict[str, Any]  # numbers, texts and booleans, in the order in whic
 BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
 FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-weights", "optimizer"
 
-# Nothing larger is drawn: a call should fit ten times into a measurement. FLOP/s are those of an H200 (datasheet, dense).
+# Nothing larger is drawn: a call should fit ten times into a measurement. Rates are about those of an H200.
 MOST_BYTES = 1.5e9
 MOST_SECONDS = 0.012
+PEAK_BYTES = 4.3e12
 PEAK_FLOPS = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
 
 
@@ -32,6 +33,8 @@ class Work(NamedTuple):
     outputs: float
     weights: float = 0
     kept: float = 0  # what the backward pass reads besides the gradient and the weights
+    between: float = 0  # what the forward pass writes and reads again on its way
+    gradients: float = 0  # what the backward pass writes besides gradients of inputs and weights
     other_bytes: float = 0  # indices, masks, images of bytes: whatever the type
 
 
@@ -63,12 +66,17 @@ class Kind(NamedTuple):
 def cost_of(work: Work, dtype: str, which: str) -> Cost:
     size = BYTES[dtype]
     if which == STEP or which == FORWARD:
-        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs) + work.other_bytes)
+        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs + work.between) + work.other_bytes)
     read = work.outputs + work.kept
     if which == BACKWARD_WEIGHTS:
         return Cost(work.flops, size * (read + work.weights) + work.other_bytes)
-    moved = read + work.inputs + 2 * work.weights
+    moved = read + work.inputs + 2 * work.weights + work.gradients
     return Cost(work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes)
+
+
+def least_seconds(cost: Cost, dtype: str) -> float:
+    """No H200 is faster."""
+    return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
 def is_small_enough(cost: Cost, dtype: str) -> bool:

@@ -57,8 +57,8 @@ def work_rescaling(p):
     size = elements(p)
     between = 2 * size if not p["from_bytes"] else 4 * size
     if p["from_bytes"]:
-        return Work(2 * size, between, size, other_bytes=size)
-    return Work(2 * size, size + between, size)
+        return Work(2 * size, 0, size, between=between, other_bytes=size)
+    return Work(2 * size, size, size, between=between)
 
 
 def draw_reshape(u):

@@ -3,7 +3,18 @@
 
 from __future__ import annotations
 
-from .kind import BACKWARD, BACKWARD_WEIGHTS, FORWARD, Built, Kind, Work, one_of, product, whole, wide
+from .kind import (
+    BACKWARD,
+    BACKWARD_WEIGHTS,
+    FORWARD,
+    Built,
+    Kind,
+    Work,
+    one_of,
+    product,
+    whole,
+    wide,
+)
 
 TENSOR_TYPES = ("bf16", "fp32", "fp16", "tf32")
 
@@ -92,8 +103,9 @@ def build_embedding(make, p):
 
 
 def work_embedding(p):
-    moved = p["tokens"] * p["width"]
-    return Work(moved, moved, moved, 0, kept=0, other_bytes=8 * p["tokens"])
+    """The gradient of the table is all of it, zeros mostly."""
+    moved, table = p["tokens"] * p["width"], p["vocabulary"] * p["width"]
+    return Work(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
 
 
 def draw_loss(u):

@@ -83,11 +83,11 @@ def settings_of(network: Network, count: int) -> Iterator[Setting]:
 
 
 def plan_networks(each: int = 8, held_out: bool = False) -> list[list[Setting]]:
-    """Settings by network, networks in an order of chance: half of each one's settings, then the other half."""
+    """Settings by network, networks in an order of chance: an inference and a training of each, then two more of each."""
     networks = all_networks(held_out)
     random.Random(SEED).shuffle(networks)
     settings = [list(settings_of(network, each)) for network in networks]
-    return [some[: each // 2] for some in settings] + [some[each // 2 :] for some in settings]
+    return [some[first : first + 2] for first in range(0, each, 2) for some in settings]
 
 
 class Loaded(contextlib.AbstractContextManager):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import threading
 import time
 from typing import Callable, NamedTuple, Optional, Sequence
@@ -85,7 +86,7 @@ class Gpu:
     MOST = 1024
 
     def __init__(self, uuid: str) -> None:
-        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self.nvml = ctypes.CDLL(os.environ.get("JOULEMAP_NVML", "libnvidia-ml.so.1"))
         self._must(self.nvml.nvmlInit_v2(), "nvmlInit")
         self.device = ctypes.c_void_p()
         if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
@@ -144,7 +145,9 @@ class Gpu:
 
     def state(self) -> State:
         reasons = ctypes.c_ulonglong()
-        told = self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self.device, ctypes.byref(reasons)) == 0
+        newer, older = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+        ask = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
+        told = ask(self.device, ctypes.byref(reasons)) == 0
         return State(
             self._number(self.nvml.nvmlDeviceGetTemperature, 0),
             self._number(self.nvml.nvmlDeviceGetClockInfo, 1),
@@ -162,6 +165,8 @@ class Gpu:
             found["driver"] = text.value.decode()
         if self.nvml.nvmlDeviceGetName(self.device, text, 96) == 0:
             found["gpu"] = text.value.decode()
+        if self.nvml.nvmlDeviceGetUUID(self.device, text, 96) == 0:
+            found["uuid"] = text.value.decode()
         return found
 
 

@@ -9,20 +9,19 @@ other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Iterator
 
-COLUMNS = (
-    "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w power_error_w samples length_s "
-    "temperature_c sm_clock_mhz limited idle_w repeat slice"
-).split()
+from . import tables
 
-
+# A kernel takes longer; a call that takes less is a view.
+NOTHING_S = 3e-7
+# Below this a row belongs into a graph; slightly less than measure.GRAPH_BELOW_S, since calls in a row overlap.
+SHORT_S = 7e-4
+NEVER_IN_GRAPH = {"network", "optimizer", "input"}
 # A sample that got lost in the first slices; now such a row is not written at all.
 MISSED = "too few samples of power"
 
@@ -32,7 +31,7 @@ class Rows:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.failed = {line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSED}
-        self.times = Counter(line["key"] for line in lines_of(folder) if "energy_j" in line)
+        self.times = Counter(line["key"] for line in measured_in(folder))
         self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
         begun = folder / "begun"
         if begun.exists() and (key := begun.read_text()) and key not in self.times:
@@ -68,6 +67,7 @@ class Rows:
 
 
 def lines_of(folder: Path) -> Iterator[dict]:
+    yield from tables.lines_of(folder)
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
         opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
         with opened as file:
@@ -78,18 +78,22 @@ def lines_of(folder: Path) -> Iterator[dict]:
                     continue
 
 
-def rounded(value):
-    return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
+def measured_in(folder: Path) -> list[dict]:
+    lines = list(lines_of(folder))
+    not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
+    rows = [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
+    # The same row may lie there as a line of JSON and in a table.
+    return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
 
-def write_table(folder: Path, out: Path) -> int:
-    """All rows of a folder as a compressed table, sorted, each repeat a row of its own; how many there are."""
-    rows = [line for line in lines_of(folder) if "energy_j" in line]
-    rows.sort(key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: rounded(row.get(name)) for name in COLUMNS} for row in rows)
-    # Without a time in it, so that equal rows are equal bytes.
-    out.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    return len(rows)
+def is_sound(row: dict, not_in_graph: set[str]) -> bool:
+    """Not so is what launched nothing, and what was taken for too long for a graph and then was not."""
+    if row["kind"] in NEVER_IN_GRAPH or group_of(row) in not_in_graph:
+        return True
+    return row["time_s"] >= (NOTHING_S if row["way"] == "graph" else SHORT_S)
+
+
+def group_of(row: dict) -> str:
+    """Rows that run the same code: its kind, form and pass."""
+    form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
+    return f"{row['kind']} {form} {row['pass']}"

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of the collector: rows are measured one after another and kept as soon as the driver has told their
+power."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import time
+from typing import Any, NamedTuple, Optional
+
+from . import rows
+from .counter import CounterTrack, watts_by_steps
+from .measure import NotCapturable, Run
+from .power import LAG_NS, watts_between
+
+IDLE_S = 0.6
+WARM_S = 2.0
+COLLECT_GARBAGE_EVERY = 200
+RECOVERY_S = 0.1
+# Of a network whose step is long: power goes up and down within it.
+LEAST_STEPS = 4
+
+
+class Pending(NamedTuple):
+    told: dict
+    run: Run
+    counter_w: Optional[float]
+    since_s: float  # that the slice began
+    prepared_s: float  # that making it took, before it ran
+
+
+class Session:
+    """One slice: rows go to the folder as soon as the driver has told the power of their time."""
+
+    def __init__(self, torch: Any, runner: Any, gpu: Any, kept: rows.Rows, active_s: float) -> None:
+        self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, kept, active_s
+        self.slice = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        self.idle_w: Optional[float] = None
+        self._pending: list[Pending] = []
+        self._began = time.monotonic()
+        self.measured = 0
+
+    def warm(self) -> None:
+        """Clocks up, libraries loaded; then idle for a moment, which is what a GPU draws that waits."""
+        a = self.runner.prepared(lambda: self.torch.randn(1024, 1024, device=self.runner.device))
+        self.runner.run([lambda: a @ a], min(WARM_S, 10 * self.active_s), False)
+        begin_ns = time.monotonic_ns()
+        time.sleep(min(IDLE_S, 5 * self.active_s))
+        self.gpu.collect()
+        # Without its beginning, in which power still falls.
+        idle = watts_between(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
+        self.idle_w = idle.watts if idle else None
+
+    def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
+        """Where it is counted, the energy counter is followed, too: for what runs long and draws unevenly."""
+        self._recover()
+        key, group = told["key"], rows.group_of(told)
+        self.rows.begin(key)
+        begin = time.monotonic()
+        track = CounterTrack(self.gpu.energy_j) if counted else contextlib.nullcontext()
+        in_graph = in_graph and group not in self.rows.not_in_graph
+        try:
+            with track:
+                run = self.runner.run(
+                    self.runner.prepared(make_calls), active_s, in_graph, LEAST_STEPS if counted else 1
+                )
+        except NotCapturable as error:
+            self.finish()
+            self.rows.add_not_in_graph(group, first_line(error))
+            raise SystemExit(
+                f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph"
+            ) from error
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
+            self._failed(key, error)
+            return
+        finally:
+            self.rows.end()
+        ran_s = (run.end_ns - run.begin_ns) * 1e-9
+        counter_w = watts_by_steps(track.reads, run.begin_ns, run.end_ns) if counted else None
+        self._pending.append(Pending(told, run, counter_w, begin - self._began, time.monotonic() - begin - ran_s))
+        self.measured += 1
+        if self.measured % COLLECT_GARBAGE_EVERY == 0:
+            gc.collect()
+        self.runner.tidy()
+        self.settle()
+
+    def _recover(self) -> None:
+        """After a row that was at the limit clocks stay low for a moment, which the next one need not suffer."""
+        if self._pending and self._pending[-1].run.state.limited:
+            time.sleep(RECOVERY_S)
+
+    def _failed(self, key: str, error: BaseException) -> None:
+        first = first_line(error)
+        self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
+        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
+            self.finish()
+            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
+        if self.runner.device == "cuda":
+            self.torch.cuda.empty_cache()
+
+    def settle(self) -> None:
+        until_ns = self.gpu.told_until_ns()
+        while self._pending and self._pending[0].run.end_ns + LAG_NS <= until_ns:
+            self._write(self._pending.pop(0))
+        self.gpu.forget_before(self._pending[0].run.begin_ns if self._pending else until_ns)
+
+    def _write(self, pending: Pending) -> None:
+        run = pending.run
+        power = watts_between(self.gpu.samples, run.begin_ns, run.end_ns)
+        if run.way == "graph" and run.time_s < rows.NOTHING_S:
+            self.rows.add_failure(pending.told["key"], "it launches nothing")
+            return
+        if power is None:  # a sample got lost: another time
+            print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
+            return
+        watts = pending.counter_w or power.watts
+        self.rows.add(
+            {
+                **pending.told,
+                "way": run.way,
+                "calls": run.calls,
+                "time_s": run.time_s,
+                "eager_s": run.eager_s,
+                "energy_j": watts * run.time_s,
+                "power_w": watts,
+                "history_w": power.watts,
+                "power_error_w": power.error_w,
+                "samples": power.samples,
+                "length_s": (run.end_ns - run.begin_ns) * 1e-9,
+                **run.state._asdict(),
+                "idle_w": self.idle_w,
+                "slice": self.slice,
+                "since_s": round(pending.since_s, 3),
+                "prepared_s": round(pending.prepared_s, 4),
+            }
+        )
+
+    def finish(self) -> None:
+        for _ in range(15):  # the driver tells of samples when it likes to
+            if not self._pending:
+                return
+            time.sleep(0.1)
+            self.gpu.collect()
+            self.settle()
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[0]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows as compressed tables, which is how they are shipped: operations.csv.gz, networks.csv.gz and slices.csv. What
+lies in them counts as measured, so that a later run goes on from them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+COLUMNS = (
+    "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
+    "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice"
+).split()
+
+
+SLICE_COLUMNS = (
+    "slice seconds measured gpu uuid driver torch cuda cudnn python power_limit_w idle_w counter_w history_w".split()
+)
+
+
+SLICE_NUMBERS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", "history_w"}
+
+
+def lines_of(folder: Path) -> Iterator[dict]:
+    for path in sorted(folder.glob("*.csv.gz")):
+        with gzip.open(path, "rt", newline="") as file:
+            for line in csv.DictReader(file):
+                row = {name: value_of(text) for name, text in line.items()}
+                row["parameters"], row["slice"] = line["parameters"], line["slice"]
+                yield {"key": key_of(row), **row}
+    if (folder / "slices.csv").exists():
+        with (folder / "slices.csv").open(newline="") as file:
+            for line in csv.DictReader(file):
+                yield {name: value_of(text) if name in SLICE_NUMBERS else text for name, text in line.items()}
+
+
+def value_of(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text or None
+
+
+def key_of(row: dict) -> str:
+    """As Planned.key and Setting.key have it."""
+    if row["kind"] == "network":
+        told = dict(pair.split("=") for pair in row["parameters"].split(";"))
+        what = f"{told['package']}/{told['name']} {told['batch']}x{told['size']}"
+        return f"network {what} {row['dtype']} {row['pass']}"
+    return f"{row['kind']} {row['parameters']} {row['dtype']} {row['pass']}{' cold' if row['cold'] else ''}"
+
+
+def rounded(value):
+    return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
+
+
+def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[str, int]:
+    """Sorted, each repeat a row of its own; how many each table has."""
+    out.mkdir(parents=True, exist_ok=True)
+    measured = sorted(measured, key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
+    tables = {
+        "operations": [row for row in measured if row["kind"] != "network"],
+        "networks": [row for row in measured if row["kind"] == "network"],
+    }
+    for name, rows in tables.items():
+        # Without a time in it, so that equal rows are equal bytes.
+        (out / f"{name}.csv.gz").write_bytes(gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
+    told = {line["slice"]: line for line in slices}
+    (out / "slices.csv").write_text(table_of([told[name] for name in sorted(told)], SLICE_COLUMNS))
+    return {name: len(rows) for name, rows in tables.items()}
+
+
+def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: rounded(row.get(name)) for name in columns} for row in rows)
+    return text.getvalue()
