@@ -6,13 +6,27 @@
 #include "cli/experiment_command.h"
 #include "cli/experiment_folders.h"
 #include "cli/output.h"
+#include "experiment/plan_summary.h"
 #include "experiment/slurm.h"
+#include "report/experiment_json.h"
 
 namespace joulemap::cli {
 namespace {
 
-int run_submit(const std::string& path, const CommandLine& line) {
-  const Result<experiment::ExperimentFolder> folder = open_or_create(path, "");
+struct SubmitFlags {
+  std::string path;
+  bool json = false;
+};
+
+// As `status` tells them.
+std::string jobs_json(const experiment::ExperimentFolder& folder) {
+  ExperimentPlan plan = experiment::summarize(folder);
+  plan.jobs = experiment::followed_jobs(folder, plan.diagnostics);
+  return report::experiment_plan_json(plan) + "\n";
+}
+
+int run_submit(const SubmitFlags& flags, const CommandLine& line) {
+  const Result<experiment::ExperimentFolder> folder = open_or_create(flags.path, "");
   if (!folder) return fail(folder.error());
   const auto submitted = experiment::submit_blocks(*folder, runner_options(line), line.wrapped);
   if (!submitted) return fail(submitted.error());
@@ -22,18 +36,21 @@ int run_submit(const std::string& path, const CommandLine& line) {
                         array.blocks.first);
   }
   if (!submitted->empty()) text += fmt::format("joulemap experiment status {} follows them\n", folder->path());
-  const Status written = write_to(Stream::out, text);
+  const Status written = write_to(Stream::out, flags.json ? jobs_json(*folder) : text);
   return written ? kDone : fail(written.error());
 }
 
 }  // namespace
 
 void add_experiment_submit(CLI::App& verb, CommandLine& line) {
-  const auto path = std::make_shared<std::string>();
+  const auto flags = std::make_shared<SubmitFlags>();
   verb.footer("Usage: joulemap experiment submit PLAN [-- WORDS FOR SBATCH]");
-  verb.add_option("PLAN", *path, "experiment.toml, or the folder of an experiment, on a disk that all nodes share")
+  verb.add_option("PLAN", flags->path,
+                  "experiment.toml, or the folder of an experiment, on a disk that all nodes share")
       ->required();
-  verb.callback([path, &line] { line.exit_code = run_submit(*path, line); });
+  verb.add_flag("--json", flags->json,
+                "the experiment and its jobs as one line of JSON (schema joulemap.experiment/1)");
+  verb.callback([flags, &line] { line.exit_code = run_submit(*flags, line); });
 }
 
 }  // namespace joulemap::cli

@@ -54,6 +54,8 @@ PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Level
   const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
   plan.can_show = plan.least_p * static_cast<double>(family) <= spec.alpha;
   plan.needed_repetitions = statistics::least_repetitions(pairing, spec.alpha, family);
+  for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.weighed ? 1 : 0;
+  plan.needed_for_all = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
   if (plan.can_show) plan.difference_in_noises = found_difference(pairing, spec.repetitions, spec.alpha, family);
   return plan;
 }

@@ -35,6 +35,8 @@ struct PlanStatistics {
   double least_p = 1;                          // that the test can give, however large the difference
   bool can_show = false;                       // least_p x comparisons <= alpha: something can survive the adjustment
   std::size_t needed_repetitions = 0;          // for that
+  std::size_t measures = 2;                    // at least: energy, time and the metrics; each domain is one more
+  std::size_t needed_for_all = 0;              // repetitions, where all measures are one family, as `analyze` has it
   std::optional<double> noise;                 // of rows that have run: standard deviation within cells, as a share
   std::optional<double> difference_in_noises;  // found in nine of ten experiments, in units of one row's noise
 };

@@ -71,6 +71,8 @@ void write_statistics(JsonWriter& json, const PlanStatistics& statistics) {
       .member("least_p", statistics.least_p)
       .member("can_show", statistics.can_show)
       .member("needed_repetitions", whole(statistics.needed_repetitions))
+      .member("measures", whole(statistics.measures))
+      .member("needed_for_all", whole(statistics.needed_for_all))
       .member("noise", statistics.noise)
       .member("difference_in_noises", statistics.difference_in_noises)
       .end_object();

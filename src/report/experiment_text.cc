@@ -78,6 +78,10 @@ std::string statistics_text(const PlanStatistics& plan) {
                           : fmt::format(", above alpha = {:g}: nothing survives Bonferroni. It takes {} repetitions.",
                                         plan.alpha, plan.needed_repetitions);
   }
+  text += fmt::format(
+      " That is of one measure (`analyze --metric energy_j`); energy, time and metrics together, {} or more measures "
+      "with the domains, take {} repetitions.",
+      plan.measures, plan.needed_for_all);
   if (plan.difference_in_noises) {
     text += fmt::format(" A difference of {:g} times the noise of one row is found in nine of ten experiments",
                         *plan.difference_in_noises);
