@@ -1,4 +1,4 @@
-"""A build without npm, or without its packages, is whole: its page is static. tools/bundle_page.sh gives what is compiled into it."""
+"""A build without npm, or without its packages, is whole: what tools/bundle_page.sh gives it makes a static page."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_without_npm_the_build_goes_on_with_a_static_page(npm, tmp_path):
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         pytest.skip("no compiler")
-    source = tmp_path / "page_bundle.cc"
-    checked = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}/src", source], capture_output=True, text=True)
+    check = [compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}/src", tmp_path / "page_bundle.cc"]
+    checked = subprocess.run(check, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr

@@ -1,6 +1,6 @@
 """How long the page of a large recording takes to write and to open, beside the report that it is made of.
 
-    make build && build/venv/bin/python bench/page/open_page.py
+    make build && build/venv/bin/python bench/page/open_page.py [--markdown bench/page/figures.md]
 
 A made-up training of 2.7 million kernels (tests/web/made_recording.cc). Writing is told as a ratio to `report --by layer`
 of the same file, in turns; opening is from the navigation until everything is drawn, in headless Chromium.
@@ -8,6 +8,7 @@ of the same file, in turns; opening is from the navigation until everything is d
 
 from __future__ import annotations
 
+import argparse
 import resource
 import shutil
 import statistics
@@ -22,6 +23,10 @@ BINARIES = ROOT / "build" / "bin"
 SHAPE = ("2700", "125", "4")  # steps, layers, kernels of each layer and pass
 ROUNDS = 5
 OPENED = "performance.now()"
+ABOUT = (
+    "By `bench/page/open_page.py`: a made-up training of 2.7 million kernels; medians of five rounds in turns, on a machine "
+    "that others use at the same time; the page is opened in headless Chromium."
+)
 
 
 def timed(*command: object) -> tuple[float, float]:
@@ -57,6 +62,9 @@ def opening_s(page: Path) -> float | None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", type=Path, help="what docs/benchmarks.md tells of it, for bench/peers/document.py")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         recording, page = Path(folder) / "large.joule", Path(folder) / "large.html"
         subprocess.run([BINARIES / "joulemap-made-recording", recording, *SHAPE], check=True)
@@ -66,12 +74,20 @@ def main() -> int:
             pages.append(timed(BINARIES / "joulemap", "report", "--html", page, recording))
         ratio = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(pages, layers))
         print(f"{recording.stat().st_size / 1e6:.1f} MB of recording, 2.7 million kernels")
+        lines = ["## The report and its page\n", f"{ABOUT}\n", "| | time | CPU time |\n|---|---:|---:|"]
         for name, rounds in (("report --by layer", layers), ("report --html", pages)):
             wall_s, cpu_s = (statistics.median(part) for part in zip(*rounds))
             print(f"{name:18} {wall_s:6.2f} s, {cpu_s:.2f} s of CPU")
+            lines.append(f"| `{name}` | {wall_s:.2f} s | {cpu_s:.2f} s |")
         print(f"the page takes {ratio:.2f} times the CPU time of the report; {page.stat().st_size / 1e6:.2f} MB")
         opened_s = opening_s(page)
         print("not opened: no Chromium or Playwright" if opened_s is None else f"opened in {opened_s:.2f} s")
+        size = f"is {page.stat().st_size / 1e6:.2f} MB large (bar: 6 MB)."
+        lines.append(f"\nThe page takes {ratio:.2f} times the CPU time of the report and {size}")
+        if opened_s is not None:
+            lines.append(f"It is drawn {opened_s:.2f} s after it was asked for (bar: 2 s).")
+        if options.markdown:
+            options.markdown.write_text("\n".join(lines) + "\n")
     return 0
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/benchmarks.md, from the same sections as the text on the terminal."""
 
+from pathlib import Path
 from typing import Any, Dict, List
 
 from tables import Bar, Section, bars_table, section_as_markdown, table_as_markdown
@@ -33,6 +34,10 @@ def shortfalls(sections: List[Section], bars: List[Bar]) -> List[str]:
     return missed + [text for section in sections for text in section.shortfalls]
 
 
+# What bench/page/open_page.py --markdown wrote.
+_OF_THE_PAGE = Path(__file__).resolve().parent.parent / "page" / "figures.md"
+
+
 def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
     """The whole document."""
     machine, versions = figures["machine"], figures["versions"]
@@ -56,5 +61,6 @@ def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) 
             "\n".join(f"- {text}" for text in short) if short else "Nothing found by this benchmark.",
             *map(section_as_markdown, sections),
             _HOW_SIMULATED,
+            *([_OF_THE_PAGE.read_text().rstrip("\n")] if _OF_THE_PAGE.exists() else []),
         ]
     )

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "page/page_html.h"
+#include "report/energy_rows.h"
 #include "report/plots.h"
 
 namespace joulemap::page {
@@ -17,7 +18,7 @@ constexpr double kLeftOver = 1e-9;  // share of all: what adding up leaves over
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
-  return fmt::format("{:.4g} {}", *value, unit);
+  return fmt::format("{} {}", report::number(*value), unit);
 }
 
 std::string cells(std::initializer_list<std::string> texts) {
@@ -75,7 +76,8 @@ std::string level_of(const LevelView& level) {
     for (const std::string& part : row.path) path += (path.empty() ? "" : " ") + part;
     const std::string name = row.path.size() > 1 ? path : row.display_name;
     const std::string interval =
-        row.low_j && row.high_j ? fmt::format("{:.4g} to {:.4g} J", *row.low_j, *row.high_j) : "–";
+        row.low_j && row.high_j ? fmt::format("{} to {} J", report::number(*row.low_j), report::number(*row.high_j))
+                                : "–";
     rows += cells({escaped_html(name), escaped_html(row.device), number(row.energy_j, "J"), interval,
                    number(row.time_s, "s"), row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
   }
