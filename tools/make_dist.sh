@@ -36,6 +36,8 @@ rm -rf "$folder"
 package=$folder/python/joulemap
 mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_collect"
 strip -o "$folder/bin/joulemap" $objects/bin/joulemap
+mkdir -p "$package/bin"
+ln -s ../../../bin/joulemap "$package/bin/joulemap"  # jm.attach and jm.load start it from there
 for library in libjoulemap.so libjoulemap_capture.so; do
   strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
   ln -s "../../lib/$library" "$package/$library"  # one file, so that a process that loads both has one copy
