@@ -29,7 +29,7 @@ test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-instal
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
-	@$(PYTHON) -m pytest -q tests
+	@$(PYTHON) -m pytest -q -n 2 --dist loadfile tests
 
 test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks

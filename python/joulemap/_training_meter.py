@@ -28,13 +28,14 @@ class TrainingMeter:
     def __init__(self, total_file: Any = None) -> None:
         self.total = None if total_file is None else EnergyTotal(total_file)
         self._run: Optional[Measurement] = None
+        self._told: Optional[Energy] = None
         self._epoch: Optional[Measurement] = None
         self._step: Optional[tuple] = None
         self._ended: collections.deque = collections.deque()
         self._next_update_s = 0.0
 
     def begin(self) -> None:
-        self._run = begin("training")
+        self._run, self._told = begin("training"), None
 
     def begin_epoch(self) -> None:
         self._epoch = begin("epoch")
@@ -77,7 +78,13 @@ class TrainingMeter:
         return told
 
     def so_far(self) -> Optional[Energy]:
-        return None if self._run is None else self._run.peek()
+        """Never less than was told before: the last moments are not read yet but drawn on, maybe a little too far."""
+        if self._run is None:
+            return None
+        energy = self._run.peek()
+        if self._told is None or (energy.joules or 0) >= (self._told.joules or 0):
+            self._told = energy
+        return self._told
 
     def _keep_total(self) -> None:
         self._next_update_s = time.monotonic() + UPDATE_S

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What experiments are read from, on any text: plans, run tables, results of rows, logs of epochs, PrEnGDL's files. None
+// may crash its reader, and what is read holds together. The first byte chooses the reader.
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "experiment/experiment_spec.h"
+#include "experiment/row_json.h"
+#include "experiment/run_table.h"
+#include "ingest/epoch_logs/epoch_log.h"
+#include "ingest/prengdl/prengdl.h"
+
+namespace {
+
+using namespace joulemap;
+
+ExperimentData two_factors() {
+  ExperimentData data;
+  data.factors = {{"framework", {"pytorch", "tensorflow"}, true}, {"batch", {"32", "64"}, true}};
+  data.metrics = {{"accuracy", "", true}};
+  return data;
+}
+
+void read_plan(std::string_view text) {
+  const Result<experiment::ExperimentSpec> spec = experiment::parse_spec(text, "experiment.toml");
+  if (!spec) return;
+  JOULEMAP_CHECK(spec->repetitions >= 1 && !spec->factors.empty(), "a plan without rows");
+  for (const ExperimentFactor& factor : spec->factors)
+    JOULEMAP_CHECK(!factor.levels.empty(), "a factor without levels");
+}
+
+void read_row(std::string_view text) {
+  const ExperimentData data = two_factors();
+  const Result<ExperimentRow> row = experiment::parse_row_json(text, "row.json", data);
+  if (!row) return;
+  JOULEMAP_CHECK(row->metrics.size() == data.metrics.size(), "metrics that nobody declared");
+}
+
+void read_epochs(std::string_view text) {
+  const Result<ingest::EpochLog> log = ingest::parse_epoch_log(text, "epochs.csv", 0);
+  if (!log) return;
+  for (std::size_t i = 1; i < log->epochs.size(); ++i) {
+    JOULEMAP_CHECK(log->epochs[i - 1].time_ns <= log->epochs[i].time_ns, "epochs out of order");
+  }
+}
+
+void read_published(std::string_view text) {
+  for (const double watts : ingest::parse_power_samples(text).watts) JOULEMAP_CHECK(std::isfinite(watts), "no power");
+  const ingest::PerfEnergies energies = ingest::parse_perf_energies(text);
+  if (energies.package_j) JOULEMAP_CHECK(std::isfinite(*energies.package_j), "no energy");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0]) {
+    case 't':
+      read_plan(text);
+      break;
+    case 'c':
+      static_cast<void>(experiment::parse_run_table(text, two_factors().factors));
+      break;
+    case 'r':
+      read_row(text);
+      break;
+    case 'e':
+      read_epochs(text);
+      break;
+    default:
+      read_published(text);
+  }
+  return 0;
+}
