@@ -73,7 +73,8 @@ CheckOutcome check_swap(const SystemRoot& root) {
 }
 
 CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
-  if (!idle || !idle->others_on_gpu) return passed("gpu_processes", "none seen");
+  if (!idle) return unknown("gpu_processes", "nobody looked: baseline_s and cool_down were left out");
+  if (!idle->others_on_gpu) return passed("gpu_processes", "none seen");
   const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->others_on_gpu);
   if (*idle->others_on_gpu < kOthersWorthTelling) return passed("gpu_processes", found);
   return wrong("gpu_processes", found, fmt::format("other processes use {}", found),
@@ -81,7 +82,8 @@ CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
 }
 
 CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
-  if (!idle || !idle->throttle_reasons) return passed("throttling", "none seen");
+  if (!idle) return unknown("throttling", "nobody looked: baseline_s and cool_down were left out");
+  if (!idle->throttle_reasons) return passed("throttling", "none seen");
   if ((*idle->throttle_reasons & kSlowedByHeat) == 0) return passed("throttling", "none");
   return wrong("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
                "a GPU is slowed down by heat or by its hardware before the row begins", "see that it is cooled");
