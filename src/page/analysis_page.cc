@@ -6,6 +6,7 @@
 #include "page/page_html.h"
 #include "page/static_page.h"
 #include "report/analysis_tables.h"
+#include "report/analysis_text.h"
 #include "report/experiment_plots.h"
 
 namespace joulemap::page {
@@ -85,8 +86,9 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
-      "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
-      kPolicy, escaped_html(result.name), static_style(), kOwnStyle, escaped_html(result.name));
+      "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
+      kPolicy, escaped_html(result.name), static_style(), kOwnStyle, escaped_html(result.name),
+      escaped_html(report::analysis_headline(result)));
   page += section("flags", "Before the numbers", flags_list(result));
   page += pictures_of(result, data);
   page += table_section("cells", "Cells", report::cells_table(result));

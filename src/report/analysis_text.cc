@@ -14,16 +14,6 @@
 namespace joulemap::report {
 namespace {
 
-std::string headline(const AnalysisResult& result) {
-  std::size_t rows = 0;
-  for (const AnalysisCell& cell : result.cells) rows += cell.n;
-  std::size_t shown = 0;
-  for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
-  return fmt::format("{}: {} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})", result.name,
-                     result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
-                     result.comparisons.size(), result.alpha, result.adjustment);
-}
-
 void add_section(std::string& out, const TextStyle& style, std::string_view title, const TextTable& table) {
   if (table.rows.empty()) return;
   out += "\n" + style.strong(title) + "\n" + terminal_table(table, "  ", style.columns);
@@ -67,6 +57,16 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
   return out.empty() ? out : "\n" + style.strong("In words") + "\n" + out;
 }
 
+// A terminal is too narrow for the names of a cell's flags, which follow below: how many there are.
+TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
+  cells.is_number.back() = true;
+  for (std::size_t i = 0; i < cells.rows.size(); ++i) {
+    const std::size_t flags = result.cells[i].flags.size();
+    cells.rows[i].back() = flags == 0 ? "" : std::to_string(flags);
+  }
+  return cells;
+}
+
 template <class Table>
 std::string document(const AnalysisResult& result, const Table& add) {
   std::string out;
@@ -80,10 +80,20 @@ std::string document(const AnalysisResult& result, const Table& add) {
 
 }  // namespace
 
+std::string analysis_headline(const AnalysisResult& result) {
+  std::size_t rows = 0;
+  for (const AnalysisCell& cell : result.cells) rows += cell.n;
+  std::size_t shown = 0;
+  for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
+  return fmt::format("{} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})",
+                     result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
+                     result.comparisons.size(), result.alpha, result.adjustment);
+}
+
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {
-  std::string out = wrapped("", printable(headline(result)), style.columns);
+  std::string out = wrapped("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += flags_text(result, style);
-  add_section(out, style, "Cells", cells_table(result));
+  add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
   add_section(out, style, "Epochs, the first apart", epochs_table(result));
   add_section(out, style, "Comparisons", comparisons_table(result));
@@ -95,7 +105,7 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
 }
 
 std::string analysis_markdown(const AnalysisResult& result) {
-  return fmt::format("# {}\n\n{}\n\n", markdown_text(result.name), markdown_text(headline(result))) +
+  return fmt::format("# {}\n\n{}\n\n", markdown_text(result.name), markdown_text(analysis_headline(result))) +
          document(
              result,
              [](const TextTable& table) { return "## " + table.caption + "\n\n" + markdown_table(table) + "\n"; }) +

@@ -10,6 +10,9 @@
 
 namespace joulemap::report {
 
+// In one sentence, without its name: how much there is, and how many of the comparisons show a difference.
+std::string analysis_headline(const AnalysisResult& result);
+
 // Verdicts in words for energy and time; of other measures the table alone. All are in the other formats.
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style);
 std::string analysis_markdown(const AnalysisResult& result);
