@@ -62,7 +62,7 @@ def print_gatorch(told: dict) -> None:
 
 
 def print_joulemap(told: dict) -> None:
-    print("\n| jm.attach: pass and layer | joules | 95 % interval | known by |\n|---|---|---|---|")
+    print("\n| jm.attach: pass and layer | joules | 90 % interval | known by |\n|---|---|---|---|")
     for name, (energy_j, low_j, high_j, basis) in told["rows"].items():
         interval = f"{joules(low_j)} to {joules(high_j)}" if low_j is not None else ""
         print(f"| {name} | {joules(energy_j)} | {interval} | {basis or ''} |")
