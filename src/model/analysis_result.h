@@ -82,7 +82,9 @@ struct Comparison {
   std::optional<double> p_adjusted;  // within its family: same factor, same pairing, two levels or all
   std::size_t family = 0;            // tests in it
   std::optional<double> statistic;
-  std::optional<double> a12;         // how often a value of `a` is larger than one of `b`, ties half
+  std::optional<double> a12;      // how often a value of `a` is larger than one of `b`, ties half
+  std::optional<double> a12_low;  // of two groups, whether or not the rows are paired
+  std::optional<double> a12_high;
   std::optional<double> cliff;       // 2 a12 - 1
   std::optional<double> difference;  // a - b, Hodges-Lehmann, in the measure's unit
   std::optional<double> low;

@@ -106,6 +106,8 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("p_adjusted", one.p_adjusted)
       .member("family", count(one.family))
       .member("a12", one.a12)
+      .member("a12_low", one.a12_low)
+      .member("a12_high", one.a12_high)
       .member("cliff", one.cliff)
       .member("difference", one.difference)
       .member("low", one.low)

@@ -224,8 +224,9 @@ TextTable exact_comparisons(const AnalysisResult& result) {
   TextTable table;
   table.heads = {"factor", "a", "b"};
   for (const ExperimentFactor& factor : result.factors) table.heads.push_back("within_" + factor.name);
-  for (const char* head : {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "cliff", "difference",
-                           "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
+  for (const char* head :
+       {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "a12_low", "a12_high", "cliff",
+        "difference", "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
     table.heads.emplace_back(head);
   }
   for (const Comparison& one : result.comparisons) {
@@ -237,9 +238,10 @@ TextTable exact_comparisons(const AnalysisResult& result) {
     }
     row.insert(row.end(),
                {result.measures[one.measure].name, one.test, fmt::format("{}", one.n_a), fmt::format("{}", one.n_b),
-                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family), exact(one.a12), exact(one.cliff),
-                exact(one.difference), exact(one.low), exact(one.high), exact(one.percent), exact(one.percent_low),
-                exact(one.percent_high), one.is_different ? "yes" : "no", one.verdict});
+                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family), exact(one.a12), exact(one.a12_low),
+                exact(one.a12_high), exact(one.cliff), exact(one.difference), exact(one.low), exact(one.high),
+                exact(one.percent), exact(one.percent_low), exact(one.percent_high), one.is_different ? "yes" : "no",
+                one.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.heads.size(), false);

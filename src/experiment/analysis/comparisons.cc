@@ -93,6 +93,10 @@ void test_two(Comparison& comparison, const std::vector<double>& a, const std::v
   comparison.is_exact = test.method == statistics::PMethod::exact;
   comparison.a12 = statistics::a12(a, b);
   comparison.cliff = 2 * *comparison.a12 - 1;
+  if (const std::optional<statistics::Shift> chance = statistics::a12_interval(a, b, confidence)) {
+    comparison.a12_low = chance->low;
+    comparison.a12_high = chance->high;
+  }
   if (is_paired) {
     set_shift(comparison, statistics::paired_shift(a, b, confidence), statistics::paired_percent(a, b, confidence));
   } else {
