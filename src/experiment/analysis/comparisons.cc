@@ -59,7 +59,8 @@ std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const
   std::vector<std::map<std::size_t, double>> maps;
   for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
   std::vector<std::vector<double>> lists(cells.size());
-  for (const auto& [block, value] : maps.front()) {
+  for (const auto& entry : maps.front()) {
+    const auto block = entry.first;  // clang 14 lets no lambda see a structured binding
     const bool is_complete =
         std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
     for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
