@@ -29,6 +29,16 @@ TEST(Document, AMistakeInTomlIsToldWithItsLine) {
   EXPECT_EQ(read.error().message.find("plan.toml:"), 0u) << read.error().message;
 }
 
+TEST(Document, LettersBeyondAsciiMustStandInQuotesOrComments) {
+  const Result<DocumentValue> read =
+      read_toml("# mod\xC3\xA8le\n'mod\xC3\xA8le' = \"\"\"\n\\\"caf\xC3\xA9\"\"\"\"\n", "f.toml");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->text_or_empty("mod\xC3\xA8le"), "\"caf\xC3\xA9\"");
+  const Result<DocumentValue> stray = read_toml("a = 'x'\nmod\xC3\xA8le = 1\n", "f.toml");
+  ASSERT_FALSE(stray);
+  EXPECT_NE(stray.error().message.find("f.toml:2"), std::string::npos) << stray.error().message;
+}
+
 TEST(Document, JsonIsReadWithItsTypesAndPaths) {
   const Result<DocumentValue> read =
       read_json(R"({"test": {"accuracy": 0.5}, "a.b": 2, "list": [1, null, "x"], "big": 18446744073709551615})", "m");
