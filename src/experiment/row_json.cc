@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/diagnostics_json.h"
 #include "formats/document.h"
 #include "formats/json_writer.h"
 
@@ -54,19 +55,6 @@ void write_epochs(JsonWriter& json, const std::vector<EpochResult>& epochs, cons
         .member("energy_j", epoch.energy_j);
     write_metrics(json, epoch.metrics, data);
     json.end_object();
-  }
-  json.end_array();
-}
-
-void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics) {
-  json.key("diagnostics").begin_array();
-  for (const Diagnostic& diagnostic : diagnostics.list()) {
-    json.begin_object()
-        .member("code", diagnostic.code)
-        .member("count", diagnostic.count)
-        .member("message", diagnostic.message)
-        .text_or_null("remedy", diagnostic.remedy)
-        .end_object();
   }
   json.end_array();
 }
@@ -223,7 +211,7 @@ std::string row_json(const ExperimentRow& row, const RowSetting& setting, const 
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);
-  write_diagnostics(json, row.diagnostics);
+  formats::write_diagnostics(json, row.diagnostics);
   write_setting(json, setting);
   json.end_object();
   return std::move(json).text() + "\n";

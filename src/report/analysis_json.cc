@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/analysis_json.h"
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -182,7 +182,7 @@ std::string analysis_json(const AnalysisResult& result) {
   write_pareto(json, result);
   write_flags(json, result.flags);
   json.member("methods", result.methods);
-  write_diagnostics(json, result.diagnostics);
+  formats::write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/doctor_json.h"
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -29,7 +29,7 @@ void write_sensor(formats::JsonWriter& json, const SensorStatus& sensor) {
       .begin_array();
   for (const Channel& channel : sensor.channels) write_channel(json, channel);
   json.end_array();
-  write_diagnostics(json, sensor.diagnostics);
+  formats::write_diagnostics(json, sensor.diagnostics);
   json.end_object();
 }
 

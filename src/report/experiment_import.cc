@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/diagnostics_json.h"
 #include "report/diagnostics_text.h"
 
 namespace joulemap::report {
@@ -57,7 +57,7 @@ std::string experiment_import_json(const ExperimentData& data, const ExperimentI
       .member("rows_failed", std::uint64_t{counts.failed})
       .member("cells", std::uint64_t{counts.cells})
       .member("epochs", std::uint64_t{counts.epochs});
-  write_diagnostics(json, counts.diagnostics);
+  formats::write_diagnostics(json, counts.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/experiment_json.h"
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -108,7 +108,7 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
         .end_object();
   }
   json.end_array();
-  write_diagnostics(json, plan.diagnostics);
+  formats::write_diagnostics(json, plan.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

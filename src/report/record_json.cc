@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/record_json.h"
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/diagnostics_json.h"
 #include "report/sampler_cost_json.h"
 
 namespace joulemap::report {
@@ -27,7 +27,7 @@ std::string record_json(const RecordResult& result) {
   json.end_object();
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);
-  write_diagnostics(json, all);
+  formats::write_diagnostics(json, all);
   json.end_object();
   return std::move(json).text();
 }

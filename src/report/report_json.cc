@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report_json.h"
 
+#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
 #include "report/calibrate_json.h"
-#include "report/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -142,7 +142,7 @@ std::string report_json(const ReportResult& result) {
   json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);
   json.member("dither_s", result.dither_s);
   json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
-  write_diagnostics(json, result.diagnostics);
+  formats::write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

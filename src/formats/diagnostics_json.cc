@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/diagnostics_json.h"
+#include "formats/diagnostics_json.h"
 
-namespace joulemap::report {
+namespace joulemap::formats {
 
-void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics) {
+void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics) {
   json.key("diagnostics").begin_array();
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     json.begin_object()
@@ -16,4 +16,4 @@ void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics
   json.end_array();
 }
 
-}  // namespace joulemap::report
+}  // namespace joulemap::formats
