@@ -22,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double seconds(std::int64_t duration_ns) { return static_cast<double>(duration_ns) * 1e-9; }
-
 bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
 
 // What a log tells besides power.

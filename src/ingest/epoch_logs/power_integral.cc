@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/clock.h"
+
 namespace joulemap::ingest {
-namespace {
-
-double seconds(std::int64_t duration_ns) { return static_cast<double>(duration_ns) * 1e-9; }
-
-}  // namespace
 
 PowerIntegral::PowerIntegral(const PowerLog& log, std::uint32_t channel) {
   const std::int64_t origin = origin_ns(log);
