@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operation of a network, in the one vocabulary that graphs are read into, that measurements are kept in
+// (docs/prediction-data.md) and that predictions are made of. Plain data; sizes are in elements, never in bytes.
+//
+// What `parameters` holds, by kind (those in brackets may be missing):
+//   dense          rows in out bias                 a matrix product with weights: y[rows, out] = x[rows, in] w
+//   bmm            batch m k n [transposed]         a product of two computed matrices, `batch` times
+//   attention      batch heads queries keys width [causal]       scaled dot product attention as one operation
+//   convolution    batch channels out height width kernel stride padding dilation groups bias [channels_last]
+//                  [kernel_width stride_width padding_width dilation_width] where they differ from the height's,
+//                  [out_height out_width] where padding is uneven, [depth kernel_depth out_depth], [transposed]
+//                  one-dimensional: height 1, kernel 1
+//   pooling        batch channels height width kernel stride padding; form adaptive: batch channels height width out;
+//                  both with [kernel_width stride_width padding_width out_height out_width]
+//   padding, resize            batch channels height width and padding | out, [out_height out_width]
+//   normalization  batch channels height width; forms layer and rms: `channels` numbers are normed `batch` times
+//   activation, dropout, rescaling, cast, reshape, add, multiply, concatenate, reduce, view, unknown
+//                  batch rows width: any factors of the larger of the tensor that is read and the one that is written
+//                  (of concatenate: of one part, with `parts`); unknown: [in out], numbers of elements
+//   embedding      vocabulary width tokens
+//   loss           rows classes
+//   input          batch channels height width [pinned bytes]
+//   optimizer      tensors elements; form sgd momentum adam adamw rmsprop
+//
+// Forms: activation relu gelu silu sigmoid tanh softmax hardswish leaky_relu relu6 log_softmax, or any other name, which
+// stands for one that reads and writes each element once; pooling max avg adaptive; normalization batch (with the
+// statistics of the batch), batch-inference, layer, group, rms; add and multiply same (two tensors of one shape), row
+// (second [batch, rows, 1]), last ([width]), scalar; reduce mean sum amax (with
+// [over]: 0 the last dimension, 1 rows, 2 all); padding constant reflect replicate; resize
+// nearest bilinear; cast: the type it casts to; reshape: a copy into another order (heads, channels-last, channels-first,
+// transpose, or gather, which reads by index). What moves nothing and launches nothing is a view.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace joulemap::predict {
+
+enum class Kind : std::uint8_t {
+  dense, bmm, attention, convolution, pooling, padding, normalization, activation, rescaling, reshape, dropout, add,
+  multiply, concatenate, embedding, loss, resize, cast, reduce, input, optimizer, view, unknown,
+};
+// tf32: 32-bit numbers whose products are computed in 19 bits. default and amp are choices of a run, not of an
+// operation (run_options.h).
+enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };
+enum class Pass : std::uint8_t { forward, backward, backward_weights, optimizer };
+// Which gradients a backward pass makes of an operation: none (nothing trainable before it), those of its weights alone
+// (its input is the network's), or all.
+enum class Gradient : std::uint8_t { none, weights, all };
+
+std::string_view name_of(Kind kind);
+std::string_view name_of(Dtype dtype);
+std::string_view name_of(Pass pass);
+std::optional<Kind> kind_of(std::string_view name);
+std::optional<Dtype> dtype_of(std::string_view name);
+std::optional<Pass> pass_of(std::string_view name);
+
+// A handful of named whole numbers; in a vector because order is kept and a search through five is fast.
+class Parameters {
+ public:
+  Parameters() = default;
+  Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named);
+
+  void set(std::string_view name, std::int64_t value);
+  std::optional<std::int64_t> find(std::string_view name) const;
+  std::int64_t get(std::string_view name, std::int64_t otherwise) const { return find(name).value_or(otherwise); }
+  const std::vector<std::pair<std::string, std::int64_t>>& all() const { return named_; }
+  bool operator==(const Parameters&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, std::int64_t>> named_;
+};
+
+struct Operation {
+  std::string layer;   // where it belongs: a module's path, or a node's name
+  std::string source;  // what the graph calls it: "Conv", "aten.convolution"
+  Kind kind = Kind::unknown;
+  std::string form;  // empty where the kind has none
+  Parameters parameters;
+  Dtype dtype = Dtype::fp32;
+  Pass pass = Pass::forward;
+  Gradient gradient = Gradient::all;  // of forward operations: what training will add
+  std::int64_t count = 1;             // so many equal ones
+};
+
+// "rows=8;in=64;out=10;bias=1", the form apart: `form=relu;batch=1` gives both. Says what is wrong with a text that is
+// not such a list.
+struct FormAndParameters {
+  std::string form;
+  Parameters parameters;
+};
+Result<FormAndParameters> parse_parameters(std::string_view text);
+std::string parameters_text(const Operation& operation);
+
+}  // namespace joulemap::predict
