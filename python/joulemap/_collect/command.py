@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import design, networks, operations, rows, summary, tables
+from . import design, layers, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -22,6 +22,8 @@ from .tensors import precision
 # Of every so many rows one is measured a second time: what equal rows differ by is what no prediction can beat.
 REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
+# What is measured of whole networks.
+WHOLE = ("network", "layers")
 # Without a GPU: what a core does in no time.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
@@ -105,6 +107,25 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
         session.measure(told, lambda: [loaded.call_of(setting)], active_s, False, counted=True)
 
 
+def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float) -> None:
+    """The operations of networks, each where it stands, with its time on the GPU and no energy of its own."""
+    known = {line["layers_of"] for line in rows.lines_of(session.rows.folder) if "layers_of" in line}
+    for settings in planned:
+        wanted = [setting for setting in settings if setting.key not in known]
+        if not wanted or time.monotonic() > until_s:
+            continue
+        try:
+            with networks.Loaded(session.torch, session.runner.device, wanted[0].network) as loaded:
+                for setting in wanted:
+                    with networks.within(session.torch, setting):
+                        told = layers.profile(session.torch, loaded.call_of(setting))
+                    session.rows.add_layers({"layers_of": setting.key, "slice": session.slice, **told})
+        except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+            print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
+        gc.collect()
+        session.runner.tidy()
+
+
 def print_plan(options: argparse.Namespace) -> None:
     planned = design.plan(options.kinds, options.scale)
     counts, real = (
@@ -130,7 +151,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="joulemap collect", description=__doc__)
     made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
     made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
-    made.add_argument("--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network` for whole networks")
+    made.add_argument("--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network`: whole, `layers`: in them")
     made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
@@ -170,7 +191,7 @@ def collect(options: argparse.Namespace) -> int:
     session.warm()
     gpu.mean = Mean()
     begin = (time.monotonic(), gpu.energy_j())
-    if [kind for kind in options.kinds if kind != "network"] or not options.kinds:
+    if [kind for kind in options.kinds if kind not in WHOLE] or not options.kinds:
         planned = design.plan(options.kinds, options.scale)
         if options.simulated:
             planned = [row for row in planned if row.cost.bytes < SMALL_BYTES and row.cost.flops < SMALL_FLOPS]
@@ -178,6 +199,8 @@ def collect(options: argparse.Namespace) -> int:
     if "network" in options.kinds:
         by_network = networks.plan_networks(options.settings, options.held_out)
         collect_networks(session, by_network, until_s, options.network_active)
+    if "layers" in options.kinds:
+        collect_layers(session, networks.plan_networks(options.settings, options.held_out), until_s)
     session.finish()
     energy_j = gpu.energy_j()
     session.rows.add_slice(
@@ -203,9 +226,9 @@ def collect(options: argparse.Namespace) -> int:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     made = parser()
     options = made.parse_args(arguments)
-    unknown = [kind for kind in options.kinds if kind != "network" and kind not in design.KINDS]
+    unknown = [kind for kind in options.kinds if kind not in WHOLE and kind not in design.KINDS]
     if unknown:
-        made.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, network")
+        made.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(WHOLE)}")
     if options.plan:
         print_plan(options)
         return 0

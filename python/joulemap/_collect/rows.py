@@ -58,6 +58,9 @@ class Rows:
     def add_not_in_graph(self, group: str, reason: str) -> None:
         self._append("rows.jsonl", {"not_in_graph": group, "reason": reason})
 
+    def add_layers(self, told: dict) -> None:
+        self._append("layers.jsonl", told)
+
     def add_slice(self, told: dict) -> None:
         self._append("slices.jsonl", told)
 

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long every operation of a whole network takes on the GPU, inside the network: one step under torch.profiler.
+
+Isolated operations say what a shape draws; this says how long the shapes that networks are made of take where they
+stand. A line is one network at one setting: `operations` holds for each distinct operation its name, sizes, types,
+strides of its first tensor and plain arguments as the dispatcher saw them, how often it ran and the GPU's time of all
+its calls. Backward passes are told by the operation whose gradient they make.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Callable, Iterator, NamedTuple, Optional
+
+# Wrappers that end in one or several operations of their own: those are what was run.
+COMPOSITE = {
+    f"aten::{name}"
+    for name in (
+        "conv1d conv2d conv3d conv_transpose2d _convolution linear matmul einsum batch_norm _batch_norm_impl_index layer_norm "
+        "group_norm instance_norm rms_norm dropout feature_dropout alpha_dropout reshape contiguous to flatten max_pool2d "
+        "adaptive_avg_pool2d adaptive_avg_pool1d avg_pool1d scaled_dot_product_attention cross_entropy_loss nll_loss "
+        "nll_loss_nd softmax log_softmax upsample_nearest2d upsample_bilinear2d pad silu_backward relu6 hardtanh_ "
+        "type_as float half repeat_interleave tile stack chunk split unflatten embedding_backward mean square std var "
+        "cumsum where __and__ meshgrid roll one_hot pixel_shuffle multi_head_attention_forward"
+    ).split()
+} - {"aten::mean", "aten::cumsum", "aten::where", "aten::roll", "aten::std", "aten::var"}
+BACKWARD = "autograd::engine::evaluate_function: "
+OPTIMIZER = "Optimizer.step"
+WARM_STEPS = 2
+
+
+class Ran(NamedTuple):
+    """What tells operations apart, in the order of its line."""
+
+    phase: str  # forward, backward, optimizer
+    name: str
+    sizes: str
+    types: str
+    strides: str
+    arguments: str
+    node: str  # of a backward pass: what autograd calls it
+
+
+def profile(torch: Any, call: Callable[[], Any]) -> dict:
+    """The operations of one call of a network and what the GPU did for each; the call has run before."""
+    for _ in range(WARM_STEPS):
+        call()
+    torch.cuda.synchronize()
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=kinds, record_shapes=True, acc_events=False) as profiled:
+        call()
+        torch.cuda.synchronize()
+    handle, path = tempfile.mkstemp(suffix=".json")
+    os.close(handle)
+    try:
+        profiled.export_chrome_trace(path)
+        with open(path) as file:
+            return operations_of(json.load(file)["traceEvents"])
+    finally:
+        os.unlink(path)
+
+
+def operations_of(events: list[dict]) -> dict:
+    """A trace, added up by operation; times in microseconds."""
+    calls, parents = nested([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
+    by_id = {call["args"]["External id"]: index for index, call in enumerate(calls) if "External id" in call.get("args", {})}
+    makers = makers_of_gradients(calls, parents)
+    added: dict[Ran, list[float]] = {}
+    counted: set[tuple[Ran, int]] = set()
+    busy_us = kernels = untold_us = 0.0
+    for event in events:
+        if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
+            continue
+        busy_us, kernels = busy_us + event["dur"], kernels + 1
+        index = by_id.get(event["args"].get("External id"))
+        if index is None:
+            untold_us += event["dur"]
+            continue
+        ran, which = ran_of(index, calls, parents, makers)
+        sums = added.setdefault(ran, [0, 0.0, 0])
+        sums[1] += event["dur"]
+        sums[2] += 1
+        if (ran, which) not in counted:
+            counted.add((ran, which))
+            sums[0] += 1
+    told = [[*ran, count, round(micros, 3), launches] for ran, (count, micros, launches) in added.items()]
+    calls_made = sum(1 for call, parent in zip(calls, parents) if parent is None and call["cat"] == "cpu_op")
+    return {"busy_us": busy_us, "kernels": kernels, "untold_us": untold_us, "calls": calls_made, "operations": told}
+
+
+def nested(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
+    """Calls by thread and time, and for each the call around it."""
+    calls = sorted(events, key=lambda event: (event["tid"], event["ts"], -event["dur"]))
+    parents: list[Optional[int]] = []
+    open_calls: list[int] = []
+    for index, call in enumerate(calls):
+        while open_calls and not is_within(call, calls[open_calls[-1]]):
+            open_calls.pop()
+        parents.append(open_calls[-1] if open_calls else None)
+        open_calls.append(index)
+    return calls, parents
+
+
+def is_within(inner: dict, outer: dict) -> bool:
+    return inner["tid"] == outer["tid"] and inner["ts"] < outer["ts"] + outer["dur"]
+
+
+def around(index: Optional[int], parents: list[Optional[int]]) -> Iterator[int]:
+    while index is not None:
+        yield index
+        index = parents[index]
+
+
+def makers_of_gradients(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
+    """Sequence number to the forward call that autograd will run backward under it: the last one that bore it."""
+    makers = {}
+    for index, call in enumerate(calls):
+        number = call.get("args", {}).get("Sequence number", -1)
+        if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE:
+            makers[number] = outermost(index, calls, parents)
+    return makers
+
+
+def outermost(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
+    """The outermost call that is an operation and no wrapper; the innermost where all are wrappers."""
+    operations = [one for one in around(index, parents) if calls[one]["name"].startswith("aten::")]
+    plain = [one for one in operations if calls[one]["name"] not in COMPOSITE]
+    return plain[-1] if plain else operations[0] if operations else index
+
+
+def ran_of(index: int, calls: list[dict], parents: list[Optional[int]], makers: dict[int, int]) -> tuple[Ran, int]:
+    for one in around(index, parents):
+        call = calls[one]
+        if call["name"].startswith(OPTIMIZER):
+            return Ran("optimizer", call["name"], "", "", "", "", ""), one
+        if call["name"].startswith(BACKWARD):
+            maker = makers.get(call.get("args", {}).get("Sequence number", -1))
+            node = call["name"][len(BACKWARD) :]
+            inner = maker if maker is not None else outermost(index, calls, parents)
+            return described("backward" if maker is not None else "accumulate", calls[inner], node), one
+    inner = outermost(index, calls, parents)
+    return described("forward", calls[inner], ""), inner
+
+
+def described(phase: str, call: dict, node: str) -> Ran:
+    told = call.get("args", {})
+    strides = told.get("Input Strides") or [[]]
+    texts = [json.dumps(told.get(name, []), separators=(",", ":")) for name in ("Input Dims", "Input type")]
+    arguments = json.dumps(told.get("Concrete Inputs", []), separators=(",", ":"))
+    return Ran(phase, call["name"], *texts, json.dumps(strides[0], separators=(",", ":")), arguments, node)
