@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that ran within networks (layers.py) as rows of the kinds that are measured alone, so that both can teach
+one model: name and arguments as the dispatcher saw them in, kind and parameters out."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Callable, Iterator, NamedTuple, Optional
+
+from .kind import BACKWARD, BACKWARD_WEIGHTS, FORWARD
+
+TYPES = {"float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16"}
+ACTIVATIONS = {
+    name: name.rstrip("_") for name in "relu relu_ gelu silu silu_ sigmoid sigmoid_ hardswish hardswish_ tanh leaky_relu_".split()
+} | {"leaky_relu": "leaky_relu", "hardtanh": "relu6", "hardtanh_": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
+ELEMENTWISE = (
+    "pow rsqrt sqrt exp neg erf reciprocal hardsigmoid hardsigmoid_ softplus mish mish_ elu elu_ clamp clamp_ cos sin abs log "
+    "clamp_min bitwise_not eq ne lt gt le ge isinf isnan fill_ zero_ zeros ones full triu tril arange masked_fill "
+    "masked_fill_ where addcmul"
+).split()
+ADDS = {"add", "add_", "sub", "sub_", "rsub", "maximum", "minimum", "logical_and", "bitwise_and"}
+MULTIPLIES = {"mul", "mul_", "div", "div_"}
+ATTENTION = "_scaled_dot_product_"
+
+
+class Call(NamedTuple):
+    name: str
+    sizes: list
+    types: list
+    strides: list
+    arguments: list
+
+
+class Row(NamedTuple):
+    kind: str
+    parameters: dict
+    dtype: str
+    which: str
+
+
+def product(sizes: Any) -> int:
+    return math.prod(sizes) if sizes else 1
+
+
+def three(sizes: list) -> dict:
+    """Any tensor as (batch, rows, width)."""
+    if len(sizes) >= 4:
+        return {"batch": sizes[0], "rows": sizes[1], "width": product(sizes[2:])}
+    if len(sizes) == 3:
+        return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
+    return {"batch": 1, "rows": sizes[0] if len(sizes) == 2 else 1, "width": sizes[-1] if sizes else 1}
+
+
+def list_of(text: str, otherwise: list) -> list:
+    try:
+        found = json.loads(text)
+    except (json.JSONDecodeError, TypeError):
+        return otherwise
+    return found if isinstance(found, list) and found else otherwise
+
+
+def is_channels_last(call: Call) -> bool:
+    sizes, strides = call.sizes[0], call.strides
+    return len(sizes) == 4 and len(strides) == 4 and sizes[1] > 1 and strides[1] == 1 and sizes[2] * sizes[3] > 1
+
+
+def convolution(call: Call) -> Optional[tuple]:
+    x, weight = call.sizes[0], call.sizes[1]
+    if call.name == "_convolution_mode":
+        stride, dilation, groups = list_of(call.arguments[3], [1, 1]), list_of(call.arguments[5], [1, 1]), call.arguments[6]
+        padding = [(size - 1) // 2 for size in weight[2:]]
+        transposed = False
+    else:
+        stride, padding, dilation = (list_of(call.arguments[at], [1]) for at in (3, 4, 5))
+        transposed, groups = call.arguments[6] == "True", call.arguments[8]
+    if len(x) == 3:
+        x, weight = [*x[:2], 1, x[2]], [*weight[:2], 1, weight[2]]
+        stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
+    if len(x) != 4:
+        return None
+    stride, padding, dilation = ((values * 2)[:2] for values in (stride, padding, dilation))
+    out = weight[1] * int(groups) if transposed else weight[0]
+    told = {"batch": x[0], "channels": x[1], "out": out, "height": x[2], "width": x[3], "kernel": weight[2]}
+    told |= {"stride": stride[0], "padding": padding[0], "dilation": dilation[0], "groups": int(groups)}
+    told |= {"bias": int(len(call.sizes) > 2 and bool(call.sizes[2])), "channels_last": int(is_channels_last(call))}
+    for name, both in (("kernel", weight[2:]), ("stride", stride), ("padding", padding), ("dilation", dilation)):
+        if both[0] != both[1]:
+            told[f"{name}_width"] = both[1]
+    return "convolution", told | ({"transposed": 1} if transposed else {})
+
+
+def dense(call: Call) -> tuple:
+    first, second = call.sizes[-4:-2] if call.name == "addmm" else call.sizes[:2]
+    if call.name == "addmm":
+        first, second = call.sizes[1], call.sizes[2]
+    return "dense", {"rows": first[0], "in": first[1], "out": second[1], "bias": int(call.name == "addmm")}
+
+
+def bmm(call: Call) -> tuple:
+    first, second = call.sizes[1:3] if call.name == "baddbmm" else call.sizes[:2]
+    return "bmm", {"batch": first[0], "m": first[1], "k": first[2], "n": second[2], "transposed": 0}
+
+
+def attention(call: Call) -> tuple:
+    q, k = call.sizes[0], call.sizes[1]
+    causal = int("True" in (call.arguments[5:7] if "math" in call.name else call.arguments[4:7][-1:]))
+    return "attention", {
+        "batch": product(q[:-3]), "heads": q[-3], "queries": q[-2], "keys": k[-2], "width": q[-1], "causal": causal,
+    }  # fmt: skip
+
+
+def normalization(call: Call) -> Optional[tuple]:
+    x = call.sizes[0]
+    if call.name == "native_layer_norm":
+        channels = product(list_of(call.arguments[1], x[-1:]))
+        return "normalization", {"form": "layer", "batch": product(x) // channels, "channels": channels, "height": 1, "width": 1}
+    form = "group"
+    if "batch_norm" in call.name:
+        form = "batch" if call.arguments[5] == "True" else "batch-inference"
+    image = (x + [1, 1])[:4] if len(x) < 4 else x[:4]
+    return "normalization", {"form": form, "batch": image[0], "channels": image[1], "height": image[2], "width": image[3]}
+
+
+def pooling(call: Call) -> Optional[tuple]:
+    x = call.sizes[0]
+    if len(x) != 4:
+        return None
+    image = {"batch": x[0], "channels": x[1], "height": x[2], "width": x[3]}
+    if call.name.startswith("_adaptive"):
+        out = list_of(call.arguments[1], [1, 1])
+        return "pooling", {"form": "adaptive", **image, "out": out[0]}
+    kernel = list_of(call.arguments[1], [1, 1])
+    stride, padding = list_of(call.arguments[2], kernel), list_of(call.arguments[3], [0, 0])
+    form = "max" if call.name.startswith("max") else "avg"
+    return "pooling", {"form": form, **image, "kernel": kernel[0], "stride": stride[0], "padding": padding[0]}
+
+
+def pair(call: Call) -> tuple:
+    kind = "add" if call.name in ADDS else "multiply"
+    x, y = call.sizes[0], call.sizes[1] if len(call.sizes) > 1 else []
+    if product(y) > product(x):
+        x, y = y, x
+    if not y or product(y) == 1:
+        return kind, {"form": "scalar", **three(x)}
+    if product(x) == product(y):
+        return kind, {"form": "same", **three(x)}
+    if y[-1] == 1:
+        return kind, {"form": "row", **three(x)}
+    return kind, {"form": "last", **three(x)}
+
+
+def concatenate(call: Call) -> Optional[tuple]:
+    parts = call.sizes[0]
+    if not parts or not isinstance(parts[0], list):
+        return None
+    return "concatenate", {**three(parts[0]), "parts": len(parts)}
+
+
+def reduce(call: Call) -> tuple:
+    x, over = call.sizes[0], list_of(call.arguments[1] if len(call.arguments) > 1 else "", [])
+    last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
+    told = {"batch": 1, "rows": product(x[: len(x) - len(over)]), "width": product(x[len(x) - len(over) :])} if last else three(x)
+    where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
+    return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **told}
+
+
+def copied(call: Call) -> tuple:
+    """_to_copy casts; clone and copy_ write in another order."""
+    kinds = [kind for kind in call.types[:2] if kind in TYPES]
+    if call.name == "_to_copy":
+        to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
+        return "cast", {"to": to, **three(call.sizes[0])}
+    if call.name == "copy_" and len(set(kinds)) == 2:
+        return "cast", {"to": TYPES[kinds[0]], **three(call.sizes[0])}
+    return "reshape", {"form": "heads", **three(call.sizes[0])}
+
+
+def embedding(call: Call) -> tuple:
+    table, tokens = call.sizes[0], call.sizes[1]
+    return "embedding", {"vocabulary": table[0], "width": table[-1], "tokens": product(tokens)}
+
+
+def padding(call: Call) -> Optional[tuple]:
+    x, sides = call.sizes[0], list_of(call.arguments[1], [0])
+    if len(x) != 4:
+        return None
+    return "padding", {
+        "batch": x[0], "channels": x[1], "height": x[2], "width": x[3], "form": "constant", "padding": max(sides),
+    }  # fmt: skip
+
+
+MAKERS: dict[str, Callable[[Call], Optional[tuple]]] = {
+    "convolution": convolution, "_convolution_mode": convolution, "addmm": dense, "mm": dense, "bmm": bmm, "baddbmm": bmm,
+    "native_layer_norm": normalization, "native_group_norm": normalization, "native_batch_norm": normalization,
+    "cudnn_batch_norm": normalization, "max_pool2d_with_indices": pooling, "avg_pool2d": pooling,
+    "_adaptive_avg_pool2d": pooling, "cat": concatenate, "mean": reduce, "sum": reduce, "amax": reduce,
+    "_to_copy": copied, "clone": copied, "copy_": copied, "embedding": embedding, "constant_pad_nd": padding,
+}  # fmt: skip
+
+
+def kind_of(call: Call) -> Optional[tuple]:
+    if call.name in ACTIVATIONS:
+        return "activation", {"form": ACTIVATIONS[call.name], **three(call.sizes[0])}
+    if call.name.startswith(ATTENTION):
+        return attention(call)
+    if call.name in ADDS or call.name in MULTIPLIES:
+        return pair(call)
+    if call.name in ELEMENTWISE and call.sizes:
+        return "activation", {"form": call.name.rstrip("_"), **three(max((s for s in call.sizes if s), key=product, default=[1]))}
+    if call.name in ("native_dropout", "bernoulli_"):
+        return "dropout", {**three(call.sizes[0]), "rate": 0.1}
+    made = MAKERS.get(call.name)
+    return made(call) if made else None
+
+
+def dtype_of(call: Call, kind: str, run: str) -> str:
+    types = [TYPES[one] for one in call.types if one in TYPES]
+    dtype = types[0] if types else "fp32"
+    if kind in ("dense", "convolution") and len(types) > 1:
+        dtype = types[1]
+    if dtype == "fp32" and (run == "tf32" or (run in ("default", "amp-bf16") and kind == "convolution")):
+        return "tf32" if kind in ("dense", "bmm", "attention", "convolution") else "fp32"
+    return dtype
+
+
+class Layer(NamedTuple):
+    row: Optional[Row]  # None of what is no kind
+    name: str
+    phase: str
+    count: int
+    time_s: float  # of one
+    launches: float
+
+
+def layers_of(line: dict) -> Iterator[Layer]:
+    """The operations of one network at one setting; an optimizer's step is left to its own kind."""
+    run = line["layers_of"].split()[-2]
+    for phase, name, sizes, types, strides, arguments, node, count, micros, launches in line["operations"]:
+        short = name.replace("aten::", "")
+        call = Call(short, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments)))
+        told = kind_of(call) if phase in ("forward", "backward") and call.sizes else None
+        row = None
+        if told:
+            which = FORWARD if phase == "forward" else BACKWARD
+            if phase == "backward" and told[0] == "convolution" and told[1]["channels"] <= 4:
+                which = BACKWARD_WEIGHTS
+            row = Row(told[0], told[1], dtype_of(call, told[0], run), which)
+        yield Layer(row, f"{short} {node}".strip(), phase, count, micros * 1e-6 / count, launches / count)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times of operations within networks as compressed tables: layers.csv.gz (a distinct operation of a family a row) and
+busy.csv.gz (how long the GPU was busy in one step of each network)."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Iterable, Sequence
+
+from . import design, layer_rows, networks, tables
+
+LAYER_COLUMNS = "kind parameters dtype pass source count time_s launches".split()
+BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
+
+
+def write(lines: Iterable[dict], out: Path) -> dict[str, int]:
+    family = {f"{one.package}/{one.name}": one.family for held in (False, True) for one in networks.all_networks(held)}
+    sums: dict[tuple, list[float]] = {}
+    busy: dict[str, dict] = {}
+    for line in lines:
+        setting = line["layers_of"].removeprefix("network ")
+        busy[setting] = {**line, "setting": setting, "busy_s": line["busy_us"] * 1e-6}
+        for layer in layer_rows.layers_of(line):
+            if layer.row is None:
+                continue
+            row = layer.row
+            key = (row.kind, design.parameters_text(row.parameters), row.dtype, row.which, family[setting.split()[0]])
+            added = sums.setdefault(key, [0, 0.0, 0.0])
+            added[0] += layer.count
+            added[1] += layer.count * layer.time_s
+            added[2] += layer.count * layer.launches
+    layers = [
+        dict(zip(LAYER_COLUMNS, (*key, int(count), time_s / count, launches / count)))
+        for key, (count, time_s, launches) in sorted(sums.items())
+    ]
+    packed(layers, LAYER_COLUMNS, out / "layers.csv.gz")
+    packed([busy[name] for name in sorted(busy)], BUSY_COLUMNS, out / "busy.csv.gz")
+    return {"layers": len(layers), "busy": len(busy)}
+
+
+def packed(rows: Sequence[dict], columns: Sequence[str], path: Path) -> None:
+    path.write_bytes(gzip.compress(tables.table_of(rows, columns).encode(), mtime=0))

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/measured_operations.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "formats/csv.h"
+
+namespace joulemap::predict {
+namespace {
+
+class Columns {
+ public:
+  explicit Columns(const formats::CsvRecord& header) {
+    for (std::size_t index = 0; index < header.size(); ++index) at_[header[index]] = index;
+  }
+  std::optional<std::string> missing(std::span<const std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (at_.find(name) == at_.end()) return std::string(name);
+    }
+    return std::nullopt;
+  }
+  const std::string& text(const formats::CsvRecord& record, std::string_view name) const {
+    static const std::string kNone;
+    const auto at = at_.find(name);
+    return at == at_.end() || at->second >= record.size() ? kNone : record[at->second];
+  }
+  double number(const formats::CsvRecord& record, std::string_view name) const {
+    return std::strtod(text(record, name).c_str(), nullptr);
+  }
+
+ private:
+  std::map<std::string, std::size_t, std::less<>> at_;
+};
+
+constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype", "pass", "cold", "time_s", "energy_j"};
+constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
+
+Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record) {
+  Operation operation;
+  const auto kind = kind_of(columns.text(record, "kind"));
+  const auto dtype = dtype_of(columns.text(record, "dtype"));
+  const auto pass = pass_of(columns.text(record, "pass"));
+  if (!kind || !dtype || !pass) {
+    return Error{ErrorCode::malformed, fmt::format("a row of kind \"{}\", type \"{}\", pass \"{}\"", columns.text(record, "kind"),
+                                                   columns.text(record, "dtype"), columns.text(record, "pass")), ""};
+  }
+  Result<FormAndParameters> parsed = parse_parameters(columns.text(record, "parameters"));
+  if (!parsed) return std::move(parsed).error();
+  operation.kind = *kind;
+  operation.dtype = *dtype;
+  operation.pass = *pass;
+  operation.form = std::move(parsed->form);
+  operation.parameters = std::move(parsed->parameters);
+  if (columns.text(record, "parameters").find("way=fused") != std::string::npos) operation.parameters.set("fused", 1);
+  if (columns.text(record, "parameters").find("way=one-by-one") != std::string::npos) operation.parameters.set("foreach", 0);
+  return operation;
+}
+
+struct Table {
+  Columns columns;
+  std::vector<formats::CsvRecord> records;
+};
+
+Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed) {
+  std::vector<formats::CsvRecord> records = formats::read_csv(csv);
+  if (records.empty()) return Error{ErrorCode::malformed, "the table is empty", "joulemap collect --tables"};
+  Table table{Columns(records.front()), {}};
+  if (const auto missing = table.columns.missing(needed)) {
+    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *missing), "joulemap collect --tables"};
+  }
+  table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
+  return table;
+}
+
+std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
+  return fmt::format("{}|{}|{}|{}|{}", columns.text(record, "kind"), columns.text(record, "parameters"),
+                     columns.text(record, "dtype"), columns.text(record, "pass"), columns.text(record, "cold"));
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfOperations);
+  if (!table) return table.error();
+  const Columns& columns = table->columns;
+  std::map<std::string, std::size_t> index_of;
+  std::vector<MeasuredOperation> rows;
+  for (const formats::CsvRecord& record : table->records) {
+    const double time_s = columns.number(record, "time_s");
+    const double energy_j = columns.number(record, "energy_j");
+    if (!(time_s > 0) || !(energy_j > 0)) continue;  // a view launches nothing
+    const std::string key = key_of(columns, record);
+    const auto [at, is_new] = index_of.try_emplace(key, rows.size());
+    if (is_new) {
+      Result<Operation> operation = operation_of(columns, record);
+      if (!operation) return std::move(operation).error();
+      rows.push_back({std::move(*operation), key, columns.text(record, "source"), columns.text(record, "cold") == "1", false,
+                      0, 0, 0.0, 0, false, 0});
+    }
+    MeasuredOperation& row = rows[at->second];
+    row.time_s += time_s;
+    row.eager_s += columns.number(record, "eager_s");
+    row.energy_j = *row.energy_j + energy_j;
+    row.idle_w += columns.number(record, "idle_w");
+    row.limited = row.limited || columns.text(record, "limited") == "1";
+    ++row.repeats;
+  }
+  for (MeasuredOperation& row : rows) {
+    row.time_s /= row.repeats;
+    row.eager_s /= row.repeats;
+    row.energy_j = *row.energy_j / row.repeats;
+    row.idle_w /= row.repeats;
+  }
+  return rows;
+}
+
+Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfLayers);
+  if (!table) return table.error();
+  std::vector<MeasuredOperation> rows;
+  for (const formats::CsvRecord& record : table->records) {
+    const double time_s = table->columns.number(record, "time_s");
+    if (!(time_s > 0)) continue;
+    Result<Operation> operation = operation_of(table->columns, record);
+    if (!operation) return std::move(operation).error();
+    MeasuredOperation row;
+    row.operation = std::move(*operation);
+    row.key = key_of(table->columns, record);
+    row.family = table->columns.text(record, "source");
+    row.in_network = true;
+    row.time_s = time_s;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<NoiseFloor> noise_floor(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfOperations);
+  if (!table) return table.error();
+  std::map<std::string, std::vector<std::pair<double, double>>> repeats;
+  for (const formats::CsvRecord& record : table->records) {
+    repeats[key_of(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
+                                                         table->columns.number(record, "energy_j"));
+  }
+  NoiseFloor floor;
+  for (const auto& [key, measured] : repeats) {
+    if (measured.size() < 2) continue;
+    const auto [first_time_s, first_j] = measured[0];
+    const auto [second_time_s, second_j] = measured[1];
+    if (!(first_j > 0) || !(second_j > 0)) continue;
+    // Of two measurements: a standard deviation is their difference by the root of 2.
+    const double energy = (first_j - second_j) / (first_j + second_j) * std::sqrt(2.0);
+    const double time = (first_time_s - second_time_s) / (first_time_s + second_time_s) * std::sqrt(2.0);
+    floor.energy += energy * energy;
+    floor.time += time * time;
+    ++floor.operations;
+  }
+  if (floor.operations > 0) {
+    floor.energy = std::sqrt(floor.energy / static_cast<double>(floor.operations));
+    floor.time = std::sqrt(floor.time / static_cast<double>(floor.operations));
+  }
+  return floor;
+}
+
+}  // namespace joulemap::predict

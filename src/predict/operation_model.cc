@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/operation_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace joulemap::predict {
+namespace {
+
+// Residuals beyond a factor of e^2 are faults of physics that no other row should learn from.
+constexpr double kMostResidual = 2.0;
+// Rows of networks are many and alike; together they should not outweigh the designed ones.
+constexpr double kWeightInNetwork = 0.5;
+
+struct Described {
+  PhysicsRow row;
+  std::vector<float> features;
+};
+
+Described described(const OperationModel& model, const Operation& operation, const Situation& situation) {
+  const Work work = work_of(operation);
+  Described told;
+  told.row.groups = groups_of(operation);
+  told.row.terms = time_terms(operation, work, model.sheet, situation.cold);
+  told.features = features_of(operation, work, told.row.terms, model.sheet, situation, physical_time_s(model.times, told.row));
+  return told;
+}
+
+std::vector<float> with_power(std::vector<float> features, double time_s, double power_w) {
+  features.push_back(static_cast<float>(std::log(time_s)));
+  features.push_back(static_cast<float>(std::log(power_w)));
+  return features;
+}
+
+std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
+  std::vector<PhysicsRow> told;
+  told.reserve(rows.size());
+  for (const MeasuredOperation& row : rows) {
+    const Work work = work_of(row.operation);
+    told.push_back({groups_of(row.operation), time_terms(row.operation, work, sheet, row.cold), row.time_s,
+                    row.energy_j.value_or(0)});
+  }
+  return told;
+}
+
+}  // namespace
+
+OperationEstimate estimate(const OperationModel& model, const Operation& operation, const Situation& situation) {
+  if (operation.kind == Kind::view) return {};
+  Described told = described(model, operation, situation);
+  OperationEstimate guess;
+  guess.physical_time_s = physical_time_s(model.times, told.row);
+  guess.trust = model.box.least.empty() ? 0 : model.box.trust(told.features);
+  guess.time_s = guess.physical_time_s;
+  if (guess.trust > 0) guess.time_s *= std::exp(guess.trust * model.time_trees.ask(told.features));
+  told.row.time_s = guess.time_s;
+  guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
+  double power_w = guess.physical_power_w;
+  if (guess.trust > 0) {
+    power_w *= std::exp(guess.trust * model.power_trees.ask(with_power(std::move(told.features), guess.time_s, power_w)));
+  }
+  guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
+  return guess;
+}
+
+Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
+                                           const TreeOptions& options) {
+  OperationModel model;
+  model.sheet = sheet;
+  const std::vector<PhysicsRow> all = physics_rows(rows, sheet);
+  std::vector<PhysicsRow> with_energy;
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    if (rows[index].energy_j) with_energy.push_back(all[index]);
+  }
+  model.times = fit_times(all);
+  model.energies = fit_energies(with_energy, sheet.power_limit_w);
+  TreeRows times;
+  TreeRows powers;
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const MeasuredOperation& row = rows[index];
+    const Described told = described(model, row.operation, {row.cold, row.in_network});
+    const double weight = row.in_network ? kWeightInNetwork : 1;
+    const double residual = std::log(row.time_s / physical_time_s(model.times, told.row));
+    times.add(told.features, std::clamp(residual, -kMostResidual, kMostResidual), weight);
+    model.box.include(told.features);
+    if (!row.energy_j) continue;
+    const double power_w = physical_power_w(model.energies, all[index], sheet);
+    powers.add(with_power(told.features, row.time_s, power_w), std::log(*row.energy_j / row.time_s / power_w), weight);
+  }
+  TreeOptions directed = options;
+  directed.directions.assign(feature_directions().begin(), feature_directions().end());
+  Result<Trees> time_trees = fit_trees(times, directed);
+  if (!time_trees) return std::move(time_trees).error();
+  Result<Trees> power_trees = fit_trees(powers, options);
+  if (!power_trees) return std::move(power_trees).error();
+  model.time_trees = std::move(*time_trees);
+  model.power_trees = std::move(*power_trees);
+  return model;
+}
+
+OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
+  return {sheet, measured.times, measured.energies, {}, {}, {}};
+}
+
+}  // namespace joulemap::predict

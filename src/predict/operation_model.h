@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operation takes and draws on one GPU: fitted physics (physics.h) times the exponential of trees' residuals
+// (trees.h), which fade outside of what was measured. Values; asking is pure.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/datasheet.h"
+#include "predict/features.h"
+#include "predict/measured_operations.h"
+#include "predict/operation.h"
+#include "predict/physics.h"
+#include "predict/trees.h"
+
+namespace joulemap::predict {
+
+struct OperationModel {
+  Datasheet sheet;
+  TimeCoefficients times;
+  EnergyCoefficients energies;
+  Trees time_trees;
+  Trees power_trees;
+  Box box;  // of what was measured, in features; empty where nothing was: then physics alone
+};
+
+struct OperationEstimate {
+  double time_s = 0;  // on the GPU; 0 of what launches nothing
+  double energy_j = 0;
+  double physical_time_s = 0;
+  double physical_power_w = 0;
+  double trust = 0;  // of the trees: 1 within what was measured, 0 far beyond
+};
+
+// Of the kinds that launch nothing it is zero.
+OperationEstimate estimate(const OperationModel& model, const Operation& operation, const Situation& situation);
+
+Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
+                                           const TreeOptions& options = {});
+
+// Physics by the datasheet alone, for a GPU that nothing was measured on: the coefficients of one that was.
+OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet);
+
+}  // namespace joulemap::predict

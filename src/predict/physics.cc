@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/physics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+constexpr double kElementsPerSecond = 1e12;
+// No kernel is shorter.
+constexpr double kLeastTime_s = 1e-6;
+// A short burst may draw more than the limit that holds over a second.
+constexpr double kBurst = 1.2;
+
+struct Tile {
+  double m;
+  double n;
+  double efficiency;
+};
+// Small tiles reuse less of what they read.
+constexpr std::array<Tile, 9> kTiles = {{{256, 128, 1.0},
+                                         {128, 256, 1.0},
+                                         {128, 128, 0.9},
+                                         {128, 64, 0.75},
+                                         {64, 128, 0.75},
+                                         {64, 64, 0.55},
+                                         {64, 32, 0.35},
+                                         {32, 32, 0.25},
+                                         {16, 64, 0.2}}};
+constexpr double kFillOfPipeline = 64;
+constexpr double kLeastSplit = 128;
+
+bool is_small_number_of_bytes(std::int64_t elements, double size, std::int64_t bytes) {
+  return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
+}
+
+std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
+  const Parameters& p = operation.parameters;
+  switch (operation.kind) {
+    case Kind::dense: return {p.get("in", 1), p.get("out", 1)};
+    case Kind::bmm: return {p.get("k", 1), p.get("n", 1), p.get("m", 1)};
+    case Kind::attention: return {p.get("width", 1)};
+    case Kind::convolution: return {p.get("channels", 1), p.get("out", 1)};
+    default: return {};
+  }
+}
+
+template <std::size_t N>
+const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kLevels>& groups) {
+  for (const std::string& group : groups) {
+    if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
+  }
+  const auto all = fitted.find("");
+  return all == fitted.end() ? nullptr : &all->second;
+}
+
+// Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one.
+constexpr double kRowsOfBelief = 6;
+constexpr double kLeastPull = 1e-9;
+
+template <std::size_t N>
+std::array<double, N> fit_group(const statistics::GramSums& sums, const std::array<double, N>& wider) {
+  std::vector<statistics::Belief> beliefs(N);
+  for (std::size_t index = 0; index < N; ++index) {
+    beliefs[index] = {wider[index], kLeastPull + kRowsOfBelief * sums.gram(index, index) / std::max(1.0, sums.rows())};
+  }
+  const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, beliefs);
+  std::array<double, N> coefficients{};
+  std::copy(fit.x.begin(), fit.x.end(), coefficients.begin());
+  return coefficients;
+}
+
+// From the widest group, which is all rows and believes in `first`, to the narrowest.
+template <std::size_t N, class Row, class Target>
+Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, const Target& target_of,
+                           const std::array<double, N>& first) {
+  struct Group {
+    statistics::GramSums sums{N};
+    std::string wider;
+  };
+  std::array<std::map<std::string, Group, std::less<>>, kLevels + 1> levels;
+  for (const PhysicsRow& row : rows) {
+    std::array<double, N> terms = row_of(row);
+    const double target = target_of(row);
+    for (double& term : terms) term /= target;
+    for (std::size_t level = 0; level <= kLevels; ++level) {
+      Group& group = levels[level][level < kLevels ? row.groups[level] : std::string()];
+      group.sums.add_row(terms, 1.0);
+      group.wider = level + 1 < kLevels ? row.groups[level + 1] : "";
+    }
+  }
+  Coefficients<N> fitted;
+  fitted[""] = fit_group<N>(levels[kLevels][""].sums, first);
+  for (std::size_t level = kLevels; level-- > 0;) {
+    for (const auto& [name, group] : levels[level]) fitted[name] = fit_group<N>(group.sums, fitted.find(group.wider)->second);
+  }
+  return fitted;
+}
+
+std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_w) {
+  std::array<double, kTerms + 1> terms{};
+  for (std::size_t index = 0; index < kTerms; ++index) terms[index] = row.terms[index] * limit_w;
+  terms[kTerms] = row.time_s * limit_w;
+  return terms;
+}
+
+}  // namespace
+
+double padded_flops(const Product& product, const Datasheet& sheet) {
+  double least = INFINITY;
+  for (const Tile& tile : kTiles) {
+    const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
+    for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+      if (split > 1 && product.k / split < kLeastSplit) break;
+      const double waves = std::ceil(tiles * split / sheet.multiprocessors);
+      const double depth = std::ceil(product.k / split / 32) * 32 + kFillOfPipeline;
+      const double cost = waves * depth * tile.m * tile.n / tile.efficiency * (split > 1 ? 1.03 : 1.0);
+      least = std::min(least, cost);
+    }
+  }
+  return 2 * least * sheet.multiprocessors;
+}
+
+double cache_share(double bytes, const Datasheet& sheet) {
+  const double filled = bytes / (0.9 * sheet.cache_bytes);
+  return 1 / (1 + filled * filled * filled);
+}
+
+Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
+  const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
+  double tiled = 0;
+  for (const Product& product : work.products) tiled += padded_flops(product, sheet);
+  const double cached = cold ? 0 : cache_share(work.bytes, sheet);
+  Terms terms = {kMicrosecond,
+                 tiled / peak,
+                 work.bytes * cached / sheet.cache_bytes_per_s,
+                 work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
+                 std::max(work.inputs, work.outputs) / kElementsPerSecond,
+                 work.flops / peak};
+  if (operation.kind == Kind::optimizer) {
+    terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
+  }
+  return terms;
+}
+
+int alignment_of(const Operation& operation) {
+  if (!is_product(operation.kind)) return 0;
+  const std::int64_t groups = operation.parameters.get("groups", 1);
+  if (groups > 1) return groups == operation.parameters.get("channels", 1) ? 5 : 4;
+  std::int64_t bytes = 16;
+  for (const std::int64_t row : rows_in_memory(operation)) {
+    while (bytes > 2 && is_small_number_of_bytes(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
+  }
+  return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
+}
+
+std::array<std::string, kLevels> groups_of(const Operation& operation) {
+  const std::string kind(name_of(operation.kind));
+  const std::string_view pass = name_of(operation.pass);
+  const bool product = is_product(operation.kind);
+  std::string form = operation.form;
+  if (operation.kind == Kind::optimizer) {
+    form += operation.parameters.get("fused", 0) != 0 ? "-fused" : operation.parameters.get("foreach", 1) != 0 ? "" : "-one";
+  }
+  if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
+  const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
+  std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_of(operation))
+                               : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
+  if (operation.kind == Kind::convolution) narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
+  return {narrow, product ? fmt::format("{}|{}", formed, name_of(operation.dtype)) : formed, fmt::format("{}|{}", kind, pass), kind};
+}
+
+TimeCoefficients fit_times(std::span<const PhysicsRow> rows) {
+  return fit_groups<kTerms>(
+      rows, [](const PhysicsRow& row) { return row.terms; }, [](const PhysicsRow& row) { return row.time_s; },
+      {1, 1, 1, 1, 1, 1});
+}
+
+EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w) {
+  return fit_groups<kTerms + 1>(
+      rows, [limit_w](const PhysicsRow& row) { return energy_terms(row, limit_w); },
+      [](const PhysicsRow& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
+}
+
+double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
+  const std::array<double, kTerms>* found = find_group(fitted, row.groups);
+  double time_s = 0;
+  for (std::size_t index = 0; index < kTerms; ++index) time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
+  return std::max(time_s, kLeastTime_s);
+}
+
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet) {
+  const std::array<double, kTerms + 1>* found = find_group(fitted, row.groups);
+  const std::array<double, kTerms + 1> terms = energy_terms(row, sheet.power_limit_w);
+  double energy_j = 0;
+  for (std::size_t index = 0; index <= kTerms; ++index) energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
+  return std::clamp(energy_j / row.time_s, sheet.idle_w, kBurst * sheet.power_limit_w);
+}
+
+}  // namespace joulemap::predict

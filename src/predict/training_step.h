@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the forward operations of a graph to all of a training step, and from a list of operations to what a compiler
+// makes of it. Pure.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "predict/graph.h"
+#include "predict/operation.h"
+
+namespace joulemap::predict {
+
+// The forward operations with the statistics of the batch and with dropout's masks, the loss over the last result, the
+// backward operations from the last to the first, each with its layer's name, and the optimizer's step. A graph that
+// holds backward operations already (torch lists) is left as it is.
+std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer);
+
+// Neighbours that work element by element become one operation that reads and writes once; views vanish.
+std::vector<Operation> compiled(std::vector<Operation> operations);
+
+}  // namespace joulemap::predict
