@@ -54,9 +54,8 @@ def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]
 
 def operations_of_setting(loaded: networks.Loaded, device: str, setting: networks.Setting) -> dict:
     """What the collector runs for a setting: same network, inputs, loss and optimizer."""
-    loaded.call_of(setting)
-    model = loaded._model
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
+    model = loaded._model.to(own)
     give = networks.inputs_of(torch, device, setting, own)
     return trace(
         model,

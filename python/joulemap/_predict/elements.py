@@ -20,7 +20,8 @@ MULTIPLIED |= {"floor_divide", "true_divide", "atan2", "rsub_mul"}
 FILLS = """arange full zeros ones fill zero new_zeros new_ones new_full full_like zeros_like ones_like scalar_tensor
     linspace eye bernoulli uniform normal rand randn randint randperm rand_like randn_like exponential random
     tril_indices triu_indices randint_like logspace""".split()
-NAMED = "tril triu cumsum cumprod logcumsumexp glu _weight_norm_interface celu prelu _prelu_kernel".split()
+NAMED = """hardswish hardsigmoid hardtanh mish elu selu leaky_relu softplus log_sigmoid_forward hardshrink softshrink
+    threshold rrelu_with_noise relu6 tril triu cumsum cumprod logcumsumexp glu _weight_norm_interface celu prelu _prelu_kernel""".split()
 GATHERS = """gather index index_select index_put _index_put_impl scatter scatter_add scatter_reduce index_add index_copy
     roll flip repeat repeat_interleave take take_along_dim masked_select masked_scatter _unsafe_index
     _unsafe_index_put unfold_copy im2col col2im index_fill select_scatter slice_scatter diag_embed rot90
@@ -62,7 +63,7 @@ def filled(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def named(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    return [Told("activation", name, three(outs[0].shape))]
+    return [Told("activation", FORMS.get(name, name), three(outs[0].shape))]
 
 
 def gathered(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
@@ -120,6 +121,10 @@ def copied_into(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     return copied(args[1], args[0]) if is_tensor(args[1]) else filled(name, args, [args[0]])
 
 
+def read_by_host(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [Told("cast", "fp32", three(args[0].shape))]
+
+
 def concatenated(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     parts = [one for one in args[0] if one.numel()]
     out = [int(size) for size in outs[0].shape]
@@ -172,6 +177,7 @@ def handlers() -> dict[str, Handler]:
     found |= dict.fromkeys(REDUCES, reduced) | dict.fromkeys(("clone", "_to_copy", "contiguous"), cloned)
     found |= dict.fromkeys(("cat", "stack", "_cat"), concatenated)
     found |= dict.fromkeys(("copy_", "_copy_from"), copied_into)
+    found |= {"_local_scalar_dense": read_by_host}
     parts = "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()
     found |= dict.fromkeys(parts, gradient_of_part)
     found |= dict.fromkeys(("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"), cloned)

@@ -10,6 +10,7 @@ here stand in their place, and hand on whatever is not a tensor of the trace.
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from typing import Any, Callable, Iterator, Sequence
 
@@ -68,6 +69,8 @@ class Kernels:
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
         told = attention_of(q, k, is_causal)
+        if attn_mask is not None:  # another kernel than without
+            told.parameters["masked"] = 1
         return self._single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
 
     def dropout(self, x, p, train):
@@ -143,10 +146,25 @@ def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]
             if autocast is not None:
                 register_autocast(torch, library, kernels, autocast)
         casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
-        with casting:
+        with casting, taken_for_real():
             yield
     finally:
         library._destroy()
+
+
+@contextlib.contextmanager
+def taken_for_real() -> Iterator[None]:
+    """The transformers package makes other masks for tensors without data than for those on a GPU."""
+    module = sys.modules.get("transformers.utils.import_utils")
+    before = getattr(module, "is_fake_tensor", None)
+    if before is None:
+        yield
+        return
+    module.is_fake_tensor = lambda _: False
+    try:
+        yield
+    finally:
+        module.is_fake_tensor = before
 
 
 def register_autocast(torch: Any, library: Any, kernels: Kernels, dtype: Any) -> None:

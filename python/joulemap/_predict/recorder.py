@@ -45,6 +45,7 @@ class Recorder:
         self._pauses = 0
         self._of_node: dict[int, Optional[dict]] = {}
         self._number = self._next_number()
+        self._claimed = range(0)
 
     def _next_number(self) -> int:
         return self._torch._C._autograd._get_sequence_nr()
@@ -62,9 +63,18 @@ class Recorder:
     def _claim(self, operation: Optional[dict]) -> None:
         """Nodes that have appeared since the last time belong to this operation."""
         after = self._next_number()
+        if after > self._number:
+            self._claimed = range(self._number, after)
         for number in range(self._number, after):
             self._of_node[number] = operation
         self._number = after
+
+    def _claim_from_copy(self) -> None:
+        """What works in place and needs its input again has it copied on its way: the node is not the copy's."""
+        last = self.operations[-1] if self.operations else None
+        if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
+            if self._of_node.get(self._claimed[-1]) is last:
+                self._number = self._claimed[0]
 
     def tell(self, told: Told, source: str, like: Any, layer: Optional[str] = None, which: str = "forward") -> dict:
         if layer is None:
@@ -95,7 +105,7 @@ class Recorder:
     def begin_backward(self) -> None:
         self.phase, self._done = "backward", {}
 
-    def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any) -> None:
+    def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
         """`name` is without the underscore of what works in place."""
         if self._pauses or name in SILENT:
             return
@@ -104,7 +114,7 @@ class Recorder:
             return
         layer = self._layer_of(node, forward)
         source = f"{func.namespace}.{name}"
-        like = next((one for one in tensors_in(args) if one.dtype.is_floating_point), outs[0] if outs else None)
+        like = main_tensor(name, tensors_in(args), outs)
         if func.is_view or name in MOVE_NOTHING:
             told: Optional[Sequence[Told]] = [Told("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
@@ -113,6 +123,8 @@ class Recorder:
             return
         if told is None:
             told = [self._unknown(func, source, layer, args, outs)]
+        if in_place and node is None:
+            self._claim_from_copy()
         for one in told:
             self.tell(one, source, like, layer)
 
@@ -187,12 +199,21 @@ class Recorder:
         return True
 
 
+def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
+    """The one whose type an operation computes in: the first with fractions; of several element by element the widest."""
+    numbers = [one for one in given if one.dtype.is_floating_point]
+    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(numbers) > 1:
+        return max(numbers, key=lambda one: one.dtype.itemsize)
+    return numbers[0] if numbers else outs[0] if outs else None
+
+
 def seeing(torch: Any, recorder: Recorder) -> Any:
     """The mode that has the dispatcher tell the recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     node_of = torch._C._current_autograd_node
     plain: dict[Any, str] = {}
+    answers = Answers()
 
     class Seeing(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -203,13 +224,30 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
                 plain[func] = name
             if name in SILENT:
                 return func(*args, **(kwargs or {}))
-            out = stand_in(torch, name, args)
+            out = answers.of(name, args) if name == "_local_scalar_dense" else stand_in(torch, name, args)
             out = func(*args, **(kwargs or {})) if out is None else out
             outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
-            recorder.record(func, name, [*args, *(kwargs or {}).values()] if name in NAMED_TOO else args, outs, node_of())
+            answers.keep(name, outs)
+            given = [*args, *(kwargs or {}).values()] if name in NAMED_TOO else args
+            recorder.record(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
             return out
 
     return Seeing()
+
+
+class Answers:
+    """To the few questions that models ask of their data, mostly of masks: nothing is masked, so that all are and none
+    is. The host waits for such an answer."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, tuple[Any, bool]] = {}
+
+    def keep(self, name: str, outs: Sequence) -> None:
+        if name in ("all", "any") and outs and outs[0].numel() == 1:
+            self._asked[id(outs[0])] = (outs[0], name == "all")
+
+    def of(self, name: str, args: Sequence) -> Optional[bool]:
+        return self._asked.get(id(args[0]), (None, None))[1]
 
 
 NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}
