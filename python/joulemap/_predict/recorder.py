@@ -213,7 +213,7 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
 
     node_of = torch._C._current_autograd_node
     plain: dict[Any, str] = {}
-    answers = Answers()
+    answers = Answers(torch)
 
     class Seeing(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -224,10 +224,10 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
                 plain[func] = name
             if name in SILENT:
                 return func(*args, **(kwargs or {}))
-            out = answers.of(name, args) if name == "_local_scalar_dense" else stand_in(torch, name, args)
+            out = answers.of(args[0]) if name == "_local_scalar_dense" else stand_in(torch, name, args)
             out = func(*args, **(kwargs or {})) if out is None else out
             outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
-            answers.keep(name, outs)
+            answers.keep(func, name, args, outs)
             given = [*args, *(kwargs or {}).values()] if name in NAMED_TOO else args
             recorder.record(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
             return out
@@ -236,18 +236,50 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
 
 
 class Answers:
-    """To the few questions that models ask of their data, mostly of masks: nothing is masked, so that all are and none
-    is. The host waits for such an answer."""
+    """To the few questions that models ask of their data. Numbers of the host that follow from sizes are computed; of
+    masks nothing is masked, so that all are and none is; a random number does not lie below the share that is dropped.
+    The host waits for such an answer."""
 
-    def __init__(self) -> None:
-        self._asked: dict[int, tuple[Any, bool]] = {}
+    BY_NAME = {"all": True, "any": False, "lt": False}
 
-    def keep(self, name: str, outs: Sequence) -> None:
-        if name in ("all", "any") and outs and outs[0].numel() == 1:
-            self._asked[id(outs[0])] = (outs[0], name == "all")
+    def __init__(self, torch: Any) -> None:
+        from torch.utils._python_dispatch import _disable_current_modes
 
-    def of(self, name: str, args: Sequence) -> Optional[bool]:
-        return self._asked.get(id(args[0]), (None, None))[1]
+        self._torch, self._real = torch, _disable_current_modes
+        self._known: dict[int, tuple[Any, Any]] = {}
+
+    def keep(self, func: Any, name: str, args: Sequence, outs: Sequence) -> None:
+        if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
+            return
+        out, given = outs[0], tensors_in(args)
+        values = [self._value(one) for one in given]
+        if name in ("fill", "full", "scalar_tensor"):
+            number = args[0] if name == "scalar_tensor" else args[1]
+            value = number if isinstance(number, (int, float, bool)) else None
+        elif name == "sum" and not args[0].dtype.is_floating_point:
+            value = int(args[0].numel())
+        elif given and None not in values and name != "_local_scalar_dense":
+            value = self._computed(func, args)
+        else:
+            value = self.BY_NAME.get(name)
+        if value is not None:
+            self._known[id(out)] = (out, value)
+
+    def _value(self, tensor: Any) -> Any:
+        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a tensor of the host has its data
+        if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
+            with self._real():
+                return constant.item()
+        return self._known.get(id(tensor), (None, None))[1]
+
+    def _computed(self, func: Any, args: Sequence) -> Any:
+        values = {id(one): self._value(one) for one in tensors_in(args)}
+        with self._real():
+            real = [self._torch.tensor(values[id(one)], dtype=one.dtype) if id(one) in values else one for one in args]
+            return func(*real).item()
+
+    def of(self, tensor: Any) -> Any:
+        return self._value(tensor)
 
 
 NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}
