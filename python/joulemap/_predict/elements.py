@@ -9,7 +9,7 @@ kernels.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 from .shapes import Told, beside, by_dimension, elements, is_tensor, tensors_in, three
 
@@ -21,7 +21,8 @@ FILLS = """arange full zeros ones fill zero new_zeros new_ones new_full full_lik
     linspace eye bernoulli uniform normal rand randn randint randperm rand_like randn_like exponential random
     tril_indices triu_indices randint_like logspace""".split()
 NAMED = """hardswish hardsigmoid hardtanh mish elu selu leaky_relu softplus log_sigmoid_forward hardshrink softshrink
-    threshold rrelu_with_noise relu6 tril triu cumsum cumprod logcumsumexp glu _weight_norm_interface celu prelu _prelu_kernel""".split()
+    threshold rrelu_with_noise relu6 tril triu cumsum cumprod logcumsumexp glu
+    _weight_norm_interface celu prelu _prelu_kernel""".split()
 GATHERS = """gather index index_select index_put _index_put_impl scatter scatter_add scatter_reduce index_add index_copy
     roll flip repeat repeat_interleave take take_along_dim masked_select masked_scatter _unsafe_index
     _unsafe_index_put unfold_copy im2col col2im index_fill select_scatter slice_scatter diag_embed rot90
@@ -177,10 +178,8 @@ def handlers() -> dict[str, Handler]:
     found |= dict.fromkeys(REDUCES, reduced) | dict.fromkeys(("clone", "_to_copy", "contiguous"), cloned)
     found |= dict.fromkeys(("cat", "stack", "_cat"), concatenated)
     found |= dict.fromkeys(("copy_", "_copy_from"), copied_into)
-    found |= {"_local_scalar_dense": read_by_host}
+    found |= {"_local_scalar_dense": read_by_host, "masked_fill": pointwise}
     parts = "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()
     found |= dict.fromkeys(parts, gradient_of_part)
     found |= dict.fromkeys(("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"), cloned)
     return found
-
-

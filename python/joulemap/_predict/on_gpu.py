@@ -58,7 +58,7 @@ class Kernels:
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
         self._single = one_operation(torch, recorder)
-        self._fake = __import__("torch._subclasses.fake_tensor", fromlist=["FakeTensor"]).FakeTensor
+        self._fake = torch._subclasses.fake_tensor.FakeTensor
 
     def _is_traced(self, args: Sequence) -> bool:
         return any(isinstance(one, self._fake) for one in args)
@@ -173,5 +173,6 @@ def register_autocast(torch: Any, library: Any, kernels: Kernels, dtype: Any) ->
         if not hasattr(torch.ops.aten, packet):
             continue
         func = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        kernel = kernels.in_16_bits(func, dtype) if name in IN_16_BITS else kernels.in_32_bits(func, name in CAST_INSIDE)
+        low = name in IN_16_BITS
+        kernel = kernels.in_16_bits(func, dtype) if low else kernels.in_32_bits(func, name in CAST_INSIDE)
         library.impl(name, kernel, "AutocastCPU")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator, Optional, Sequence
 
+from .answers import Answers
 from .elements import dtype_name
 from .layers import dense, told_of
 from .shapes import Told, tensors_in
@@ -21,7 +22,7 @@ from .shapes import Told, tensors_in
 SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
 SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
 SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-MOVE_NOTHING = {"_unsafe_view", "resize", "set", "alias", "_reshape_alias", "view", "expand", "t", "transpose", "permute", "_conj", "unbind"}
+MOVE_NOTHING = {"_unsafe_view", "resize", "set"}  # besides what PyTorch itself calls a view
 # Which operations of a node are its one backward operation, by the kind of the forward operation.
 GRADIENTS = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
@@ -115,7 +116,7 @@ class Recorder:
         layer = self._layer_of(node, forward)
         source = f"{func.namespace}.{name}"
         like = main_tensor(name, tensors_in(args), outs)
-        if func.is_view or name in MOVE_NOTHING:
+        if is_view(func) or name in MOVE_NOTHING:
             told: Optional[Sequence[Told]] = [Told("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
             told = told_of(func, name, args, outs) if func.namespace in ("aten", "prims") else None
@@ -200,11 +201,17 @@ class Recorder:
 
 
 def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
-    """The one whose type an operation computes in: the first with fractions; of several element by element the widest."""
+    """Its type is what an operation computes in: the first with fractions; of several element by element the widest."""
     numbers = [one for one in given if one.dtype.is_floating_point]
     if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(numbers) > 1:
         return max(numbers, key=lambda one: one.dtype.itemsize)
     return numbers[0] if numbers else outs[0] if outs else None
+
+
+def is_view(func: Any) -> bool:
+    """It gives its input's memory, and does not write to it."""
+    aliases = [one.alias_info for one in func._schema.returns]
+    return bool(aliases) and all(one is not None and not one.is_write for one in aliases)
 
 
 def seeing(torch: Any, recorder: Recorder) -> Any:
@@ -233,53 +240,6 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
             return out
 
     return Seeing()
-
-
-class Answers:
-    """To the few questions that models ask of their data. Numbers of the host that follow from sizes are computed; of
-    masks nothing is masked, so that all are and none is; a random number does not lie below the share that is dropped.
-    The host waits for such an answer."""
-
-    BY_NAME = {"all": True, "any": False, "lt": False}
-
-    def __init__(self, torch: Any) -> None:
-        from torch.utils._python_dispatch import _disable_current_modes
-
-        self._torch, self._real = torch, _disable_current_modes
-        self._known: dict[int, tuple[Any, Any]] = {}
-
-    def keep(self, func: Any, name: str, args: Sequence, outs: Sequence) -> None:
-        if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
-            return
-        out, given = outs[0], tensors_in(args)
-        values = [self._value(one) for one in given]
-        if name in ("fill", "full", "scalar_tensor"):
-            number = args[0] if name == "scalar_tensor" else args[1]
-            value = number if isinstance(number, (int, float, bool)) else None
-        elif name == "sum" and not args[0].dtype.is_floating_point:
-            value = int(args[0].numel())
-        elif given and None not in values and name != "_local_scalar_dense":
-            value = self._computed(func, args)
-        else:
-            value = self.BY_NAME.get(name)
-        if value is not None:
-            self._known[id(out)] = (out, value)
-
-    def _value(self, tensor: Any) -> Any:
-        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a tensor of the host has its data
-        if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
-            with self._real():
-                return constant.item()
-        return self._known.get(id(tensor), (None, None))[1]
-
-    def _computed(self, func: Any, args: Sequence) -> Any:
-        values = {id(one): self._value(one) for one in tensors_in(args)}
-        with self._real():
-            real = [self._torch.tensor(values[id(one)], dtype=one.dtype) if id(one) in values else one for one in args]
-            return func(*real).item()
-
-    def of(self, tensor: Any) -> Any:
-        return self._value(tensor)
 
 
 NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}

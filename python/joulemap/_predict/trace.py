@@ -16,6 +16,7 @@ from .recorder import Recorder, seeing
 from .shapes import Told
 
 SCHEMA = "joulemap.operations/1"
+FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
 OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 
 
@@ -40,6 +41,8 @@ def trace(
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    if isinstance(optimizer, str):
+        form_of(optimizer)  # says what is wrong before anything is done
     recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
     faker = Faker(torch, mode)
     was_training = model.training
@@ -74,7 +77,9 @@ def run_inference(torch: Any, model: Any, recorder: Recorder, given: tuple, more
         model(*given, **more)
 
 
-def run_training(torch, model, recorder, given, more, loss, autocast) -> None:
+def run_training(
+    torch: Any, model: Any, recorder: Recorder, given: tuple, more: dict, loss: Optional[Callable], autocast: Any
+) -> None:
     with torch.enable_grad():
         with chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
             output = model(*given, **more)
@@ -136,28 +141,27 @@ def tell_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, No
     if optimizer is None:
         return
     recorder.phase = "optimizer"
-    weights = [one for one in model.parameters() if one.grad is not None]
+    source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
     form, ways = form_of(optimizer)
-    by_type: dict[Any, list] = {}
-    for weight in weights:
+    if form is None:
+        reason = "an optimizer that was not measured"
+        recorder.unknown.append({"layer": "", "source": source, "reason": reason, "bounded": True})
+    by_type: dict[str, list] = {}
+    for weight in (one for one in model.parameters() if one.grad is not None):
         by_type.setdefault(dtype_name(weight.dtype), []).append(weight)
     for some in by_type.values():
-        sizes = {"tensors": len(some), "elements": sum(int(one.numel()) for one in some)}
-        kind = "unknown" if form is None else "optimizer"
+        size = sum(int(one.numel()) for one in some)
         if form is None:
-            size = {"batch": 1, "rows": 1, "width": sizes["elements"], "in": sizes["elements"], "out": sizes["elements"]}
-            source = f"torch.optim.{type(optimizer).__name__}"
-            recorder.unknown.append(
-                {"layer": "", "source": source, "reason": "an optimizer that was not measured", "bounded": True}
-            )
-            recorder.tell(Told(kind, "", size), source, some[0], "", "optimizer")
-            continue
-        source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
-        recorder.tell(Told(kind, form, {**sizes, **ways}), source, some[0], "", "optimizer")
+            told = Told("unknown", "", {"batch": 1, "rows": 1, "width": size, "in": size, "out": size})
+        else:
+            told = Told("optimizer", form, {"tensors": len(some), "elements": size, **ways})
+        recorder.tell(told, source, some[0], "", "optimizer")
 
 
 def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
     if isinstance(optimizer, str):
+        if optimizer not in FORMS:
+            raise ValueError(f"{optimizer} is no optimizer that is known by name: {', '.join(FORMS)}")
         return optimizer, {"fused": 0, "foreach": 1}
     given = optimizer.defaults
     form = OPTIMIZERS.get(type(optimizer).__name__)
