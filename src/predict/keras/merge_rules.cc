@@ -23,7 +23,7 @@ Shape shape_of_numbers(const DocumentValue* value) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
-  return shape;
+  return value != nullptr && value->number() ? shape : Shape{};  // a list may also name a tensor
 }
 
 Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
@@ -56,6 +56,14 @@ std::vector<Shape> average(LayerCall& call) {
   std::vector<Shape> out = merge<Kind::add>(call);
   call.elementwise(Kind::multiply, "scalar", out.front());
   return out;
+}
+
+// Of Inception-ResNet: the first and a part of the second.
+std::vector<Shape> scaled_sum(LayerCall& call) {
+  const Shape shape = call.shape(1);
+  call.elementwise(Kind::multiply, "scalar", shape);
+  call.elementwise(Kind::add, "same", shape);
+  return {shape};
 }
 
 std::vector<Shape> concatenate(LayerCall& call) {
@@ -100,6 +108,7 @@ constexpr NamedRule kRules[] = {
     {"Maximum", merge<Kind::add>},
     {"Minimum", merge<Kind::add>},
     {"Average", average},
+    {"CustomScaleLayer", scaled_sum},
     {"Concatenate", concatenate},
     {"concatenate", concatenate},
     {"concat", concatenate},

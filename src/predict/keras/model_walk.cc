@@ -127,7 +127,11 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
   const bool trains = layer.config == nullptr || layer.config->boolean("trainable").value_or(true);
   traits.is_trainable = around.is_trainable && trains;
   traits.is_inference = around.is_inference;
-  if (written.keywords != nullptr && written.keywords->boolean("training") == false) traits.is_inference = true;
+  // Keras 3 writes down the default of every layer, which a run overrules; with models, and in Keras 2, somebody chose.
+  const bool is_chosen = written.positional == nullptr || is_model(*layer.text);
+  if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
+    traits.is_inference = true;
+  }
   const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
   traits.dtype = policy.dtype;
   traits.is_mixed = policy.is_mixed;
@@ -146,6 +150,12 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallT
     return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMostCalls), ""};
   }
   LayerTraits traits = traits_of(layer, inputs, around, written);
+  if (inputs.empty()) {
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("layer {} ({}): the file does not say which tensors it takes", traits.path, layer.class_name),
+        "save the model with Keras 3, or export it to ONNX"};
+  }
   const Around inside{traits.path, traits.is_trainable, traits.is_inference};
   if (is_model(*layer.text)) {
     std::vector<Tensor> tensors;

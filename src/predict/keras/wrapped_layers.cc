@@ -52,7 +52,7 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
   const DocumentValue* const back = wrapped(layer, "backward_layer");
   Layer one = parse_layer(*ahead, 0);
   Layer other = back == nullptr ? one : parse_layer(*back, 0);
-  one.name = "forward_" + one.name;
+  if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
   if (back == nullptr) other.name = "backward_" + other.name;
   const std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
   Tensors there = run_layer(one, {one.config}, first, inside, {});
