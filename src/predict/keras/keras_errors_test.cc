@@ -72,6 +72,19 @@ std::string functional(std::string_view add_takes, std::string_view output) {
                      add_takes, output);
 }
 
+TEST(KerasErrors, TensorsThatDoNotGoTogetherAreRefused) {
+  const std::string text = R"({"class_name": "Functional", "config": {"name": "model", "layers": [
+      {"class_name": "InputLayer", "config": {"name": "a", "batch_shape": [1, 4, 8]}, "name": "a", "inbound_nodes": []},
+      {"class_name": "InputLayer", "config": {"name": "b", "batch_shape": [1, 5, 8]}, "name": "b", "inbound_nodes": []},
+      {"class_name": "KIND", "config": {"name": "l"}, "name": "l", "inbound_nodes": [[["a", 0, 0, {}], ["b", 0, 0, {}]]]}],
+      "input_layers": [["a", 0, 0], ["b", 0, 0]], "output_layers": [["l", 0, 0]]}})";
+  for (const std::string kind : {"Concatenate", "Add", "Multiply"}) {
+    std::string model = text;
+    const Error error = error_of(model.replace(model.find("KIND"), 4, kind));
+    EXPECT_TRUE(says(error, "layer l (" + kind + ")")) << error.message;
+  }
+}
+
 TEST(KerasErrors, ACircleIsFound) {
   const Error error = error_of(functional(R"([[["x", 0, 0, {}], ["add", 0, 0, {}]]])", R"([["add", 0, 0]])"));
   EXPECT_TRUE(says(error, "layer add waits for its own output"));

@@ -26,7 +26,8 @@ const std::string kDense = keras_layer("Dense", "dense", R"("units": 3)");
 // ["name", call, tensor] of Keras 2.
 std::string functional(std::string_view layers, std::string_view inputs, std::string_view outputs) {
   return fmt::format(
-      R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [{}], "input_layers": {}, "output_layers": {}}}}})",
+      R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [{}],
+          "input_layers": {}, "output_layers": {}}}}})",
       layers, inputs, outputs);
 }
 

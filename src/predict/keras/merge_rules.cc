@@ -73,8 +73,11 @@ std::vector<Shape> concatenate(LayerCall& call) {
   if (call.failure()) return {out};
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     const Shape& other = call.shape(i);
-    if (other.size() != out.size()) {
-      call.fail(fmt::format("{} does not go beside {}", text(other), text(out)));
+    Shape beside = other;
+    if (beside.size() == out.size()) beside[axis] = out[axis];
+    if (beside != out) {
+      call.fail(fmt::format("{} does not go beside {}", text(other), text(out)),
+                "give an --input whose sides the model can halve as often as it does");
       return {out};
     }
     out[axis] += other[axis];
