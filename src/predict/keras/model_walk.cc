@@ -159,6 +159,7 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallT
   const Around inside{traits.path, traits.is_trainable, traits.is_inference};
   if (is_model(*layer.text)) {
     std::vector<Tensor> tensors;
+    tensors.reserve(inputs.size());
     for (Input& input : inputs) tensors.push_back(std::move(input.tensor));
     return run_model(*layer.text, tensors, inside);
   }
