@@ -159,6 +159,7 @@ std::vector<Shape> separable(LayerCall& call) {
   emit_convolution(call, image, windows, {between, image.channels, false});
   image.channels = between;
   std::vector<Window> points;
+  points.reserve(windows.size());
   for (const Window& window : windows) points.push_back(slide(window.out, 1, 1, 1, Padding::valid));
   emit_convolution(call, image, points, {filters, 1, call.flag("use_bias", true)});
   Shape out = image.with(points, filters);
