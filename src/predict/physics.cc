@@ -65,7 +65,7 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
 }
 
 // Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one.
-constexpr double kRowsOfBelief = 6;
+constexpr double kRowsOfBelief = 15;
 constexpr double kLeastPull = 1e-9;
 
 template <std::size_t N>
@@ -183,6 +183,7 @@ int alignment_of(const Operation& operation) {
   if (!is_product(operation.kind)) return 0;
   const std::int64_t groups = operation.parameters.get("groups", 1);
   if (groups > 1) return groups == operation.parameters.get("channels", 1) ? 5 : 4;
+  if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {
     while (bytes > 2 && is_small_number_of_bytes(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
