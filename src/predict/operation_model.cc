@@ -13,6 +13,8 @@ constexpr double kMostResidual = 2.0;
 // Rows of networks are many and alike; together they should not outweigh the designed ones.
 constexpr double kWeightInNetwork = 0.5;
 
+constexpr double kWeightOfShort = 0.15;
+constexpr double kLong_s = 30e-6;
 // Of the power limit, while a step goes through memory.
 constexpr double kLeastStep_s = 5e-6;
 constexpr double kStepPower = 0.8;
@@ -24,6 +26,9 @@ double passes_of_step(const Operation& operation) {
   if (operation.form == "sgd") return 2.0;
   return operation.form == "momentum" ? 2.5 : 3.6;
 }
+
+// What takes long is what networks spend their energy on.
+double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) * std::min(1.0, time_s / kLong_s); }
 
 struct Described {
   PhysicsRow row;
@@ -104,7 +109,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const Described told = described(model, row.operation, {row.cold, row.in_network});
-    const double weight = row.in_network ? kWeightInNetwork : 1;
+    const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
     const double residual = std::log(row.time_s / physical_time_s(model.times, told.row));
     times.add(told.features, std::clamp(residual, -kMostResidual, kMostResidual), weight);
     model.box.include(told.features);
