@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the weights out of an ONNX file: names, sizes and types of tensors stay, their numbers go.
+
+    python3 tools/strip_onnx_weights.py resnet18-full.onnx tests/data/onnx/resnet18.onnx
+
+Numbers of small tensors stay, because shapes hang on them. tests/data/onnx/resnet18.onnx was made so, of
+
+    model = torchvision.models.resnet18(weights=None).eval()
+    torch.onnx.export(model, torch.zeros(1, 3, 224, 224), "resnet18-full.onnx", opset_version=17, dynamo=False,
+                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import onnx
+
+DATA_FIELDS = (
+    "raw_data",
+    "float_data",
+    "double_data",
+    "int32_data",
+    "int64_data",
+    "uint64_data",
+    "string_data",
+    "external_data",
+    "data_location",
+)
+MOST_NUMBERS_KEPT = 64
+
+
+def strip(model: onnx.ModelProto) -> None:
+    for tensor in model.graph.initializer:
+        is_small = math.prod(tensor.dims) <= MOST_NUMBERS_KEPT
+        if is_small and tensor.data_location != onnx.TensorProto.EXTERNAL and tensor.data_type != onnx.TensorProto.FLOAT:
+            continue
+        if is_small and math.prod(tensor.dims) <= 1:
+            continue
+        for field in DATA_FIELDS:
+            tensor.ClearField(field)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Takes the weights out of an ONNX file.")
+    parser.add_argument("full")
+    parser.add_argument("stripped")
+    arguments = parser.parse_args()
+    model = onnx.load(arguments.full, load_external_data=False)
+    strip(model)
+    with open(arguments.stripped, "wb") as file:
+        file.write(model.SerializeToString(deterministic=True))
+
+
+if __name__ == "__main__":
+    main()
