@@ -132,25 +132,74 @@ std::optional<Numbers> fold_gather(const Inference& at) {
   return result;
 }
 
-std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
-  const std::optional<Sizes> begins = at.integers(1);
-  const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes{1};
-  if (at.sizes(0).size() != 1 || !begins || begins->size() != 1 || !steps || steps->size() != 1) return std::nullopt;
-  const auto size = static_cast<std::int64_t>(numbers_of(at, 0).size());
-  std::int64_t place = (*begins)[0] < 0 ? (*begins)[0] + size : (*begins)[0];
-  place = std::clamp<std::int64_t>(place, 0, std::max<std::int64_t>(0, size - 1));
+// Of each dimension: where the input's elements begin that go out, and how far apart they lie.
+struct Walkway {
+  std::int64_t begin = 0;
+  std::int64_t step = 0;
+};
+
+std::optional<Numbers> fold_along(const Inference& at, const Sizes& out, const std::vector<Walkway>& ways) {
+  const Numbers& from = numbers_of(at, 0);
   Numbers result;
-  for (std::int64_t i = 0; i < out[0]; ++i, place += (*steps)[0]) {
-    if (place < 0 || place >= size) return std::nullopt;
-    result.push_back(numbers_of(at, 0)[static_cast<std::size_t>(place)]);
+  for (std::int64_t i = 0; i < elements_of(out); ++i) {
+    std::int64_t rest = i;
+    std::int64_t place = 0;
+    for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
+      place += ways[axis].begin + rest % out[axis] * ways[axis].step;
+    }
+    if (place < 0 || place >= static_cast<std::int64_t>(from.size())) return std::nullopt;
+    result.push_back(from[static_cast<std::size_t>(place)]);
   }
   return result;
 }
 
+std::vector<std::int64_t> strides_of(const Sizes& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+  return strides;
+}
+
+std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
+  const std::optional<Sizes> begins = at.integers(1);
+  const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
+  const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
+  if (!begins || !axes || !steps) return std::nullopt;
+  const Sizes& from = at.sizes(0);
+  const std::vector<std::int64_t> strides = strides_of(from);
+  std::vector<Walkway> ways(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
+  for (std::size_t i = 0; i < begins->size(); ++i) {
+    const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
+    const Result<std::size_t> axis = axis_of(number, from.size());
+    if (!axis) return std::nullopt;
+    const std::int64_t size = from[*axis];
+    const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
+    const std::int64_t most = kMostNumbers;
+    ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
+    ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
+  }
+  return fold_along(at, out, ways);
+}
+
+std::optional<Numbers> fold_transpose(const Inference& at, const Sizes& out) {
+  const Sizes order = integers_of(at.node, "perm");
+  const std::vector<std::int64_t> strides = strides_of(at.sizes(0));
+  std::vector<Walkway> ways(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t reversed = out.size() - 1 - i;
+    const Result<std::size_t> axis = order.empty() ? reversed : axis_of(order[i], out.size());
+    if (!axis) return std::nullopt;
+    ways[i].step = strides[*axis];
+  }
+  return fold_along(at, out, ways);
+}
+
 std::optional<Numbers> fold_concat(const Inference& at) {
+  const std::int64_t axis = integer_of(at.node, "axis", 0);
+  if (axis != 0 && axis + static_cast<std::int64_t>(at.sizes(0).size()) != 0) return std::nullopt;
   Numbers result;
   for (std::size_t place = 0; place < at.inputs.size(); ++place) {
-    if (!at.has(place) || at.sizes(place).size() != 1) return std::nullopt;
+    if (!at.has(place)) return std::nullopt;
     result.insert(result.end(), numbers_of(at, place).begin(), numbers_of(at, place).end());
   }
   return result;
@@ -178,6 +227,7 @@ std::optional<Numbers> fold(const Inference& at, const Sizes& out) {
   if (type == "Cast" || type == "CastLike") return fold_cast(at);
   if (type == "Gather") return fold_gather(at);
   if (type == "Slice") return fold_slice(at, out);
+  if (type == "Transpose") return fold_transpose(at, out);
   if (type == "Concat") return fold_concat(at);
   if (type == "Where") return fold_where(at, out);
   if (type == "Expand") return fold_expand(at, out);

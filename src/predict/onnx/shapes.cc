@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -36,6 +37,26 @@ Status check_outputs(const Inference& at) {
     }
   }
   return Done{};
+}
+
+// Which dimension of a result has the batch in it, that stood behind `before` elements, within a dimension that
+// ended at `around`. A batch of 1 stands between
+// two dimensions: where none is the batch alone, the one behind took it, as heads do, but never the last, which are
+// features; else the one before did, as tokens do.
+std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
+  std::size_t behind = sizes.size();
+  std::size_t ahead = sizes.size();
+  std::int64_t begin = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t end = product_of({begin, sizes[i]}, 0, 2);
+    if (begin >= before && end <= around && sizes[i] == batch) return i;
+    const bool covers = begin <= before && end >= product_of({before, batch}, 0, 2);
+    if (covers && begin == before && behind == sizes.size()) behind = i;
+    if (covers && begin < before) ahead = i;
+    begin = end;
+  }
+  const bool is_last = behind + 1 == sizes.size() && sizes.size() > 1;
+  return behind < sizes.size() && (!is_last || ahead == sizes.size()) ? behind : ahead;
 }
 
 }  // namespace
@@ -108,15 +129,18 @@ Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
   const auto at_batch = static_cast<std::size_t>(differing.first - old_in.begin());
   const std::int64_t old_size = old_in[at_batch];
   const std::int64_t new_size = new_in[at_batch];
-  if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0) return target;
-  const std::int64_t before = product_of(old_in, 0, at_batch);
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    if (product_of(old_out, 0, i) != before) continue;
-    const std::int64_t size = old_out[i];
-    if (size > kMostElements / std::max<std::int64_t>(new_size, 1)) return target;
-    if (size * new_size % old_size != 0) continue;
+  if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
+    return target;
+  }
+  // Of a dimension that has more in it than the batch, as windows are, the batch is the outer part.
+  const std::int64_t shared = std::gcd(old_size, new_size);
+  const std::int64_t old_batch = old_size / shared;
+  const std::int64_t new_batch = new_size / shared;
+  const std::size_t place =
+      place_of_batch(old_out, product_of(old_in, 0, at_batch), old_batch, product_of(old_in, 0, at_batch + 1));
+  if (place < old_out.size() && old_out[place] % old_batch == 0) {
     target = old_out;
-    target[i] = size * new_size / old_size;
+    target[place] = product_of({old_out[place] / old_batch, new_batch}, 0, 2);
     return target;
   }
   return Error{
