@@ -7,8 +7,12 @@
 Numbers of small tensors stay, because shapes hang on them. tests/data/onnx/resnet18.onnx was made so, of
 
     model = torchvision.models.resnet18(weights=None).eval()
+    for tensor in [*model.parameters(), *model.buffers()]:  # else equal ones would be kept once
+        if tensor.is_floating_point():
+            torch.nn.init.uniform_(tensor)
     torch.onnx.export(model, torch.zeros(1, 3, 224, 224), "resnet18-full.onnx", opset_version=17, dynamo=False,
-                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+                      input_names=["input"], output_names=["logits"], do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE)
 """
 
 from __future__ import annotations
@@ -32,15 +36,19 @@ DATA_FIELDS = (
 MOST_NUMBERS_KEPT = 64
 
 
+def is_kept(tensor: onnx.TensorProto) -> bool:
+    """Shapes and settings: few whole numbers, or a single number of any type."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    size = math.prod(tensor.dims)
+    return size <= 1 or (size <= MOST_NUMBERS_KEPT and tensor.data_type != onnx.TensorProto.FLOAT)
+
+
 def strip(model: onnx.ModelProto) -> None:
     for tensor in model.graph.initializer:
-        is_small = math.prod(tensor.dims) <= MOST_NUMBERS_KEPT
-        if is_small and tensor.data_location != onnx.TensorProto.EXTERNAL and tensor.data_type != onnx.TensorProto.FLOAT:
-            continue
-        if is_small and math.prod(tensor.dims) <= 1:
-            continue
-        for field in DATA_FIELDS:
-            tensor.ClearField(field)
+        if not is_kept(tensor):
+            for field in DATA_FIELDS:
+                tensor.ClearField(field)
 
 
 def main() -> None:

@@ -81,8 +81,9 @@ Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes
   return Done{};
 }
 
-// The file's own sizes with symbols bound; the leading one, where nobody knows it, is a batch of 1.
-Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known) {
+// The file's own sizes with symbols bound; the leading one, where nobody knows it, is a batch of 1, and `open` is the
+// input's name.
+Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string& open) {
   if (!input.dimensions) {
     return usage(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
                  fmt::format("give them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
@@ -98,7 +99,7 @@ Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known) {
     } else if (i == 0) {
       sizes.push_back(1);
       if (!dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, 1);
-      known.notes.push_back(fmt::format("batch 1: that of {} is open in the file", quoted(input.name)));
+      if (open.empty()) open = input.name;
     } else {
       return usage(fmt::format("the input {} is {}: what {} is has to be given", quoted(input.name),
                                dimensions_text(*input.dimensions), dimension_text(dimension)),
@@ -120,76 +121,95 @@ bool has_fixed_sizes(const ValueInfo& input) {
                      [](const Dimension& dimension) { return dimension.size && *dimension.size > 0; });
 }
 
-// Inputs that do not begin with the batch, as a table of biases does not, keep what they have.
-void set_batch(std::int64_t batch, const std::vector<Sizes>& file, InputSizes& known) {
+const Dimension* leading(const ValueInfo& input) {
+  return input.dimensions && !input.dimensions->empty() ? &input.dimensions->front() : nullptr;
+}
+
+void add_note(std::string note, std::vector<std::string>& notes) {
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
+// Inputs that do not begin with the batch of the first, as a table of biases does not, keep what they have.
+void set_batch(std::int64_t batch, InputSizes& known) {
   std::int64_t of_file = 0;
-  for (const Sizes& sizes : file) {
-    if (of_file == 0 && !sizes.empty()) of_file = sizes[0];
-  }
   for (std::size_t i = 0; i < known.sizes.size(); ++i) {
+    const Dimension* const dimension = leading(*known.inputs[i]);
     if (known.sizes[i].empty()) continue;
-    const ValueInfo& input = *known.inputs[i];
-    const bool is_fixed =
-        input.dimensions && !input.dimensions->empty() && input.dimensions->front().size.value_or(0) > 0;
-    if (!is_fixed && input.dimensions && !input.dimensions->empty() && !input.dimensions->front().symbol.empty()) {
-      known.symbols[input.dimensions->front().symbol] = batch;
-    }
-    if (is_fixed && known.sizes[i][0] != of_file && known.sizes[i][0] != batch) {
-      known.notes.push_back(fmt::format("the input {} keeps its {}: it does not begin with the batch",
-                                        quoted(input.name), sizes_text(known.sizes[i])));
+    const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
+    if (of_file == 0) of_file = fixed;
+    if (fixed > 0 && fixed != of_file) {
+      add_note(fmt::format("the input {} keeps its {}: it does not begin with the batch", quoted(known.inputs[i]->name),
+                           sizes_text(known.sizes[i])),
+               known.notes);
       continue;
     }
-    if (is_fixed && input.dimensions->front().size != batch) {
-      const std::string note = fmt::format("batch {} instead of the file's {}", batch, *input.dimensions->front().size);
-      if (std::find(known.notes.begin(), known.notes.end(), note) == known.notes.end()) known.notes.push_back(note);
-    }
+    if (fixed > 0 && fixed != batch)
+      add_note(fmt::format("batch {} instead of the file's {}", batch, fixed), known.notes);
     known.sizes[i][0] = batch;
   }
+}
+
+std::vector<const ValueInfo*> inputs_of(const Body& graph) {
+  std::unordered_set<std::string_view> weights;
+  for (const Tensor& weight : graph.weights) weights.insert(weight.name);
+  std::vector<const ValueInfo*> inputs;
+  for (const ValueInfo& input : graph.inputs) {
+    if (!weights.contains(input.name)) inputs.push_back(&input);
+  }
+  return inputs;
+}
+
+Status bind_symbols(const GraphOptions& options, InputSizes& known) {
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
+    if (asked == nullptr) continue;
+    if (Status status = learn_symbols(*known.inputs[i], *asked, known); !status) return status;
+  }
+  for (const ValueInfo* const input : known.inputs) {
+    const Dimension* const dimension = leading(*input);
+    if (options.batch && dimension != nullptr && !dimension->size && !dimension->symbol.empty()) {
+      known.symbols[dimension->symbol] = *options.batch;
+    }
+  }
+  return Done{};
+}
+
+// Those of the file where all are fixed, else nothing.
+std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
+  std::vector<Sizes> all;
+  for (const ValueInfo* const input : inputs) {
+    if (!has_fixed_sizes(*input)) return {};
+    Sizes sizes;
+    for (const Dimension& dimension : *input->dimensions) sizes.push_back(*dimension.size);
+    all.push_back(std::move(sizes));
+  }
+  return all;
 }
 
 }  // namespace
 
 Result<InputSizes> input_sizes(const Body& graph, const GraphOptions& options) {
   InputSizes known;
-  std::unordered_set<std::string_view> weights;
-  for (const Tensor& weight : graph.weights) weights.insert(weight.name);
-  for (const ValueInfo& input : graph.inputs) {
-    if (!weights.contains(input.name)) known.inputs.push_back(&input);
-  }
+  known.inputs = inputs_of(graph);
   if (Status status = check_asked(options, known.inputs); !status) return status.error();
+  if (Status status = bind_symbols(options, known); !status) return status.error();
+  std::string open;
   for (std::size_t i = 0; i < known.inputs.size(); ++i) {
     const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
-    if (asked == nullptr) continue;
-    if (Status status = learn_symbols(*known.inputs[i], *asked, known); !status) return status.error();
+    Result<Sizes> sizes = asked != nullptr ? Result<Sizes>(asked->sizes) : file_sizes(*known.inputs[i], known, open);
+    if (!sizes) return sizes.error();
+    known.sizes.push_back(*std::move(sizes));
   }
   if (options.batch) {
-    for (const ValueInfo* const input : known.inputs) {
-      if (input->dimensions && !input->dimensions->empty() && !input->dimensions->front().symbol.empty()) {
-        known.symbols[input->dimensions->front().symbol] = *options.batch;
-      }
-    }
+    set_batch(*options.batch, known);
+  } else if (!open.empty()) {
+    known.notes.push_back(fmt::format("batch 1: that of {} is open in the file", quoted(open)));
   }
-  std::vector<Sizes> file;
-  bool all_fixed = true;
-  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
-    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
-    const bool open_batch = options.batch && known.inputs[i]->dimensions && !known.inputs[i]->dimensions->empty() &&
-                            !known.inputs[i]->dimensions->front().size &&
-                            known.inputs[i]->dimensions->front().symbol.empty();
-    Result<Sizes> sizes = asked != nullptr ? Result<Sizes>(asked->sizes) : file_sizes(*known.inputs[i], known);
-    if (!sizes) return sizes.error();
-    if (open_batch && asked == nullptr) known.notes.pop_back();
-    all_fixed = all_fixed && has_fixed_sizes(*known.inputs[i]);
-    known.sizes.push_back(*sizes);
-    file.emplace_back();
-    if (!has_fixed_sizes(*known.inputs[i])) continue;
-    for (const Dimension& dimension : *known.inputs[i]->dimensions) file.back().push_back(*dimension.size);
-  }
-  if (options.batch) set_batch(*options.batch, all_fixed ? file : known.sizes, known);
   for (std::size_t i = 0; i < known.inputs.size(); ++i) {
     if (Status status = check_size(*known.inputs[i], known.sizes[i]); !status) return status.error();
   }
-  if (all_fixed && file != known.sizes) known.file_sizes = std::move(file);
+  known.file_sizes = fixed_sizes(known.inputs);
+  if (known.file_sizes == known.sizes) known.file_sizes.clear();
   return known;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "predict/onnx/caller_attributes.h"
 #include "predict/onnx/layer_names.h"
 #include "predict/onnx/shapes.h"
 
@@ -111,24 +112,9 @@ class Walk {
     return add_step(node, scope);
   }
 
-  // In a function, attributes may be those of its caller; such a node is copied with them.
   const Node& with_attributes(const Node& node, const Scope& scope) {
-    const bool refers = std::any_of(node.attributes.begin(), node.attributes.end(),
-                                    [](const Attribute& attribute) { return !attribute.reference.empty(); });
-    if (!refers || scope.caller == nullptr) return node;
-    Node& copy = program_.nodes.emplace_back(node);
-    std::erase_if(copy.attributes, [](const Attribute& attribute) { return !attribute.reference.empty(); });
-    for (const Attribute& attribute : node.attributes) {
-      if (attribute.reference.empty()) continue;
-      const Attribute* given = find_attribute(*scope.caller, attribute.reference);
-      for (const Attribute& standard : scope.function->defaults) {
-        if (given == nullptr && standard.name == attribute.reference) given = &standard;
-      }
-      if (given == nullptr) continue;
-      copy.attributes.push_back(*given);
-      copy.attributes.back().name = attribute.name;
-    }
-    return copy;
+    if (scope.caller == nullptr || !refers_to_caller(node)) return node;
+    return program_.nodes.emplace_back(with_attributes_of(*scope.caller, *scope.function, node));
   }
 
   bool is_training(const Node& node, const Scope& scope) {
