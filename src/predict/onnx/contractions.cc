@@ -31,8 +31,6 @@ std::optional<Heads> heads_of(const Sizes& sizes, std::int64_t heads) {
   return Heads{heads, sizes[1], sizes[2] / heads};
 }
 
-constexpr std::size_t kLetters = 64;  // '@' .. and behind: letters of both cases
-
 // Dimensions by letter; those of "..." stand before, as if they had letters of their own.
 struct Term {
   std::string letters;
