@@ -8,6 +8,20 @@ namespace {
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
+// Whether what the parts give, the last apart, is taken by parts alone.
+bool is_closed(Program& program, const std::vector<int>& parts, int last) {
+  const auto is_part = [&](int step) { return std::find(parts.begin(), parts.end(), step) != parts.end(); };
+  for (const int part : parts) {
+    if (part == last) continue;
+    for (const int output : step_at(program, part).outputs) {
+      const Value& value = value_at(program, output);
+      if (value.is_output || value.consumers.size() > parts.size()) return false;
+      if (!std::all_of(value.consumers.begin(), value.consumers.end(), is_part)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Step& step_at(Program& program, int step) { return program.steps[index(step)]; }
@@ -59,8 +73,9 @@ int scaled_input(const Program& program, int step) {
   return is_single(inputs[0]) && !is_step(program, step, "Div") ? inputs[1] : kNone;
 }
 
-void join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
+bool join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
           int main) {
+  if (!is_closed(program, parts, last)) return false;
   std::string layer = step_at(program, main).layer;
   const Node* const node = step_at(program, main).node;
   for (const int part : parts) {
@@ -74,6 +89,7 @@ void join(Program& program, const std::vector<int>& parts, int last, std::string
   for (const int input : whole.inputs) {
     if (input != kNone) value_at(program, input).consumers.push_back(last);
   }
+  return true;
 }
 
 void fuse(Program& program) {

@@ -32,8 +32,9 @@ std::optional<double> scalar_of(const Program& program, int value);
 int other_input(const Program& program, int step, int value);
 // Of a step that adds, multiplies or divides by a single number: the other input.
 int scaled_input(const Program& program, int step);
-// All of `parts` become one with `last`, of this type, these inputs and the layer of `main`.
-void join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
+// All of `parts` become one with `last`, of this type, these inputs and the layer of `main`. Not where something else
+// needs what lies between them: then nothing happens, and it says so.
+bool join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
           int main);
 
 }  // namespace joulemap::predict::onnx

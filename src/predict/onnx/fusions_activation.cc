@@ -78,8 +78,7 @@ bool fuse_gelu(Program& program, int middle, bool by_tanh) {
   before.push_back(middle);
   before.insert(before.end(), product.parts.begin(), product.parts.end());
   const int last = *std::max_element(before.begin(), before.end());
-  join(program, before, last, "Gelu", {product.x}, middle);
-  return true;
+  return join(program, before, last, "Gelu", {product.x}, middle);
 }
 
 // x times f(x), where f went through the steps given.
@@ -90,8 +89,7 @@ bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view 
   if (!is_step(program, product, "Mul") || other_input(program, product, value) != x) return false;
   std::vector<int> parts = gate;
   parts.push_back(product);
-  join(program, parts, product, type, {x}, gate.front());
-  return true;
+  return join(program, parts, product, type, {x}, gate.front());
 }
 
 // x * clip(x + 3, 0, 6) / 6
@@ -113,8 +111,7 @@ bool fuse_hard_swish(Program& program, int clip) {
     parts.push_back(next);
   }
   if (!has_x || parts.size() != 4) return false;
-  join(program, parts, parts.back(), "HardSwish", {x}, clip);
-  return true;
+  return join(program, parts, parts.back(), "HardSwish", {x}, clip);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ bool find_scores(Program& program, int value, int depth, std::vector<int>& parts
   if (!passes) return false;
   const std::int64_t elements = elements_of(*value_at(program, output_of(program, step)).sizes);
   const std::vector<int> inputs = step_at(program, step).inputs;
+  if (inputs.size() > 3) return false;
   for (const int input : inputs) {
     if (input == kNone || elements_of(*value_at(program, input).sizes) != elements) continue;
     const std::size_t before = parts.size();
@@ -123,12 +124,15 @@ bool fuse_attention(Program& program, int step) {
   parts.push_back(step);
   const int product = find_product(program, step, parts);
   if (product == kNone || product <= scores) return false;
+  for (const int matrices : {scores, product}) {
+    if (value_at(program, output_of(program, matrices)).sizes->size() < 2) return false;
+  }
   const AttentionSizes sizes = sizes_of(program, scores, product);
   const int queries = skip_scales(program, step_at(program, scores).inputs[0], false, parts);
   const int keys = skip_scales(program, step_at(program, scores).inputs[1], true, parts);
   const int values = step_at(program, product).inputs[1];
   parts.push_back(product);
-  join(program, parts, product, "Attention", {queries, keys, values}, step);
+  if (!join(program, parts, product, "Attention", {queries, keys, values}, step)) return false;
   step_at(program, product).attention = sizes;
   return true;
 }

@@ -81,7 +81,7 @@ bool fuse_layer_norm(Program& program, int mean) {
     std::vector<int> inputs = {x};
     parts.insert(parts.end() - 1, {mean, difference, consumer});
     add_affine(program, parts, inputs);
-    join(program, parts, parts.back(), "LayerNormalization", std::move(inputs), mean);
+    if (!join(program, parts, parts.back(), "LayerNormalization", std::move(inputs), mean)) continue;
     step_at(program, parts.back()).normed = normed;
     return true;
   }
@@ -99,7 +99,7 @@ bool fuse_rms_norm(Program& program, int mean) {
   std::vector<int> inputs = {x};
   parts.insert(parts.begin(), square);
   add_affine(program, parts, inputs);
-  join(program, parts, parts.back(), "RMSNormalization", std::move(inputs), mean);
+  if (!join(program, parts, parts.back(), "RMSNormalization", std::move(inputs), mean)) return false;
   step_at(program, parts.back()).normed = normed;
   return true;
 }
@@ -115,8 +115,7 @@ bool fuse_group_norm(Program& program, int norm) {
   std::vector<int> parts = {before, norm, after};
   std::vector<int> inputs = {x};
   add_affine(program, parts, inputs);
-  join(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
-  return true;
+  return join(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
 }
 
 // As long as the channels, which are last behind a product and second behind a convolution.
@@ -145,8 +144,7 @@ bool fuse_bias(Program& program, int step) {
   const std::size_t behind = convolves ? output.sizes->size() - 2 : 0;
   const std::int64_t channels = (*output.sizes)[output.sizes->size() - 1 - behind];
   if (bias == kNone || !is_bias(value_at(program, bias), channels, behind)) return false;
-  join(program, {step, sum}, sum, product.type, {product.inputs[0], product.inputs[1], bias}, step);
-  return true;
+  return join(program, {step, sum}, sum, product.type, {product.inputs[0], product.inputs[1], bias}, step);
 }
 
 }  // namespace joulemap::predict::onnx

@@ -109,8 +109,10 @@ Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
   // How many of its last dimensions are whole, and how many are 1.
   std::size_t whole = 0;
   std::size_t single = 0;
-  while (whole < second.size() && second[second.size() - 1 - whole] == out[out.size() - 1 - whole]) ++whole;
-  while (single < second.size() && second[second.size() - 1 - single] == 1) ++single;
+  while (whole < std::min(second.size(), out.size()) &&
+         second[second.size() - 1 - whole] == out[out.size() - 1 - whole])
+    ++whole;
+  while (single < std::min(second.size(), out.size()) && second[second.size() - 1 - single] == 1) ++single;
   if (whole > 0 && whole >= single) {
     const std::int64_t width = product_of(out, out.size() - whole, out.size());
     return {.kind = kind,

@@ -99,7 +99,7 @@ Translations pooling(const Known& at, std::string_view form) {
   const Sizes& sizes = at.in(0);
   const Result<std::vector<Window>> windows =
       windows_of(*at.step.node, sizes, integers_of(*at.step.node, "kernel_shape"));
-  if (!windows || windows->empty()) return std::nullopt;
+  if (!windows || windows->empty() || windows->size() > 3) return std::nullopt;
   Window high{.out = 1};
   for (std::size_t i = 0; i + 1 < windows->size(); ++i) {
     high.kernel *= (*windows)[i].kernel;

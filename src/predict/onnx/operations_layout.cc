@@ -85,6 +85,17 @@ std::vector<Translation> transpose(const Known& at) {
   return view(at);
 }
 
+// Numbers that are repeated by reading them again lie in no order that a reshape could keep: it copies them.
+std::vector<Translation> expand(const Known& at) {
+  const bool repeats = elements_of(at.in()) != elements_of(at.out());
+  for (const int consumer : at.output().consumers) {
+    const Step& step = at.program.steps[static_cast<std::size_t>(consumer)];
+    const bool reshapes = step.fused_into == kNone && is_one_of(step.type, {"Reshape", "Flatten"});
+    if (repeats && reshapes) return one(Kind::reshape, "heads", tensor_parameters(at.out()));
+  }
+  return view(at);
+}
+
 // Of one part: all lengths along the axis together, shared evenly.
 std::vector<Translation> concatenate(const Known& at) {
   const Sizes& out = at.out();
@@ -137,9 +148,10 @@ std::vector<Translation> cast(const Known& at) {
 
 Translations translate_layout(const Known& at) {
   const std::string_view type = at.step.type;
-  if (is_one_of(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Split", "Identity"})) return view(at);
+  if (is_one_of(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"})) return view(at);
   if (type == "Slice") return goes_backwards(at) ? one(Kind::reshape, "gather", tensor_parameters(at.out())) : view(at);
   if (type == "Transpose") return transpose(at);
+  if (type == "Expand") return expand(at);
   if (type == "Concat") return concatenate(at);
   if (type == "Cast" || type == "CastLike") return cast(at);
   if (type == "Tile") return one(Kind::reshape, "heads", tensor_parameters(at.out()));

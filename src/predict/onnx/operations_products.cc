@@ -39,7 +39,7 @@ std::vector<Translation> product_of_matrices(const Known& at, const Product& pro
   const bool right = at.input(1).constant;
   const bool left = at.input(0).constant;
   if (right != left && !stacked) {
-    const std::int64_t rows = product.batch * (right ? product.m : product.n);
+    const std::int64_t rows = product_of({product.batch, right ? product.m : product.n}, 0, 2);
     return one(Kind::dense, "", dense(rows, product.k, right ? product.n : product.m, bias));
   }
   return one(Kind::bmm, "", bmm(product, transposes_last_two(at.producer(1))));
@@ -58,9 +58,8 @@ std::vector<Translation> matmul(const Known& at, bool transposed_a, bool transpo
   if (right == 1) {
     product.m = product_of({left, product.m}, 0, 2);
   } else {
-    product.batch = product.m * product.n == 0 ? 0 : std::max(left, right);
-    if (a.size() >= 3 && b.size() >= 3)
-      product.batch = elements_of(at.out()) / std::max<std::int64_t>(1, product.m * product.n);
+    const std::int64_t each = product_of({product.m, product.n}, 0, 2);
+    product.batch = each == 0 ? 0 : std::max<std::int64_t>(1, elements_of(at.out()) / each);
   }
   const bool weight_is_stacked = (at.input(1).constant && right > 1) || (at.input(0).constant && left > 1);
   return product_of_matrices(at, product, weight_is_stacked, at.has(2));

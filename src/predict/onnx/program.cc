@@ -22,6 +22,7 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) 
 std::int64_t elements_of(const Sizes& sizes) { return product_of(sizes, 0, sizes.size()); }
 
 bool is_possible(const Sizes& sizes) {
+  if (sizes.size() > kMostDimensions) return false;
   Sizes at_least_one = sizes;
   for (std::int64_t& size : at_least_one) {
     if (size < 0) return false;

@@ -20,6 +20,8 @@
 namespace joulemap::predict::onnx {
 
 inline constexpr int kNone = -1;
+// More than any tensor has.
+inline constexpr std::size_t kMostDimensions = 64;
 
 struct Value {
   std::string_view name;
@@ -60,7 +62,7 @@ inline bool is_given(const std::vector<int>& list, std::size_t place) {
 
 // 1 for none; never more than kMostElements + 1, however large.
 std::int64_t elements_of(const Sizes& sizes);
-// Whether the sizes can be believed: also those beside a dimension of 0.
+// Whether the sizes can be believed, also those beside a dimension of 0.
 bool is_possible(const Sizes& sizes);
 std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end);
 std::string sizes_text(const Sizes& sizes);  // "1x3x224x224"

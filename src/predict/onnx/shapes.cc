@@ -12,9 +12,6 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// More dimensions than any tensor has.
-constexpr std::size_t kMostDimensions = 64;
-
 const KnownNode* find_node(std::string_view type, std::string_view domain) {
   for (const auto find :
        {&find_element_node, &find_layout_node, &find_index_node, &find_network_node, &find_other_node}) {

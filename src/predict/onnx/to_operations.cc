@@ -17,6 +17,7 @@ bool is_setting(std::string_view type, std::size_t place) {
   if (type == "BatchNormalization") return place >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
     return place >= 1;
+  if (type == "Cos" || type == "Sin") return true;  // tables of angles
   return type == "QuantizeLinear" || type == "DequantizeLinear" ? place >= 1 : type == "Range" || type == "Where";
 }
 
@@ -130,6 +131,8 @@ class Emitter {
   }
 
   void emit_one(const Step& step, Gradient gradient, Translation translation) {
+    const std::int64_t count = product_of({translation.count, step.repeat}, 0, 2);
+    if (count == 0) return;
     graph_.operations.push_back({.layer = step.layer,
                                  .source = source_of(step),
                                  .kind = translation.kind,
@@ -137,7 +140,7 @@ class Emitter {
                                  .parameters = std::move(translation.parameters),
                                  .dtype = dtype_of(step),
                                  .gradient = gradient,
-                                 .count = translation.count * step.repeat});
+                                 .count = count});
   }
 
   void emit_unknown(const Step& step, Gradient gradient) {
@@ -146,8 +149,9 @@ class Emitter {
     if (bounded) {
       std::int64_t in = 0;
       std::int64_t out = 0;
-      for (const int id : step.inputs) in += id == kNone ? 0 : elements_of(*value(id).sizes);
-      for (const int id : step.outputs) out += elements_of(*value(id).sizes);
+      for (const int id : step.inputs)
+        in = std::min(kMostElements, in + (id == kNone ? 0 : elements_of(*value(id).sizes)));
+      for (const int id : step.outputs) out = std::min(kMostElements, out + elements_of(*value(id).sizes));
       translation.parameters = {{"batch", 1}, {"rows", 1}, {"width", std::max(in, out)}, {"in", in}, {"out", out}};
     }
     const std::string reason = !step.failure.empty() ? step.failure : "an operation that was never measured";

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kDeepest = 16;
 // Networks have thousands; functions that call functions could make any number from a small file.
-constexpr std::size_t kMostNodes = 500'000;
+constexpr std::size_t kMostNodes = 200'000;
+constexpr std::size_t kMostCopies = 20'000;
 constexpr std::int64_t kMostTurns = std::int64_t{1} << 32;
 
 using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
@@ -94,7 +95,8 @@ class Walk {
   Status run_nodes(const std::vector<Node>& nodes, Scope& scope) {
     if (scope.depth > kDeepest) return misfit("functions or branches within others, more than 16 deep");
     for (const Node& node : nodes) {
-      if (++visited_ > kMostNodes) return misfit("more than 500,000 nodes");
+      if (++visited_ > kMostNodes) return misfit("more than 200,000 nodes");
+      if (program_.nodes.size() > kMostCopies) return misfit("functions with more than 20,000 calls within");
       if (Status status = run_node(node, scope); !status) return status;
     }
     return Done{};
