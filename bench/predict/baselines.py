@@ -37,6 +37,7 @@ from splits import Fold
 ONLY_IN = {"rf-joules": ("seed", "larger")}
 LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
+NO_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_splits.py"}
 COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
 
 
@@ -157,7 +158,7 @@ def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODEL
     began = time.monotonic()
     of_layers, sums = layer_wise(data, folds, chosen, jobs)
     print(f"baselines: layer by layer {time.monotonic() - began:.0f} s", file=sys.stderr)
-    of_sums = networks.summed(data, folds, sums, chosen)
+    of_sums = networks.summed(data, folds, sums, chosen) + networks.all_together(data, sums)
     began = time.monotonic()
     of_networks = networks.model_wise(data, folds, chosen, jobs)
     print(f"baselines: network by network {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -168,9 +169,7 @@ def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODEL
 def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
     """Of data and code: what was predicted under another one is predicted again."""
     digest = hashlib.sha256(" ".join(names).encode())
-    code = [
-        path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in ("compare.py", "studies.py")
-    ]
+    code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in NO_PREDICTIONS]
     for path in [*sorted(measured.glob("*.csv.gz")), *sorted(lists.glob("*.csv.gz")), *code]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -106,10 +106,18 @@ def split_text(split: str, told: dict[str, dict[str, dict]], shown: Iterable[str
             "|---|---:|" + "---:|" * len(names),
         ]
         for name, of_models in told.items():
-            cells = [metrics.text(measure, of_models.get(model, {}).get(measure)) for model in names]
-            lines.append(f"| {name} | {max(one['rows'] for one in of_models.values())} | {' | '.join(cells)} |")
+            most = max(one["rows"] for one in of_models.values())
+            cells = [cell(measure, of_models.get(model), most) for model in names]
+            lines.append(f"| {name} | {most} | {' | '.join(cells)} |")
         lines.append("")
     return lines + interval_text(told)
+
+
+def cell(measure: str, told: "dict | None", most: int) -> str:
+    """With the number of rows where a model predicts fewer than another."""
+    if told is None:
+        return "-"
+    return metrics.text(measure, told[measure]) + ("" if told["rows"] == most else f" ({told['rows']} rows)")
 
 
 def interval_text(told: dict[str, dict[str, dict]]) -> list[str]:
@@ -129,7 +137,7 @@ DESCRIBED = {
 
 def baseline_predictions(data: Data, folds: list, given: argparse.Namespace) -> pandas.DataFrame:
     names = [name for name in baselines.ALL_MODELS if not given.models or name in given.models.split(",")]
-    state = baselines.state(given.data, given.lists, [*names, *sorted({fold.split for fold in folds})])
+    state = baselines.state(given.data, given.lists, [*names, *sorted({fold.split for fold in folds}), str(given.seed)])
     kept = given.kept / f"baselines-{state}.csv"
     if not kept.exists():
         print("compare: fitting baselines, some minutes", file=sys.stderr)
@@ -175,10 +183,11 @@ def main() -> int:
              f"Seed of chance: {given.seed}.", ""]  # fmt: skip
     for split, of_split in told.items():
         lines += split_text(split, of_split, given.measures.split(","))
-    studied = studies.all_studies(data, flops)
+    studied = studies.all_studies(data, flops, found)
     lines += [line for study in studied for line in study.lines]
     print("\n".join(lines))
     if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(
             json.dumps({"seed": given.seed, "splits": told, **{s.name: s.values for s in studied}}, indent=1)
         )

@@ -67,6 +67,16 @@ def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str])
     return lines
 
 
+def all_together(data: Data, sums: dict) -> list[tuple]:
+    """Every network by models of all rows: no prediction, but what its operations draw alone."""
+    ids = keys_by_id(data)
+    return [
+        (model, "everything", "all", key, joules)
+        for model, of_key in sums["everything", "all"].items()
+        for key, joules in total(data, ids, of_key).items()
+    ]
+
+
 def total(data: Data, ids: dict[int, str], joules: dict[str, float], keys: "Iterable[str] | None" = None) -> dict:
     wanted = data.lists if keys is None else keys
     return {key: sum(count * joules.get(ids[number], 0.0) for number, count in data.lists[key]) for key in wanted}

@@ -14,7 +14,9 @@ HIDDEN, EMBEDDED, BATCH = 48, 8, 32
 
 
 def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-    return values.mean(axis=0), values.std(axis=0) + 1e-6
+    """What never differs in training has no spread to be measured by."""
+    spread = values.std(axis=0)
+    return values.mean(axis=0), numpy.where(spread < 1e-3, 1.0, spread)
 
 
 def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:

@@ -14,12 +14,14 @@ tests and those that it leaves out besides; every other key is trained on, measu
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from pathlib import Path
 from typing import Iterable, Iterator, NamedTuple
 
 import numpy
 import pandas
 
+import work
 from rows import DESIGNED, Data
 
 SEED = 20230
@@ -31,6 +33,7 @@ SEED_KINDS = (
 ).split()
 # Keras' applications, of which DAML took 22; its DenseNets are held out here, and NASNet is not measured.
 SEED_FAMILIES = {"VGG", "ResNet", "MobileNet", "EfficientNet", "Inception", "Xception"}
+TOLD = ["kind", "parameters", "dtype", "pass"]
 OPERATION_SPLITS = ("random", "family", "larger", "seed")
 NETWORK_SPLITS = ("network-family", "network-larger", "seed-network")
 
@@ -77,10 +80,12 @@ def parts(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable 
 
 def layers_of_networks(data: Data) -> dict[str, frozenset]:
     """Keys of measured operations by the key of a network that consists of them, warm or cold."""
-    measured = data.operations.reset_index().groupby(["kind", "parameters", "dtype", "pass"])["key"].agg(frozenset)
-    columns = ["kind", "parameters", "dtype", "pass"]
-    known = {tuple(index): keys for index, keys in measured.items()}
-    by_id = {number: known.get(tuple(row)) for number, row in zip(data.listed.index, data.listed[columns].values)}
+    known: dict = defaultdict(set)
+    for key, row in zip(data.operations.index, data.operations[TOLD].values):
+        known[work.signature(*row)].add(key)
+    by_id = {
+        number: known.get(work.signature(*row)) for number, row in zip(data.listed.index, data.listed[TOLD].values)
+    }
     return {
         key: frozenset().union(*(by_id[number] for number, _ in listed if by_id[number]))
         for key, listed in data.lists.items()

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy
 import pandas
 
-import baselines
 import metrics
-import networks
 from rows import Data
+
+
+ADDED = "catboost-physics"
 
 
 class Study(NamedTuple):
@@ -21,8 +22,9 @@ class Study(NamedTuple):
     lines: list[str]
 
 
-def all_studies(data: Data, flops: dict[str, float]) -> list[Study]:
-    return [noise_floor(data), flops_against_energy(data, flops), additivity(data)]
+def all_studies(data: Data, flops: dict[str, float], found: pandas.DataFrame) -> list[Study]:
+    """`found` are the predictions of baselines; their split `everything` is of models of all rows."""
+    return [noise_floor(data), flops_against_energy(data, flops), additivity(data, found)]
 
 
 def noise_floor(data: Data) -> Study:
@@ -83,19 +85,13 @@ def proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
     return {**told, "correlation": correlation, "log_correlation": logarithms}
 
 
-def additivity(data: Data) -> Study:
-    """A network over the sum of its operations alone; those that were not measured by a model of all that were."""
+def additivity(data: Data, found: pandas.DataFrame) -> Study:
     head = ["## Additivity", ""]
-    if not data.lists:
-        return Study(
-            "additivity", {}, [*head, "Without lists of operations (data/networks) nothing can be added up.", ""]
-        )
-    _, sums = baselines.layer_wise(data, [], ["catboost-physics"], 2)
-    ids = networks.keys_by_id(data)
-    joules = {**sums["everything", "all"]["catboost-physics"], **measured_alone(data)}
-    rows = data.networks[data.networks.index.isin(list(data.lists))]
-    whole = pandas.Series(networks.total(data, ids, joules, list(rows.index)))
-    factor = rows["energy_j"] / whole.reindex(rows.index)
+    alone = found[(found["split"] == "everything") & (found["model"] == ADDED)].set_index("key")["predicted_j"]
+    if alone.empty:
+        return Study("additivity", {}, [*head, f"Needs the lists of operations (data/networks) and {ADDED}.", ""])
+    rows = data.networks[data.networks.index.isin(alone.index)]
+    factor = rows["energy_j"] / alone.reindex(rows.index)
     large = rows["energy_j"] > rows.groupby("pass")["energy_j"].transform("median")
     batch = rows["batch"].astype(int)
     groups = {
@@ -121,11 +117,7 @@ def additivity(data: Data) -> Study:
     return Study("additivity", values, [*lines, ""])
 
 
-EXPLAINED = """The whole over the sum of its operations, each alone and without waiting for the host: DAML's factor. Where an
-operation was measured itself, its own joules are added, else those of CatBoost with FLOPs and bytes, fitted to all
-operations; networks run eagerly, so that what is above 1 at small batches is the GPU at rest while the host launches."""
-
-
-def measured_alone(data: Data) -> dict[str, float]:
-    warm = data.operations[data.operations["cold"] == "0"]
-    return warm["energy_j"].to_dict()
+EXPLAINED = """The whole over the sum of its operations, each alone and without waiting for the host: DAML's factor. What an
+operation draws alone is told by CatBoost with FLOPs and bytes, fitted to all that were measured, since batches of networks
+and of measured operations seldom meet. Networks run eagerly: what is above 1 at small batches is, for the most part, the
+GPU at rest while the host launches."""

@@ -9,7 +9,7 @@ import math
 import sys
 from typing import NamedTuple
 
-from rows import ROOT
+from rows import ROOT, parse
 
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))  # the collector alone: the package wants to be built
 
@@ -65,6 +65,12 @@ def canonical(kind: str, told: dict) -> dict:
         if kind not in ("dense", "embedding", "loss", "optimizer"):
             p.setdefault(name, 1)
     return p
+
+
+def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
+    """The same for a measured operation and a listed one that are equal, however either writes it down."""
+    told = canonical(kind, parse(text))
+    return kind, dtype, which, frozenset((name, value) for name, value in told.items() if value != 0)
 
 
 def work_of(kind: str, p: dict) -> Work:
