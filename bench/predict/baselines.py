@@ -37,7 +37,7 @@ from splits import Fold
 ONLY_IN = {"rf-joules": ("seed", "larger")}
 LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
-NO_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_splits.py"}
+NO_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_compare.py", "test_splits.py"}
 COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
 
 
