@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-MLP_EPOCHS, RNN_EPOCHS = 400, 25
+MLP_EPOCHS, RNN_EPOCHS = 400, 20
 HIDDEN, EMBEDDED, BATCH = 48, 8, 32
 
 
