@@ -108,7 +108,7 @@ def unseen_lines(table: Table, fold: Fold) -> frozenset:
 
 def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
     """Joules by model and line. A kind that no row is left of, or that is never measured, has no prediction."""
-    train = numpy.array([line for line in measured_lines(table) if line not in one.unseen], int)
+    train = numpy.array(seen_lines(table, one.unseen), int)
     if len(train) < 8:
         return {}
     lines = numpy.array(sorted(one.lines), int)
@@ -118,8 +118,9 @@ def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
     return {name: dict(zip(lines.tolist(), joules.tolist())) for name, joules in found.items()}
 
 
-def measured_lines(table: Table) -> list[int]:
-    return numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist()
+def seen_lines(table: Table, unseen: frozenset) -> list[int]:
+    """Those that were measured, without those that are not to be trained on."""
+    return [line for line in numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist() if line not in unseen]
 
 
 def assembled(tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: dict) -> dict[str, dict[str, float]]:
@@ -134,9 +135,7 @@ def assembled(tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: di
 
 
 def by_flops(tables: dict[str, Table], fold: Fold, keys: frozenset) -> dict[str, float]:
-    seen = [
-        (table, [n for n in measured_lines(table) if n not in unseen_lines(table, fold)]) for table in tables.values()
-    ]
+    seen = [(table, seen_lines(table, unseen_lines(table, fold))) for table in tables.values()]
     flops = numpy.concatenate([table.flops[lines] for table, lines in seen])
     line = models.fit_flops(flops, numpy.concatenate([table.energy_j[lines] for table, lines in seen]))
     found = {}
