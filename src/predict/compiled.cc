@@ -50,9 +50,12 @@ Operation as_one_kernel(Operation operation) {
     operation.form = "rescaling";
     operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
   } else if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
-    const std::int64_t pixels = p.get("height", 1) * p.get("width", 1) * p.get("depth", 1);
+    double pixels = 1;
+    for (const std::string_view side : {"height", "width", "depth"}) pixels *= static_cast<double>(p.get(side, 1));
+    // Beyond that only where another size is 0.
+    const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMostElements)));
     operation.kind = Kind::activation;
-    operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", pixels}};
+    operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", width}};
   }
   return operation;
 }

@@ -108,7 +108,9 @@ class Autocast {
     if (operation.kind == Kind::attention) return work.weights;
     if (operation.kind != Kind::bmm) return work.inputs;
     const Parameters& p = operation.parameters;
-    return static_cast<double>(p.get("batch", 1) * p.get("m", 1) * p.get("k", 1));
+    double elements = 1;
+    for (const std::string_view name : {"batch", "m", "k"}) elements *= static_cast<double>(p.get(name, 1));
+    return elements;
   }
 
   Dtype dtype_beside_products(const Operation& operation) {

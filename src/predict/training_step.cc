@@ -23,14 +23,21 @@ struct Scores {
   Dtype dtype = Dtype::fp32;
 };
 
-std::int64_t whole(double value) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(value)); }
+// Products of sizes, which with a size of 0 among them may be beyond what whole numbers hold.
+std::int64_t whole(double value) {
+  return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMostElements)));
+}
+
+std::int64_t times(std::int64_t left, std::int64_t right) {
+  return whole(static_cast<double>(left) * static_cast<double>(right));
+}
 
 // Of convolutions, and of pooling, which may come between the last convolution and the loss.
 Scores image_scores(const Operation& operation, std::string_view channels) {
   const Parameters& p = operation.parameters;
   const Extent extent = output_extent(p);
   const double pixels = std::max(1.0, extent.height * extent.width * extent.depth);
-  return {p.get("batch", 1) * whole(pixels), p.get(channels, 1), operation.dtype};
+  return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
 }
 
 // What the loss is over: the last result of a product, as pooling leaves it.
@@ -104,6 +111,7 @@ enum class Way {
   nothing,  // gives no gradient, or passes on the one that it gets
   itself,   // the same kernel runs again
   back,     // cast back
+  parted,   // views of the gradient
   backward,
 };
 
@@ -113,9 +121,10 @@ Way way_of(const Operation& operation) {
     case Kind::optimizer:
       return Way::nothing;
     case Kind::reshape:
-    case Kind::concatenate:
     case Kind::view:
       return Way::itself;
+    case Kind::concatenate:
+      return Way::parted;
     case Kind::cast:
       return Way::back;
     case Kind::reduce:
@@ -144,18 +153,39 @@ Pass pass_of_gradient(const Operation& operation) {
   return is_product && operation.gradient == Gradient::weights ? Pass::backward_weights : Pass::backward;
 }
 
-std::optional<Operation> backward_of(const Operation& forward) {
-  if (forward.gradient == Gradient::none) return std::nullopt;
-  if (forward.gradient == Gradient::weights && !has_weights(forward.kind)) return std::nullopt;
-  const Way way = way_of(forward);
-  if (way == Way::nothing) return std::nullopt;
+Operation backward_of(const Operation& forward, Way way) {
   Operation backward = forward;
   if (way == Way::backward) backward.pass = pass_of_gradient(forward);
   if (way == Way::back) {
     backward.form = name_of(forward.dtype);
     backward.dtype = dtype_of(forward.form).value_or(forward.dtype);
   }
+  if (way == Way::parted) {
+    backward.kind = Kind::view;
+    backward.count = times(forward.count, forward.parameters.get("parts", 1));
+  }
   return backward;
+}
+
+// How many gradients are added because an operation has shown that its input is read elsewhere, too: a tensor is
+// multiplied by rows that were computed from it (squeeze and excitation, norms that are written out), and what branches
+// is concatenated in the end.
+std::int64_t added_gradients(const Operation& forward) {
+  if (forward.kind == Kind::concatenate) return std::max<std::int64_t>(0, forward.parameters.get("parts", 1) - 1);
+  return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
+}
+
+void append_backward(const Operation& forward, std::vector<Operation>& reversed) {
+  if (forward.gradient == Gradient::none) return;
+  if (forward.gradient == Gradient::weights && !has_weights(forward.kind)) return;
+  if (const std::int64_t added = added_gradients(forward); added > 0) {
+    const Parameters& p = forward.parameters;
+    Parameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
+    reversed.push_back(made(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
+    reversed.back().source = forward.source;
+    reversed.back().count = times(forward.count, added);
+  }
+  if (const Way way = way_of(forward); way != Way::nothing) reversed.push_back(backward_of(forward, way));
 }
 
 // An addition of 16 and 32 bits is in 32; the gradient of the former has to be cast.
@@ -194,7 +224,7 @@ std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) 
     if (index > 0) {
       if (auto cast = cast_of_gradient(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
     }
-    if (auto backward = backward_of(operation)) reversed.push_back(std::move(*backward));
+    append_backward(operation, reversed);
   }
   return reversed;
 }

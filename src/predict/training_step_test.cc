@@ -146,6 +146,19 @@ TEST(TrainingStep, GradientsOfAResidualAreAdded) {
   EXPECT_EQ(told(after_loss(graph)).back(), "residual add forward");
 }
 
+TEST(TrainingStep, GradientsOfWhatBranchesAreAddedAndThoseOfPartsAreViews) {
+  Operation joined = tensor("join", Kind::concatenate, "");
+  joined.parameters.set("parts", 3);
+  const std::vector<Operation> after = after_loss(before_head({joined}));
+  ASSERT_EQ(told(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
+                                                   "join add forward"}));
+  EXPECT_EQ(after[2].count, 3);
+  EXPECT_EQ(after[3].count, 2);
+  const Graph gated = before_head({tensor("gate", Kind::multiply, "row")});
+  EXPECT_EQ(told(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                               "gate multiply backward", "gate add forward"}));
+}
+
 TEST(TrainingStep, GradientsOfAnInputThatSeveralProductsReadAreAdded) {
   Graph graph = before_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
                              tensor("mix", Kind::activation, "gelu")});
