@@ -121,7 +121,11 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   directed.directions.assign(feature_directions().begin(), feature_directions().end());
   Result<Trees> time_trees = fit_trees(times, directed);
   if (!time_trees) return std::move(time_trees).error();
-  Result<Trees> power_trees = fit_trees(powers, options);
+  // Power varies less than time, and only operations alone tell of it.
+  TreeOptions fewer = options;
+  fewer.rounds = options.rounds * 2 / 3;
+  fewer.depth = options.depth - 1;
+  Result<Trees> power_trees = fit_trees(powers, fewer);
   if (!power_trees) return std::move(power_trees).error();
   model.time_trees = std::move(*time_trees);
   model.power_trees = std::move(*power_trees);
