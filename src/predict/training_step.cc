@@ -95,8 +95,10 @@ std::vector<Operation> forward_of(const Graph& graph) {
   return forward;
 }
 
-// Cross entropy is computed in 32 bits, whatever the network is computed in.
+// Cross entropy is computed in 32 bits, whatever the network is computed in. Some graphs bring their own.
 void append_loss(std::vector<Operation>& forward) {
+  const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
+  if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
   const std::optional<Scores> scores = last_scores(forward);
   if (!scores) return;
   if (has_16_bits(scores->dtype)) {

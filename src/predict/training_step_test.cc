@@ -64,6 +64,7 @@ std::string told(const Operation& one) {
 
 std::vector<std::string> told(const std::vector<Operation>& operations) {
   std::vector<std::string> texts;
+  texts.reserve(operations.size());
   for (const Operation& one : operations) texts.push_back(told(one));
   return texts;
 }
@@ -121,6 +122,13 @@ TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
   EXPECT_EQ(step[2].dtype, Dtype::fp32);
   EXPECT_EQ(step[4].form, "bf16") << "the gradient is cast back";
   EXPECT_EQ(step[4].dtype, Dtype::fp32);
+}
+
+TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
+  Graph graph = before_head({});
+  graph.operations.push_back(operation("mine", Kind::loss, "", {{"rows", 8}, {"classes", 10}}));
+  EXPECT_EQ(told(training_step(graph, "sgd")), (std::vector<std::string>{"head dense forward", "mine loss forward",
+                                                                         "mine loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, WhatHasNothingTrainableBeforeItHasNoBackward) {
