@@ -77,7 +77,8 @@ void set_intervals(Prediction& prediction, const Profile& profile, const Parts& 
 Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
   std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
-    std::erase_if(operations, [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
+    std::erase_if(operations,
+                  [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
   }
   if (options.mode == Mode::compiled) operations = compiled(std::move(operations));
   Parts parts;
@@ -98,7 +99,8 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
   for (const LayerPrediction& layer : prediction.layers) prediction.flops += layer.flops;
   prediction.unknown = graph.unknown;
   prediction.notes = graph.notes;
-  for (const UnknownOperation& one : graph.unknown) prediction.is_total_sound = prediction.is_total_sound && one.bounded;
+  for (const UnknownOperation& one : graph.unknown)
+    prediction.is_total_sound = prediction.is_total_sound && one.bounded;
   set_intervals(prediction, profile, parts);
   return prediction;
 }
