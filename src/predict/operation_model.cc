@@ -84,6 +84,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   guess.trust = model.box.least.empty() ? 0 : model.box.trust(told.features);
   guess.time_s = guess.physical_time_s;
   if (guess.trust > 0) guess.time_s *= std::exp(guess.trust * model.time_trees.ask(told.features));
+  guess.time_s = std::max(guess.time_s, least_time_s(told.row.terms));
   told.row.time_s = guess.time_s;
   guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
   double power_w = guess.physical_power_w;

@@ -17,6 +17,9 @@ constexpr double kMicrosecond = 1e-6;
 constexpr double kElementsPerSecond = 1e12;
 // No kernel is shorter.
 constexpr double kLeastTime_s = 1e-6;
+// No faster than memory; than arithmetic only where less is done than is counted: fast convolutions, causal attention.
+constexpr double kOfMemoryRoof = 0.8;
+constexpr double kOfComputeRoof = 0.4;
 // A short burst may draw more than the limit that holds over a second.
 constexpr double kBurst = 1.2;
 
@@ -256,7 +259,11 @@ double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
   double time_s = 0;
   for (std::size_t index = 0; index < kTerms; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
-  return std::max(time_s, kLeastTime_s);
+  return std::max(time_s, least_time_s(row.terms));
+}
+
+double least_time_s(const Terms& terms) {
+  return std::max({kLeastTime_s, kOfMemoryRoof * terms[3], kOfComputeRoof * terms[5]});
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet) {

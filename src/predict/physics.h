@@ -55,6 +55,9 @@ struct PhysicsRow {
 TimeCoefficients fit_times(std::span<const PhysicsRow> rows);
 EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w);
 
+// The roofs: no fit, and no residual of trees, is believed below them.
+double least_time_s(const Terms& terms);
+
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row);
 // Within what the GPU draws at rest and at its limit, for as long as it takes (row.time_s).
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet);
