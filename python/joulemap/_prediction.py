@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.predict: what a network draws on a GPU before it runs, layer by layer. A PyTorch module is traced on tensors without
-data, a Keras model tells its own JSON, a file is read as it is; the program `joulemap predict` does the rest."""
+"""jm.predict: what a network draws on a GPU before it runs, layer by layer. A PyTorch module is traced on tensors
+without data, a Keras model tells its own JSON, a file is read as it is; `joulemap predict` does the rest."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ def predict(
 
 def _asked(arguments: list, text: Optional[str]) -> Prediction:
     command = [program(), "predict", *arguments, "--json"]
-    given = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, **given)  # type: ignore[call-overload]
+    given: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
+    options = {"capture_output": True, "text": True, "timeout": LONGEST_S, **given}
+    ended = subprocess.run(command, **options)  # type: ignore[call-overload]
     if not ended.stdout.strip():
         raise JoulemapError(
             ended.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {ended.returncode}"
