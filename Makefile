@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist wheel bench bench-attribution format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the
 bench-attribution: build $(VENV)/.examples-installed ## what operations on a CPU drew, against the truth of the simulated machine
 	@$(PYTHON) bench/attribution/cpu_truth.py
 
+bench-predict: $(BUILD)/venv-predict/.installed ## the models of earlier studies on data/h200, by families and sizes that they have not seen; ten minutes
+	@$(BUILD)/venv-predict/bin/python -m pytest -q bench/predict
+	@$(BUILD)/venv-predict/bin/python bench/predict/compare.py $(if $(PREDICTIONS),--predictions $(PREDICTIONS)) --json $(BUILD)/predict/compared.json
+
 format: ## clang-format over everything
 	@tools/install_packages.sh lint
 	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i
@@ -134,3 +138,8 @@ $(BUILD)/venv-integrations/.installed: tests/integrations/requirements.txt
 	@echo "joulemap: installing trainers and trackers" >&2
 	@python3 -m venv $(BUILD)/venv-integrations
 	@$(BUILD)/venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(BUILD)/venv-predict/.installed: bench/predict/requirements.txt
+	@tools/install_packages.sh test
+	@echo "joulemap: installing scikit-learn, XGBoost, CatBoost and PyTorch" >&2
+	@python3 -m venv $(BUILD)/venv-predict
+	@$(BUILD)/venv-predict/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@

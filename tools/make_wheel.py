@@ -86,6 +86,8 @@ def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
     files["joulemap/inject/sitecustomize.py"] = (injected.read_bytes(), False)
     for source in sorted([*(package / "_collect").glob("*.py"), *(package / "_collect").glob("*.csv")]):
         files[f"joulemap/_collect/{source.name}"] = (source.read_bytes(), False)
+    for source in sorted((package / "_predict").glob("*.py")):
+        files[f"joulemap/_predict/{source.name}"] = (source.read_bytes(), False)
     for header in sorted((ROOT / "include" / "joulemap").iterdir()):
         files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
     for library in ("libjoulemap.so", "libjoulemap_capture.so"):

@@ -44,14 +44,13 @@ class ProtobufReader {
         return read_number(number_) || stop();
       case 1:
         kind_ = Kind::real;
-        return read_real() || stop();
+        return read_real(number_) || stop();
       case 2:
         kind_ = Kind::bytes;
         return read_bytes() || stop();
       case 5:
-        if (end_ - at_ < 4) return stop();
-        at_ += 4;
-        return true;
+        kind_ = Kind::short_real;
+        return read_real(short_real_) || stop();
       default:
         return stop();  // groups: nobody writes them any more
     }
@@ -66,10 +65,13 @@ class ProtobufReader {
   std::uint64_t unsigned_number() const { return kind_ == Kind::number ? number_ : 0; }
   std::int64_t signed_number() const { return static_cast<std::int64_t>(unsigned_number()); }
   double real() const { return kind_ == Kind::real ? std::bit_cast<double>(number_) : 0; }
+  float short_real() const { return kind_ == Kind::short_real ? short_real_ : 0; }
   std::string_view bytes() const { return kind_ == Kind::bytes ? bytes_ : std::string_view(); }
+  // A text, a message or packed numbers; repeated numbers come packed or one by one, as the writer liked.
+  bool is_bytes() const { return kind_ == Kind::bytes; }
 
  private:
-  enum class Kind : std::uint8_t { none, number, real, bytes };
+  enum class Kind : std::uint8_t { none, number, real, short_real, bytes };
 
   [[gnu::always_inline]] bool read_number(std::uint64_t& number) {
     const char* const behind = past_varint(at_, end_, end_, number);
@@ -77,10 +79,11 @@ class ProtobufReader {
     at_ = behind;
     return true;
   }
-  bool read_real() {
-    if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof number_)) return false;
-    std::memcpy(&number_, at_, sizeof number_);
-    at_ += sizeof number_;
+  template <class T>
+  bool read_real(T& real) {
+    if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof real)) return false;
+    std::memcpy(&real, at_, sizeof real);
+    at_ += sizeof real;
     return true;
   }
   [[gnu::always_inline]] bool read_bytes() {
@@ -108,6 +111,7 @@ class ProtobufReader {
   std::string_view cut_;
   std::uint64_t number_ = 0;
   std::uint32_t field_ = 0;
+  float short_real_ = 0;
   Kind kind_ = Kind::none;
   bool damaged_ = false;
 };

@@ -89,5 +89,21 @@ TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
   }
 }
 
+TEST(Protobuf, NumbersOfFourBytesAreReadAndPackedOnesAreTold) {
+  ProtobufWriter writer;
+  writer.add(1, 0.5F).add(2, "bytes").add(3, 7);
+  ProtobufReader message(writer.bytes());
+  ASSERT_TRUE(message.next());
+  EXPECT_EQ(message.short_real(), 0.5F);
+  EXPECT_FALSE(message.is_bytes());
+  ASSERT_TRUE(message.next());
+  EXPECT_TRUE(message.is_bytes());
+  EXPECT_EQ(message.short_real(), 0);
+  ASSERT_TRUE(message.next());
+  EXPECT_FALSE(message.is_bytes());
+  EXPECT_FALSE(message.next());
+  EXPECT_FALSE(message.damaged());
+}
+
 }  // namespace
 }  // namespace joulemap::formats

@@ -9,74 +9,13 @@
 #include <map>
 #include <utility>
 
-#include "formats/csv.h"
+#include "predict/table.h"
 
 namespace joulemap::predict {
 namespace {
 
-class Columns {
- public:
-  explicit Columns(const formats::CsvRecord& header) {
-    for (std::size_t index = 0; index < header.size(); ++index) at_[header[index]] = index;
-  }
-  std::optional<std::string> missing(std::span<const std::string_view> names) const {
-    for (const std::string_view name : names) {
-      if (at_.find(name) == at_.end()) return std::string(name);
-    }
-    return std::nullopt;
-  }
-  const std::string& text(const formats::CsvRecord& record, std::string_view name) const {
-    static const std::string kNone;
-    const auto at = at_.find(name);
-    return at == at_.end() || at->second >= record.size() ? kNone : record[at->second];
-  }
-  double number(const formats::CsvRecord& record, std::string_view name) const {
-    return std::strtod(text(record, name).c_str(), nullptr);
-  }
-
- private:
-  std::map<std::string, std::size_t, std::less<>> at_;
-};
-
 constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype", "pass", "cold", "time_s", "energy_j"};
 constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
-
-Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record) {
-  Operation operation;
-  const auto kind = kind_of(columns.text(record, "kind"));
-  const auto dtype = dtype_of(columns.text(record, "dtype"));
-  const auto pass = pass_of(columns.text(record, "pass"));
-  if (!kind || !dtype || !pass) {
-    return Error{ErrorCode::malformed, fmt::format("a row of kind \"{}\", type \"{}\", pass \"{}\"", columns.text(record, "kind"),
-                                                   columns.text(record, "dtype"), columns.text(record, "pass")), ""};
-  }
-  Result<FormAndParameters> parsed = parse_parameters(columns.text(record, "parameters"));
-  if (!parsed) return std::move(parsed).error();
-  operation.kind = *kind;
-  operation.dtype = *dtype;
-  operation.pass = *pass;
-  operation.form = std::move(parsed->form);
-  operation.parameters = std::move(parsed->parameters);
-  if (columns.text(record, "parameters").find("way=fused") != std::string::npos) operation.parameters.set("fused", 1);
-  if (columns.text(record, "parameters").find("way=one-by-one") != std::string::npos) operation.parameters.set("foreach", 0);
-  return operation;
-}
-
-struct Table {
-  Columns columns;
-  std::vector<formats::CsvRecord> records;
-};
-
-Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed) {
-  std::vector<formats::CsvRecord> records = formats::read_csv(csv);
-  if (records.empty()) return Error{ErrorCode::malformed, "the table is empty", "joulemap collect --tables"};
-  Table table{Columns(records.front()), {}};
-  if (const auto missing = table.columns.missing(needed)) {
-    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *missing), "joulemap collect --tables"};
-  }
-  table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
-  return table;
-}
 
 std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
   return fmt::format("{}|{}|{}|{}|{}", columns.text(record, "kind"), columns.text(record, "parameters"),

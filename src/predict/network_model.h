@@ -25,6 +25,7 @@ struct NetworkSums {
   double calls = 0;       // operations that launch something
   double views = 0;       // that launch nothing, and cost the host a little
   double launches = 0;    // kernels
+  double steps_s = 0;     // of the host for optimizers' steps, which are measured with it
   bool training = false;
 };
 
@@ -46,13 +47,15 @@ struct NetworkModel {
   HostCosts inference = {};
   HostCosts training = {};
   std::map<std::string, double, std::less<>> launches;  // kernels of an operation, by the groups of physics.h
-  // Intervals: 90 % of networks of families that were left out lie within exp(+-width), width^2 = own^2 + (host * share)^2,
-  // share being how much of the time the GPU waits.
+  // Intervals: 90 % of networks of families that were left out lie within exp(+-width) (interval_width).
   double inference_width = 0.35;
   double training_width = 0.35;
-  double host_width = 0.5;
+  double host_width = 2.5;  // times those, where the GPU only waits for the host
   double layer_width = 0.7;
 };
+
+// Half of an interval, in logarithms; `waiting` is the share of the time in which the GPU waits for the host.
+double interval_width(const NetworkModel& model, bool training, double waiting);
 
 double launches_of(const NetworkModel& model, const Operation& operation);
 

@@ -26,7 +26,7 @@ struct Tile {
   double efficiency;
 };
 // Small tiles reuse less of what they read.
-constexpr std::array<Tile, 9> kTiles = {{{256, 128, 1.0},
+constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                          {128, 256, 1.0},
                                          {128, 128, 0.9},
                                          {128, 64, 0.75},
@@ -34,7 +34,9 @@ constexpr std::array<Tile, 9> kTiles = {{{256, 128, 1.0},
                                          {64, 64, 0.55},
                                          {64, 32, 0.35},
                                          {32, 32, 0.25},
-                                         {16, 64, 0.2}}};
+                                         {16, 64, 0.2},
+                                         {8, 128, 0.3},  // a few rows, and one: as vectors go through a matrix
+                                         {1, 256, 0.3}}};
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
@@ -63,7 +65,7 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
 }
 
 // Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one.
-constexpr double kRowsOfBelief = 6;
+constexpr double kRowsOfBelief = 15;
 constexpr double kLeastPull = 1e-9;
 
 template <std::size_t N>
@@ -78,29 +80,55 @@ std::array<double, N> fit_group(const statistics::GramSums& sums, const std::arr
   return coefficients;
 }
 
+// Errors count by logarithm: a sum of squares of pred / measured - 1 would forgive what is too small and punish what is
+// too large, and end too small. Weights that hang on the fit before turn one into the other; what is far off counts less.
+constexpr int kRounds = 4;
+constexpr double kFarOff = 0.5;
+
+template <std::size_t N>
+double weight_of(const std::array<double, N>& terms, const std::array<double, N>& coefficients) {
+  double ratio = 0;  // predicted by measured
+  for (std::size_t index = 0; index < N; ++index) ratio += terms[index] * coefficients[index];
+  ratio = std::clamp(ratio, 1e-3, 1e3);
+  return std::min(1.0, kFarOff / std::max(1e-9, std::fabs(std::log(ratio)))) / ratio;
+}
+
+template <std::size_t N>
+struct Group {
+  std::vector<std::array<double, N>> rows;  // terms by what was measured
+  std::string wider;
+};
+
+template <std::size_t N>
+std::array<double, N> fit_rows(std::span<const std::array<double, N>> rows, const std::array<double, N>& wider) {
+  std::array<double, N> coefficients = wider;
+  for (int round = 0; round < kRounds; ++round) {
+    statistics::GramSums sums(N);
+    for (const std::array<double, N>& terms : rows) sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, coefficients));
+    coefficients = fit_group<N>(sums, wider);
+  }
+  return coefficients;
+}
+
 // From the widest group, which is all rows and believes in `first`, to the narrowest.
 template <std::size_t N, class Row, class Target>
 Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, const Target& target_of,
                            const std::array<double, N>& first) {
-  struct Group {
-    statistics::GramSums sums{N};
-    std::string wider;
-  };
-  std::array<std::map<std::string, Group, std::less<>>, kLevels + 1> levels;
+  std::array<std::map<std::string, Group<N>, std::less<>>, kLevels + 1> levels;
   for (const PhysicsRow& row : rows) {
     std::array<double, N> terms = row_of(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
     for (std::size_t level = 0; level <= kLevels; ++level) {
-      Group& group = levels[level][level < kLevels ? row.groups[level] : std::string()];
-      group.sums.add_row(terms, 1.0);
+      Group<N>& group = levels[level][level < kLevels ? row.groups[level] : std::string()];
+      group.rows.push_back(terms);
       group.wider = level + 1 < kLevels ? row.groups[level + 1] : "";
     }
   }
   Coefficients<N> fitted;
-  fitted[""] = fit_group<N>(levels[kLevels][""].sums, first);
+  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, first);
   for (std::size_t level = kLevels; level-- > 0;) {
-    for (const auto& [name, group] : levels[level]) fitted[name] = fit_group<N>(group.sums, fitted.find(group.wider)->second);
+    for (const auto& [name, group] : levels[level]) fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second);
   }
   return fitted;
 }
@@ -155,6 +183,7 @@ int alignment_of(const Operation& operation) {
   if (!is_product(operation.kind)) return 0;
   const std::int64_t groups = operation.parameters.get("groups", 1);
   if (groups > 1) return groups == operation.parameters.get("channels", 1) ? 5 : 4;
+  if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {
     while (bytes > 2 && is_small_number_of_bytes(row, bytes_of(operation.dtype), bytes)) bytes /= 2;

@@ -31,8 +31,8 @@ struct Profile {
 std::string profile_json(const Profile& profile);
 Result<Profile> read_profile(std::string_view json, std::string_view name);
 
-// The profile that is built into the program.
-const Profile& h200_profile();
+// The profile that is built into the program (data/devices/h200.json); read each time it is asked for.
+Profile h200_profile();
 
 // By name ("h200", "A100", as the driver writes it): fitted where there is one, else from the datasheet. An Error names
 // the GPUs that are known.

@@ -38,12 +38,12 @@ struct TreeRows {
 };
 
 struct TreeOptions {
-  int rounds = 220;
-  int depth = 6;
-  double rate = 0.08;
+  int rounds = 190;
+  int depth = 7;
+  double rate = 0.1;
   double row_share = 0.8;
   double column_share = 0.6;
-  double least_weight = 3;  // of the rows of a leaf
+  double least_weight = 2;  // of the rows of a leaf
   double pull = 2;          // of a leaf towards 0
   std::vector<int> directions;  // by column: +1 may only rise, -1 only fall; empty: any
 };

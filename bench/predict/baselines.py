@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions of every baseline for every fold of splits.py, as a table: model,split,fold,key,predicted_j.
+
+    python3 bench/predict/baselines.py --out build/predict/baselines.csv [--models rf,xgboost] [--splits family,larger]
+
+A model of a kind that trains on the same rows in two folds is fitted once: leaving out a family only refits the kinds
+that it has rows of. compare.py calls this by itself and keeps what it gave until data or code are others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Iterable, NamedTuple
+
+import numpy
+import pandas
+from joblib import Parallel, delayed
+
+import features
+import models
+import networks
+import rows
+import splits
+from features import Table
+from rows import Data
+from splits import Fold
+
+# Costs as much as the forest on logarithms and is never better: only beside DAML's own numbers and for larger sizes.
+ONLY_IN = {"rf-joules": ("seed", "larger")}
+LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
+ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
+NO_PREDICTIONS = {"compare.py", "metrics.py", "studies.py", "test_compare.py", "test_splits.py"}
+COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
+
+
+class Wanted(NamedTuple):
+    """Lines of a kind that some fold wants predicted by models that have not seen others of it."""
+
+    kind: str
+    unseen: frozenset  # lines
+    lines: frozenset
+    names: tuple  # of models
+
+
+def layer_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> tuple[pandas.DataFrame, dict]:
+    """Predictions for tested operations; and by fold and model the joules of every operation that it was asked for, of
+    listed ones as well (in the fold EVERYTHING: those of all networks, by models of all rows)."""
+    tables, ids = features.tables(data), networks.keys_by_id(data)
+    needs = {fold: needed(fold, data, ids) for fold in [*folds, EVERYTHING]}
+    wanted = gather(tables, needs, [name for name in chosen if name in models.FITS])
+    wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # the longest first, so that nobody waits for them
+    done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predicted)(tables[one.kind], one) for one in wanted)
+    by_case = {(one.kind, one.unseen): of_models for one, of_models in zip(wanted, done)}
+    lines, sums = [], {}
+    for fold, keys in needs.items():
+        joules = assembled(tables, fold, keys, by_case)
+        if "flops" in chosen:
+            joules["flops"] = by_flops(tables, fold, keys)
+        if "tdp-roofline" in chosen:
+            joules["tdp-roofline"] = dict(by_roofline(tables, keys))
+        sums[fold.split, fold.name] = joules
+        lines += [
+            (model, fold.split, fold.name, key, of_key[key])
+            for model, of_key in joules.items()
+            for key in sorted(fold.test)
+            if key in of_key
+        ]
+    return pandas.DataFrame(lines, columns=COLUMNS), sums
+
+
+EVERYTHING = Fold("everything", "all", frozenset(), frozenset())
+
+
+def needed(fold: Fold, data: Data, ids: dict[int, str]) -> frozenset:
+    """Keys of operations that a fold wants predicted."""
+    named = data.lists if fold is EVERYTHING else fold.test
+    listed = {ids[number] for key in named for number, _ in data.lists.get(key, ())}
+    return frozenset(listed | (fold.test & set(data.operations.index)))
+
+
+def gather(tables: dict[str, Table], needs: dict[Fold, frozenset], names: list[str]) -> list[Wanted]:
+    lines: dict = defaultdict(set)
+    some: dict = defaultdict(set)
+    for fold, keys in needs.items():
+        for kind, table in tables.items():
+            asked = {table.place[key] for key in keys if key in table.place}
+            if asked:
+                lines[kind, unseen_lines(table, fold)] |= asked
+                some[kind, unseen_lines(table, fold)] |= set(names_of(fold, names))
+    return [Wanted(*case, frozenset(asked), tuple(sorted(some[case]))) for case, asked in lines.items()]
+
+
+def names_of(fold: Fold, names: Iterable[str]) -> list[str]:
+    return [name for name in names if fold.split in ONLY_IN.get(name, (fold.split,))]
+
+
+def unseen_lines(table: Table, fold: Fold) -> frozenset:
+    return frozenset(table.place[key] for key in fold.untrained if key in table.place)
+
+
+def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
+    """Joules by model and line. A kind that no row is left of, or that is never measured, has no prediction."""
+    train = numpy.array(seen_lines(table, one.unseen), int)
+    if len(train) < 8:
+        return {}
+    lines = numpy.array(sorted(one.lines), int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {name: models.FITS[name](table.at(train))(table.at(lines)) for name in one.names}
+    return {name: dict(zip(lines.tolist(), joules.tolist())) for name, joules in found.items()}
+
+
+def seen_lines(table: Table, unseen: frozenset) -> list[int]:
+    """Those that were measured, without those that are not to be trained on."""
+    return [line for line in numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist() if line not in unseen]
+
+
+def assembled(tables: dict[str, Table], fold: Fold, keys: frozenset, by_case: dict) -> dict[str, dict[str, float]]:
+    joules: dict = defaultdict(dict)
+    for kind, table in tables.items():
+        of_models = by_case.get((kind, unseen_lines(table, fold)), {})
+        asked = [key for key in keys if key in table.place]
+        for model in names_of(fold, of_models):
+            of_line = of_models[model]
+            joules[model].update((key, of_line[table.place[key]]) for key in asked if table.place[key] in of_line)
+    return joules
+
+
+def by_flops(tables: dict[str, Table], fold: Fold, keys: frozenset) -> dict[str, float]:
+    seen = [(table, seen_lines(table, unseen_lines(table, fold))) for table in tables.values()]
+    flops = numpy.concatenate([table.flops[lines] for table, lines in seen])
+    line = models.fit_flops(flops, numpy.concatenate([table.energy_j[lines] for table, lines in seen]))
+    found = {}
+    for table in tables.values():
+        asked = [key for key in keys if key in table.place]
+        found.update(zip(asked, line(table.flops[[table.place[key] for key in asked]]).tolist()))
+    return found
+
+
+def by_roofline(tables: dict[str, Table], keys: frozenset) -> Iterable[tuple[str, float]]:
+    for table in tables.values():
+        asked = [key for key in keys if key in table.place]
+        rows_ = table.at(numpy.array([table.place[key] for key in asked], int))
+        yield from zip(asked, models.predict_tdp(rows_).tolist())
+
+
+def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODELS, jobs: int = 0) -> pandas.DataFrame:
+    jobs = jobs or os.cpu_count() or 1
+    began = time.monotonic()
+    of_layers, sums = layer_wise(data, folds, chosen, jobs)
+    print(f"baselines: layer by layer {time.monotonic() - began:.0f} s", file=sys.stderr)
+    of_sums = networks.summed(data, folds, sums, chosen) + networks.all_together(data, sums)
+    began = time.monotonic()
+    of_networks = networks.model_wise(data, folds, chosen, jobs)
+    print(f"baselines: network by network {time.monotonic() - began:.0f} s", file=sys.stderr)
+    lines = [pandas.DataFrame(some, columns=COLUMNS) for some in (of_sums, of_networks)]
+    return pandas.concat([of_layers, *lines], ignore_index=True)
+
+
+def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
+    """Of data and code: what was predicted under another one is predicted again."""
+    digest = hashlib.sha256(" ".join(names).encode())
+    code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in NO_PREDICTIONS]
+    for path in [*sorted(measured.glob("*.csv.gz")), *sorted(lists.glob("*.csv.gz")), *code]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=rows.MEASURED)
+    parser.add_argument("--lists", type=Path, default=rows.LISTS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--models", default=",".join(ALL_MODELS))
+    parser.add_argument("--splits", default="")
+    parser.add_argument("--jobs", type=int, default=0, help="as many as there are processors")
+    given = parser.parse_args()
+    data = rows.read(given.data, given.lists)
+    folds = splits.all_folds(data, features.network_flops(data))
+    folds = [fold for fold in folds if not given.splits or fold.split in given.splits.split(",")]
+    found = predict_all(data, folds, given.models.split(","), given.jobs)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    found.to_csv(given.out, index=False, float_format="%.6g")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every baseline, and with --predictions ours, on the same rows and folds: Markdown tables by split and layer type.
+
+    python3 bench/predict/compare.py --folds build/predict/folds.csv                        # folds alone, for `model eval`
+    joulemap model eval --folds build/predict/folds.csv --predictions build/predict/ours.csv
+    python3 bench/predict/compare.py --predictions build/predict/ours.csv [--json build/predict/compared.json]
+
+--predictions has columns split,key,predicted_j and, if there are intervals, low_j,high_j. What the baselines predict is
+kept in build/predict/ until data or code are others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Iterable
+
+import numpy
+import pandas
+
+import baselines
+import features
+import metrics
+import rows
+import splits
+import studies
+from rows import Data
+
+KEPT = rows.ROOT / "build" / "predict"
+OURS = "joulemap"
+SHOWN = ("rmspe", "mape", "median", "p90", "bias", "tau")
+ALL = "**all**"
+
+
+def grouped_rows(data: Data, split: str) -> dict[str, pandas.Index]:
+    """Names of a table's lines and the keys that each is about."""
+    if split in splits.NETWORK_SPLITS:
+        return network_groups(data.networks, split)
+    operations = data.operations
+    groups = {str(kind): some.index for kind, some in operations.groupby("kind")}
+    if split != "seed":
+        groups.update({f"*{which}*": some.index for which, some in operations.groupby("pass")})
+    else:
+        groups["*DAML's families*"] = operations.index[operations["family"].isin(splits.SEED_FAMILIES)]
+        groups["*VGG*"] = operations.index[operations["family"] == "VGG"]
+    return {**groups, ALL: operations.index}
+
+
+def network_groups(networks: pandas.DataFrame, split: str) -> dict[str, pandas.Index]:
+    groups = {str(which): some.index for which, some in networks.groupby("pass")}
+    for which, some in networks.groupby("pass"):
+        for small, named in ((True, "batch 1 to 8"), (False, "larger batches")):
+            groups[f"{which}, {named}"] = some.index[(some["batch"].astype(int) <= 8) == small]
+    groups["fully connected"] = networks.index[networks["family"] == "mlp"]
+    if split == "seed-network":
+        groups["VGG"] = networks.index[networks["family"] == "VGG"]
+    return {**groups, ALL: networks.index}
+
+
+def measured_joules(data: Data, split: str) -> pandas.Series:
+    return (data.networks if split in splits.NETWORK_SPLITS else data.operations)["energy_j"]
+
+
+def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[str, dict]]:
+    """By line of the table and model."""
+    joules = measured_joules(data, split)
+    here = found[found["split"] == split]
+    told = {}
+    for name, keys in grouped_rows(data, split).items():
+        some = here[here["key"].isin(keys)]
+        of_models = {
+            str(model): metrics.measures(
+                joules.reindex(mine["key"]).to_numpy(), mine["predicted_j"].to_numpy(), intervals(mine)
+            )
+            for model, mine in some.groupby("model")
+        }
+        if of_models:
+            told[name] = of_models
+    return told
+
+
+def intervals(mine: pandas.DataFrame) -> "tuple[numpy.ndarray, numpy.ndarray] | None":
+    if "low_j" not in mine or mine["low_j"].isna().any():
+        return None
+    return mine["low_j"].to_numpy(), mine["high_j"].to_numpy()
+
+
+def order(names: Iterable[str]) -> list[str]:
+    first = [OURS, *baselines.ALL_MODELS]
+    return sorted(set(names), key=first.index)
+
+
+def split_text(split: str, told: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
+    if not told:
+        return [f"## {split}", "", "No predictions.", ""]
+    names = order(name for of_models in told.values() for name in of_models)
+    lines = [f"## {split}", "", DESCRIBED[split], ""]
+    for measure in shown:
+        lines += [
+            f"{metrics.NAMES[measure]}:",
+            "",
+            f"| | rows | {' | '.join(names)} |",
+            "|---|---:|" + "---:|" * len(names),
+        ]
+        for name, of_models in told.items():
+            most = max(one["rows"] for one in of_models.values())
+            cells = [cell(measure, of_models.get(model), most) for model in names]
+            lines.append(f"| {name} | {most} | {' | '.join(cells)} |")
+        lines.append("")
+    return lines + interval_text(told)
+
+
+def cell(measure: str, told: "dict | None", most: int) -> str:
+    """With the number of rows where a model predicts fewer than another."""
+    if told is None:
+        return "-"
+    return metrics.text(measure, told[measure]) + ("" if told["rows"] == most else f" ({told['rows']} rows)")
+
+
+def interval_text(told: dict[str, dict[str, dict]]) -> list[str]:
+    lines = []
+    for name, of_models in told.items():
+        one = of_models.get(OURS, {})
+        if one.get("coverage") is not None:
+            lines.append(f"| {name} | {one['rows']} | {one['coverage']:.1f} % | {one['half_width']:.1f} % |")
+    return ["| intervals | rows | cover | half-width, median |", "|---|---:|---:|---:|", *lines, ""] if lines else []
+
+
+DESCRIBED = {
+    split: text
+    for split, text in (line.strip().split(None, 1) for line in splits.__doc__.splitlines() if line.startswith("    "))
+}
+
+
+def baseline_predictions(data: Data, folds: list, given: argparse.Namespace) -> pandas.DataFrame:
+    names = [name for name in baselines.ALL_MODELS if not given.models or name in given.models.split(",")]
+    state = baselines.state(given.data, given.lists, [*names, *sorted({fold.split for fold in folds}), str(given.seed)])
+    kept = given.kept / f"baselines-{state}.csv"
+    if not kept.exists():
+        print("compare: fitting baselines, some minutes", file=sys.stderr)
+        found = baselines.predict_all(data, folds, names, given.jobs)
+        given.kept.mkdir(parents=True, exist_ok=True)
+        found.to_csv(kept, index=False, float_format="%.6g")
+    return pandas.read_csv(kept)
+
+
+def our_predictions(path: Path, folds: list) -> pandas.DataFrame:
+    """What no fold tests is refused: it would be judged by other rows than the baselines are."""
+    ours = pandas.read_csv(path).assign(model=OURS)
+    tested = {(fold.split, key) for fold in folds for key in fold.test}
+    strange = [pair for pair in zip(ours["split"], ours["key"]) if pair not in tested]
+    if strange:
+        raise SystemExit(
+            f"{path}: {len(strange)} predictions that no fold tests, as {strange[0]}; write the folds anew (--folds)"
+        )
+    for split, mine in ours.groupby("split"):
+        missing = sum(one == split for one, _ in tested) - mine["key"].nunique()
+        if missing:
+            print(f"compare: {path}: {split}: {missing} tested rows have no prediction", file=sys.stderr)
+    return ours
+
+
+def main() -> int:
+    given = arguments()
+    data = rows.read(given.data, given.lists)
+    flops = features.network_flops(data)
+    folds = splits.all_folds(data, flops, given.seed)
+    folds = [fold for fold in folds if not given.splits or fold.split in given.splits.split(",")]
+    if given.folds:
+        given.folds.parent.mkdir(parents=True, exist_ok=True)
+        splits.write_folds(given.folds, folds)
+        if not given.predictions and not given.json:
+            return 0
+    found = baseline_predictions(data, folds, given)
+    if given.predictions:
+        found = pandas.concat([found, our_predictions(given.predictions, folds)])
+    told = {split: measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)}
+    lines = [f"{len(data.operations)} operations, {len(data.networks)} settings of networks, once each; "
+             f"{sum(key in data.lists for key in data.networks.index)} of them with their list of operations. "
+             f"Seed of chance: {given.seed}.", ""]  # fmt: skip
+    for split, of_split in told.items():
+        lines += split_text(split, of_split, given.measures.split(","))
+    studied = studies.all_studies(data, flops, found)
+    lines += [line for study in studied for line in study.lines]
+    print("\n".join(lines))
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(
+            json.dumps({"seed": given.seed, "splits": told, **{s.name: s.values for s in studied}}, indent=1)
+        )
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=rows.MEASURED)
+    parser.add_argument("--lists", type=Path, default=rows.LISTS)
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where predictions of baselines are kept")
+    parser.add_argument("--predictions", type=Path)
+    parser.add_argument(
+        "--folds", type=Path, help="writes split,fold,key,role (test, out); what is not listed is trained on"
+    )
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--models", default="")
+    parser.add_argument("--splits", default="")
+    parser.add_argument("--measures", default=",".join(SHOWN))
+    parser.add_argument("--seed", type=int, default=splits.SEED)
+    parser.add_argument("--jobs", type=int, default=0, help="as many as there are processors")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

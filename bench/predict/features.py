@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The features that DAML's models see: the hyper-parameters of a layer as they are, its input and output size, and
+what our rows differ by besides (form, type, pass, cold). One matrix for each kind, of all operations that are measured
+or listed, so that a fold only picks lines of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy
+import pandas
+
+import work
+from rows import OPERATION_KEY, Data, joined, parse
+
+TEXTS = ("form", "to", "over", "way", "dtype", "pass")
+
+
+class Table(NamedTuple):
+    """Of one kind; a line is an operation. Energy and time are nan where it was not measured."""
+
+    kind: str
+    place: dict[str, int]  # of a key
+    names: list[str]
+    features: numpy.ndarray
+    is_number: numpy.ndarray  # of columns: a size, not a mark of a form
+    flops: numpy.ndarray
+    bytes: numpy.ndarray
+    roofline_s: numpy.ndarray
+    energy_j: numpy.ndarray
+    time_s: numpy.ndarray
+
+    def at(self, lines: numpy.ndarray) -> "Table":
+        picked = {name: getattr(self, name)[lines] for name in LINED}
+        return self._replace(place={}, **picked)
+
+
+LINED = ("features", "flops", "bytes", "roofline_s", "energy_j", "time_s")
+
+
+def tables(data: Data) -> dict[str, Table]:
+    measured = data.operations[[*OPERATION_KEY, "energy_j", "time_s"]]
+    every = pandas.concat([measured, listed_operations(data)])
+    every = every[~every.index.duplicated()]
+    every = every[~every["kind"].isin(work.NOTHING)]
+    return {str(kind): table(str(kind), rows) for kind, rows in every.groupby("kind")}
+
+
+def listed_operations(data: Data) -> pandas.DataFrame:
+    """What networks consist of, as if it were found in the cache: DAML measured layers so, one at a time."""
+    listed = data.listed.assign(cold="0")
+    if listed.empty:
+        return pandas.DataFrame(columns=OPERATION_KEY)
+    return listed.assign(key=joined(listed, OPERATION_KEY)).set_index("key")[OPERATION_KEY]
+
+
+def table(kind: str, rows: pandas.DataFrame) -> Table:
+    told = [work.canonical(kind, parse(text)) for text in rows["parameters"]]
+    costs = [work.sized(kind, *one) for one in zip(told, rows["dtype"], rows["pass"])]
+    frame = pandas.DataFrame(told, index=rows.index)
+    frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})
+    frame["input_size"], frame["output_size"] = [one.inputs for one in costs], [one.outputs for one in costs]
+    texts = [name for name in TEXTS if name in frame]
+    numbers = frame.drop(columns=texts).apply(pandas.to_numeric, errors="coerce").fillna(0)
+    marks = pandas.get_dummies(frame[texts].astype(str)).astype(float)
+    features = pandas.concat([numbers, marks], axis=1).astype(float)
+    measured = rows["energy_j"].notna()
+    features = features.loc[:, features[measured].nunique() > 1]  # nothing is learned from what never differs
+    return Table(
+        kind=kind,
+        place={key: line for line, key in enumerate(rows.index)},
+        names=list(features.columns),
+        features=features.to_numpy(),
+        is_number=numpy.array([name in numbers.columns and name != "cold" for name in features.columns]),
+        flops=numpy.array([one.flops for one in costs], float),
+        bytes=numpy.array([one.bytes for one in costs], float),
+        roofline_s=numpy.array([work.roofline_s(one, dtype) for one, dtype in zip(costs, rows["dtype"])]),
+        energy_j=rows["energy_j"].to_numpy(float),
+        time_s=rows["time_s"].to_numpy(float),
+    )
+
+
+def network_flops(data: Data) -> dict[str, float]:
+    """Of one pass of a network or one step of its training, by key."""
+    rows = data.listed
+    by_id = {
+        number: work.sized(kind, parse(text), dtype, which).flops
+        for number, kind, text, dtype, which in zip(
+            rows.index, rows["kind"], rows["parameters"], rows["dtype"], rows["pass"]
+        )
+    }
+    return {key: sum(by_id[number] * count for number, count in listed) for key, listed in data.lists.items()}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models of one layer type: DAML's (polynomial regression, random forest, XGBoost, CatBoost), NeuralPower's, and
+the two that everybody has at hand (FLOPs, thermal design power times roofline). Each is a function from measured rows
+to a function from rows to joules.
+
+DAML does not say what its models minimise but that of the forest (squared error). Joules of our rows span five orders
+of magnitude, so here forests and boosted trees learn logarithms and polynomials relative errors, which suits the
+percentages that they are judged by; `rf-joules` is the forest on joules as they are. One thread each: folds run
+side by side.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Callable
+
+import numpy
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.preprocessing import PolynomialFeatures
+
+import work
+from features import Table
+
+Predict = Callable[[Table], numpy.ndarray]
+Fit = Callable[[Table], Predict]
+RANDOM_STATE = 1
+TREES = 60  # of a forest; there are hundreds of folds
+HELD_BACK = 0.2  # of training rows, by which the Lasso's penalty is chosen
+PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
+
+
+def fit_forest_joules(train: Table) -> Predict:
+    forest = RandomForestRegressor(TREES, random_state=RANDOM_STATE).fit(train.features, train.energy_j)
+    return lambda rows: forest.predict(rows.features)
+
+
+def fit_forest(train: Table) -> Predict:
+    return _of_logarithms(RandomForestRegressor(TREES, random_state=RANDOM_STATE), train)
+
+
+def fit_xgboost(train: Table) -> Predict:
+    from xgboost import XGBRegressor
+
+    model = XGBRegressor(
+        n_estimators=150, max_depth=6, learning_rate=0.15, n_jobs=1, random_state=RANDOM_STATE, tree_method="hist"
+    )
+    return _of_logarithms(model, train)
+
+
+def fit_catboost(train: Table) -> Predict:
+    return _of_logarithms(_catboost(), train)
+
+
+def fit_catboost_physics(train: Table) -> Predict:
+    """Nobody's, but a stronger one to be measured against: FLOPs, bytes and roofline beside DAML's features."""
+    return _of_logarithms(_catboost(), train, with_physics)
+
+
+def _catboost():
+    from catboost import CatBoostRegressor
+
+    return CatBoostRegressor(
+        iterations=200, depth=6, learning_rate=0.15, border_count=64, thread_count=1, random_seed=RANDOM_STATE,
+        verbose=False, allow_writing_files=False,
+    )  # fmt: skip
+
+
+def own_features(rows: Table) -> numpy.ndarray:
+    return rows.features
+
+
+def with_physics(rows: Table) -> numpy.ndarray:
+    amounts = [numpy.log(numpy.maximum(one, least)) for one, least in _amounts(rows)]
+    return numpy.column_stack([rows.features, *amounts])
+
+
+def _amounts(rows: Table) -> list:
+    return [
+        (rows.flops, 1),
+        (rows.bytes, 1),
+        (rows.roofline_s, 1e-12),
+        (rows.flops / numpy.maximum(rows.bytes, 1), 1e-6),
+    ]
+
+
+def _of_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] = own_features) -> Predict:
+    model.fit(seen(train), numpy.log(train.energy_j))
+    return lambda rows: numpy.exp(model.predict(seen(rows)))
+
+
+class Terms:
+    """Monomials of sizes up to a degree, marks of forms, and further columns, scaled by what is in training."""
+
+    def __init__(self, train: Table, degree: int, logarithms: bool = False, physical: bool = False) -> None:
+        self._degree, self._logarithms, self._physical = degree, logarithms, physical
+        self._scale = numpy.ones(1)
+        self._scale = numpy.maximum(numpy.abs(self(train)).max(axis=0), 1e-30)
+
+    def __call__(self, rows: Table) -> numpy.ndarray:
+        sizes, marks = rows.features[:, rows.is_number], rows.features[:, ~rows.is_number]
+        if self._logarithms:
+            sizes = numpy.hstack([sizes, numpy.log2(1 + sizes)])
+        parts = [PolynomialFeatures(self._degree, include_bias=True).fit_transform(sizes), marks]
+        if self._physical:
+            # Arithmetic and memory for each form, type and pass: NeuralPower has one type and one pass.
+            amounts = numpy.column_stack([rows.flops, rows.bytes, rows.roofline_s])
+            parts += [amounts] + [amounts * marks[:, [column]] for column in range(marks.shape[1])]
+        return numpy.hstack(parts) / self._scale
+
+
+def fit_polynomial(train: Table) -> Predict:
+    """Of the second degree. Never below the least that was seen."""
+    terms = Terms(train, 2)
+    weight = 1 / train.energy_j**2
+    model = Ridge(1e-6 * weight.sum() / len(weight), fit_intercept=False, solver="svd")
+    model.fit(terms(train), train.energy_j, sample_weight=weight)
+    return lambda rows: numpy.maximum(model.predict(terms(rows)), train.energy_j.min())
+
+
+def fit_neuralpower(train: Table) -> Predict:
+    """Time by monomials of the third degree, power by those of the second of sizes and logarithms, both with physical
+    terms, both by Lasso. The form is its authors'; ours are the weights by relative error, and that no power lies
+    outside of what was seen."""
+    power = train.energy_j / train.time_s
+    seconds = fit_lasso(train, train.time_s, Terms(train, 3, physical=True))
+    watts = fit_lasso(train, power, Terms(train, 2, logarithms=True, physical=True))
+    return lambda rows: seconds(rows) * numpy.minimum(watts(rows), power.max())
+
+
+def fit_lasso(train: Table, target: numpy.ndarray, terms: Terms) -> Predict:
+    """Relative errors: rows and target over the target. Never below the least that was seen."""
+    columns = terms(train) / target[:, None]
+    norms = numpy.maximum(numpy.sqrt((columns**2).mean(axis=0)), 1e-30)
+    columns, ones = columns / norms, numpy.ones(len(target))
+    chosen = numpy.random.default_rng(RANDOM_STATE).random(len(target)) >= HELD_BACK
+
+    def fitted(penalty: float, rows: numpy.ndarray) -> Lasso:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return Lasso(penalty, fit_intercept=False, max_iter=200, tol=1e-3).fit(columns[rows], ones[rows])
+
+    def held_back_error(penalty: float) -> float:
+        return float(numpy.mean((fitted(penalty, chosen).predict(columns[~chosen]) - 1) ** 2))
+
+    best = min(PENALTIES, key=held_back_error) if 0 < chosen.sum() < len(chosen) else PENALTIES[0]
+    coefficients = fitted(best, numpy.ones(len(target), bool)).coef_ / norms
+    return lambda rows: numpy.maximum(terms(rows) @ coefficients, target.min())
+
+
+def predict_tdp(rows: Table) -> numpy.ndarray:
+    """Nothing is fitted: the data sheet's peaks and its power."""
+    return work.TDP_W * numpy.maximum(rows.roofline_s, 1e-12)
+
+
+def fit_flops(flops: numpy.ndarray, energy_j: numpy.ndarray) -> Callable[[numpy.ndarray], numpy.ndarray]:
+    """A straight line between logarithms, over all kinds; what has no FLOPs gets the middle of those without."""
+    some = flops > 0
+    slope, offset = numpy.polyfit(numpy.log(flops[some]), numpy.log(energy_j[some]), 1)
+    without = float(numpy.exp(numpy.log(energy_j[~some]).mean())) if (~some).any() else float(numpy.median(energy_j))
+    return lambda given: numpy.where(given > 0, numpy.exp(offset + slope * numpy.log(numpy.maximum(given, 1))), without)
+
+
+FITS: dict[str, Fit] = {
+    "polynomial": fit_polynomial,
+    "neuralpower": fit_neuralpower,
+    "catboost": fit_catboost,
+    "xgboost": fit_xgboost,
+    "rf": fit_forest,
+    "rf-joules": fit_forest_joules,
+    "catboost-physics": fit_catboost_physics,
+}

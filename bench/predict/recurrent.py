@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model-wise networks in PyTorch, on one thread: from standardized features to the standardized logarithm of the
+joules of a network."""
+
+from __future__ import annotations
+
+import numpy
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+
+MLP_EPOCHS, RNN_EPOCHS = 400, 20
+HIDDEN, EMBEDDED, BATCH = 48, 8, 32
+
+
+def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """What never differs in training has no spread to be measured by."""
+    spread = values.std(axis=0)
+    return values.mean(axis=0), numpy.where(spread < 1e-3, 1.0, spread)
+
+
+def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:
+    start()
+    (mean, spread), (middle, width) = standard(train), standard(target)
+    x, y = tensor((train - mean) / spread), tensor((target - middle) / width)
+    model = nn.Sequential(nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
+    for _ in range(MLP_EPOCHS):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x)[:, 0], y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        return model(tensor((test - mean) / spread))[:, 0].numpy() * width + middle
+
+
+class Recurrent(nn.Module):
+    def __init__(self, features: int, kinds: int, embedded: bool) -> None:
+        super().__init__()
+        self.kind = nn.Embedding(kinds, EMBEDDED if embedded else kinds)
+        if not embedded:  # a mark for each
+            self.kind.weight.data.copy_(torch.eye(kinds))
+            self.kind.weight.requires_grad_(False)
+        self.layers = nn.GRU(features + self.kind.embedding_dim, HIDDEN, batch_first=True)
+        self.out = nn.Linear(HIDDEN, 1)
+
+    def forward(self, kinds: torch.Tensor, steps: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = pack_padded_sequence(torch.cat([self.kind(kinds), steps], 2), lengths, True, enforce_sorted=False)
+        _, last = self.layers(packed)
+        return self.out(last[0])[:, 0]
+
+
+def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embedded: bool) -> numpy.ndarray:
+    """Sequences of like length share a batch, so that little is padded."""
+    start()
+    (mean, spread), (middle, width) = standard(numpy.concatenate(steps)), standard(target)
+
+    def padded(some_kinds, some_steps):
+        lengths = torch.tensor([len(one) for one in some_kinds])
+        sequences = [tensor((one - mean) / spread) for one in some_steps]
+        return pad_sequence([torch.tensor(one) for one in some_kinds], True), pad_sequence(sequences, True), lengths
+
+    order = sorted(range(len(kinds)), key=lambda number: len(kinds[number]))
+    batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+    inputs = [padded([kinds[n] for n in batch], [steps[n] for n in batch]) for batch in batches]
+    targets = [tensor((target[batch] - middle) / width) for batch in batches]
+    model = Recurrent(steps[0].shape[1], count, embedded)
+    optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=5e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=RNN_EPOCHS * len(batches))
+    for _ in range(RNN_EPOCHS):
+        for number in torch.randperm(len(batches)).tolist():
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(*inputs[number]), targets[number]).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    with torch.no_grad():
+        return model(*padded(test_kinds, test_steps)).numpy() * width + middle
+
+
+def start() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+
+
+def tensor(values: numpy.ndarray) -> torch.Tensor:
+    return torch.tensor(numpy.asarray(values), dtype=torch.float32)

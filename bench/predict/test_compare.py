@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions from elsewhere stand beside the baselines, judged by the same rows."""
+
+from __future__ import annotations
+
+import compare
+import metrics
+import numpy
+import pandas
+import pytest
+import rows
+import splits
+
+
+def test_errors_are_percentages_of_what_was_measured():
+    told = metrics.measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
+    assert told["rmspe"] == pytest.approx((200 / 3) ** 0.5)
+    assert told["mape"] == pytest.approx(20 / 3)
+    assert told["median"] == pytest.approx(10)
+    assert told["bias"] == pytest.approx(0, abs=1e-9)
+    assert told["tau"] == pytest.approx(1)
+
+
+def test_intervals_are_told_by_coverage_and_half_width():
+    joules, predicted = numpy.array([1.0, 2.0]), numpy.array([1.0, 1.0])
+    told = metrics.measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
+    assert told["coverage"] == pytest.approx(50) and told["half_width"] == pytest.approx(10)
+
+
+def test_a_single_row_has_no_order():
+    assert metrics.measures(numpy.array([1.0]), numpy.array([2.0]))["tau"] is None
+
+
+def test_our_predictions_have_a_column_and_intervals(tmp_path):
+    data = rows.read()
+    folds = splits.folds_of(splits.all_folds(data), "larger")
+    keys = sorted(folds[0].test)
+    joules = data.operations["energy_j"].reindex(keys)
+    ours = pandas.DataFrame({"split": "larger", "key": keys, "predicted_j": joules.to_numpy() * 1.1})
+    ours = ours.assign(low_j=ours["predicted_j"] * 0.8, high_j=ours["predicted_j"] * 1.2)
+    ours.to_csv(tmp_path / "ours.csv", index=False)
+    found = compare.our_predictions(tmp_path / "ours.csv", folds)
+    told = compare.measures(data, found, "larger")
+    assert told[compare.ALL][compare.OURS]["rmspe"] == pytest.approx(10)
+    text = "\n".join(compare.split_text("larger", told, compare.SHOWN))
+    assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
+
+
+def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
+    (tmp_path / "ours.csv").write_text("split,key,predicted_j\nlarger,dense|rows=1|fp32|forward|0,1.0\n")
+    with pytest.raises(SystemExit, match="write the folds anew"):
+        compare.our_predictions(tmp_path / "ours.csv", [])

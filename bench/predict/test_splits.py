@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folds keep apart what they say they keep apart. Run by `make bench-predict`, with what requirements.txt installs."""
+
+from __future__ import annotations
+
+import csv
+
+import features
+import numpy
+import pytest
+import rows
+import splits
+import work
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows.read()
+
+
+@pytest.fixture(scope="module")
+def folds(data):
+    print(f"seed of chance: {splits.SEED}")
+    return splits.all_folds(data, features.network_flops(data))
+
+
+def test_rows_that_were_measured_again_are_one_row_with_their_mean(data):
+    assert data.operations.index.is_unique and data.networks.index.is_unique
+    again = data.operations[data.operations["times"] > 1]
+    assert len(again) > 50
+    raw = data.raw[data.raw["key"] == again.index[0]]
+    assert again["energy_j"].iloc[0] == pytest.approx(raw["energy_j"].mean())
+
+
+def test_no_key_is_tested_and_left_out_or_tested_twice_in_a_split(folds):
+    for split in {fold.split for fold in folds}:
+        some = splits.folds_of(folds, split)
+        assert all(not fold.test & fold.out for fold in some)
+        assert sum(len(fold.test) for fold in some) == len(frozenset().union(*(fold.test for fold in some)))
+
+
+def test_every_operation_is_tested_once_by_chance(data, folds):
+    tested = frozenset().union(*(fold.test for fold in splits.folds_of(folds, "random")))
+    assert tested == frozenset(data.operations.index)
+
+
+def test_a_family_that_is_left_out_is_in_no_training_row(data, folds):
+    for fold in splits.folds_of(folds, "family") + splits.folds_of(folds, "network-family"):
+        operations = data.operations.drop(index=list(fold.untrained & set(data.operations.index)))
+        assert fold.name not in set(operations["family"])
+    for fold in splits.folds_of(folds, "network-family"):
+        assert fold.name not in set(data.networks.drop(index=list(fold.test))["family"])
+
+
+def test_designed_shapes_are_never_tested_by_family(data, folds):
+    designed = set(data.operations.index[data.operations["family"] == rows.DESIGNED])
+    assert not any(fold.test & designed for fold in splits.folds_of(folds, "family"))
+
+
+def test_larger_rows_are_larger_than_all_that_are_trained_on(data, folds):
+    (fold,) = splits.folds_of(folds, "larger")
+    size = data.operations["bytes"].clip(lower=1).astype(float) * data.operations["flops"].clip(lower=1)
+    for _, some in size.groupby(data.operations["kind"]):
+        tested = some.index.isin(fold.test)
+        assert some[~tested].max() <= some[tested].min() * (1 + 1e-9)
+
+
+def test_the_seeds_protocol_has_its_layer_types_and_forward_passes_alone(data, folds):
+    for fold in splits.folds_of(folds, "seed"):
+        trained = data.operations.drop(index=list(fold.untrained))
+        for some in (trained, data.operations.loc[list(fold.test)]):
+            assert set(some["kind"]) <= set(splits.SEED_KINDS) and set(some["pass"]) == {"forward"}
+
+
+def test_a_layer_that_another_family_has_as_well_is_left_out_with_either():
+    import pandas
+
+    operations = pandas.DataFrame(
+        {"kind": "dense", "parameters": ["rows=1;in=2;out=3;bias=0", "rows=4;in=2;out=3;bias=0"], "dtype": "fp32"}
+    ).assign(**{"pass": "forward", "cold": "0", "family": ["BERT", "GPT-2"], "flops": 1.0, "bytes": 1.0})
+    operations = operations.set_index(rows.joined(operations, rows.OPERATION_KEY).rename("key"))
+    networks = pandas.DataFrame({"family": ["GPT-2"], "pass": "inference"}, index=["gpt2|1|64|fp32|inference"])
+    listed = operations.reset_index(drop=True)[["kind", "parameters", "dtype", "pass"]]
+    data = rows.Data(operations, networks, operations, listed, {"gpt2|1|64|fp32|inference": [(0, 12), (1, 1)]})
+    layers = splits.layers_of_networks(data)
+    by_name = {fold.name: fold for fold in splits.families(operations, layers, data)}
+    first, second = operations.index
+    assert by_name["GPT-2"].test == {second} and by_name["GPT-2"].out == {first}
+    assert by_name["BERT"].test == {first} and by_name["BERT"].out == frozenset()
+
+
+def test_folds_are_the_same_each_time_and_other_ones_with_another_seed(data):
+    again = [splits.all_folds(data, seed=seed) for seed in (1, 1, 2)]
+    assert again[0] == again[1] != again[2]
+
+
+def test_folds_are_written_with_their_roles(tmp_path, folds):
+    splits.write_folds(tmp_path / "folds.csv", folds)
+    with (tmp_path / "folds.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["role"] for line in lines} == {"test", "out"}
+    assert len(lines) == sum(len(fold.test) + len(fold.out) for fold in folds)
+
+
+def test_flops_and_bytes_are_those_of_the_data(data):
+    for kind, table in features.tables(data).items():
+        measured = data.operations[data.operations["kind"] == kind]
+        lines = [table.place[key] for key in measured.index]
+        numpy.testing.assert_allclose(table.flops[lines], measured["flops"], rtol=1e-6)
+        numpy.testing.assert_allclose(table.bytes[lines], measured["bytes"], rtol=1e-6)
+
+
+def test_kernels_that_are_not_square_have_their_own_arithmetic():
+    told = rows.parse(
+        "batch=2;channels=8;out=16;height=10;width=10;kernel=1;kernel_width=7;padding=0;padding_width=3;stride=1"
+    )
+    assert work.sized("convolution", told, "fp32", "forward").flops == 2 * 2 * 100 * 16 * 8 * 7
+
+
+def test_a_row_of_a_family_that_is_held_out_is_refused(tmp_path, data):
+    import pandas
+
+    for name in ("operations", "networks"):
+        frame = pandas.read_csv(rows.MEASURED / f"{name}.csv.gz").head(3)
+        frame.assign(source="ConvNeXt" if name == "operations" else frame["source"]).to_csv(
+            tmp_path / f"{name}.csv.gz", index=False
+        )
+    with pytest.raises(SystemExit, match="ConvNeXt"):
+        rows.read(tmp_path)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FLOPs, bytes and sizes of an operation, measured or listed, by the conventions of docs/prediction-data.md: the
+collector's own arithmetic, with what lists of networks have besides (kernels that are not square, transposed
+convolutions, operations that nobody knows)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import NamedTuple
+
+from rows import ROOT, parse
+
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))  # the collector alone: the package wants to be built
+
+from _collect.design import KINDS  # noqa: E402
+from _collect.kind import Cost, Work, cost_of  # noqa: E402
+
+# NVIDIA's data sheet of the H200 SXM: dense peaks, memory, thermal design power.
+PEAK_FLOPS = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12}
+PEAK_BYTES = 4.8e12
+TDP_W = 700.0
+
+NOTHING = {"view"}  # neither moves nor launches
+OVER = {0: "last", 1: "rows", 2: "all"}
+
+
+class Sized(NamedTuple):
+    flops: float
+    bytes: float
+    inputs: float  # elements
+    outputs: float
+
+
+def sized(kind: str, told: dict, dtype: str, which: str) -> Sized:
+    if kind in NOTHING:
+        return Sized(0, 0, 0, 0)
+    p = canonical(kind, told)
+    work = work_of(kind, p)
+    cost = cost_of(work, dtype, which if which != "optimizer" else "forward")
+    inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
+    return Sized(cost.flops, cost.bytes, inputs, work.outputs)
+
+
+def roofline_s(cost: "Sized | Cost", dtype: str) -> float:
+    return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
+
+
+def canonical(kind: str, told: dict) -> dict:
+    """Names as the collector has them; what a graph leaves away has its usual value."""
+    p = dict(told)
+    if kind == "cast":
+        p.setdefault("to", p.pop("form", "fp32"))
+    elif kind == "reduce":
+        p["over"] = OVER.get(p.get("over", "last"), p.get("over", "last"))
+    elif kind == "optimizer":
+        way = "fused" if p.pop("fused", 0) else "default" if p.pop("foreach", 1) else "one-by-one"
+        p.setdefault("way", way)
+        p["form"] = p.get("form") or "sgd"
+    elif kind == "dropout":
+        p.setdefault("rate", 0.1)
+    elif kind == "unknown":
+        p.setdefault("width", max(p.get("in", 1), p.get("out", 1)))
+    for name in ("batch", "rows", "height", "width"):
+        if kind not in ("dense", "embedding", "loss", "optimizer"):
+            p.setdefault(name, 1)
+    return p
+
+
+def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
+    """The same for a measured operation and a listed one that are equal, however either writes it down."""
+    told = canonical(kind, parse(text))
+    return kind, dtype, which, frozenset((name, value) for name, value in told.items() if value != 0)
+
+
+def work_of(kind: str, p: dict) -> Work:
+    if kind == "convolution":
+        return convolution(p)
+    if kind == "pooling" and p.get("form") != "adaptive":
+        return pooling(p)
+    if kind == "pooling":
+        image, out = p["batch"] * p["channels"] * p["height"] * p["width"], p.get("out", p.get("out_height", 1))
+        area = p.get("out_height", out) * p.get("out_width", out)
+        return Work(image, image, p["batch"] * p["channels"] * area)
+    if kind in ("padding", "resize") and "out_height" in p:
+        channels = p["batch"] * p["channels"]
+        outputs = channels * p["out_height"] * p.get("out_width", p["out_height"])
+        return Work(outputs, channels * p["height"] * p["width"], outputs)
+    if kind == "unknown":
+        size = p["batch"] * p["rows"] * p["width"]
+        return Work(size, size, size)
+    usual = {
+        "bias": 0,
+        "pinned": 0,
+        "bytes": 0,
+        "from_bytes": 0,
+        "parts": 2,
+        "form": "same",
+        "over": "last",
+        "padding": 0,
+    }
+    return KINDS[kind].work({**usual, **p})
+
+
+def reached(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+    return max(1, (size + 2 * padding - dilation * (kernel - 1) - 1) // max(1, stride) + 1)
+
+
+def pair(p: dict, name: str, otherwise: int) -> tuple[int, int]:
+    """Of height and width; what is said once holds for both."""
+    first = p.get(name, otherwise)
+    return first, p.get(f"{name}_width", first)
+
+
+def out_sizes(p: dict) -> tuple[int, int]:
+    kernel, stride = pair(p, "kernel", 1), pair(p, "stride", 1)
+    padding, dilation = pair(p, "padding", 0), pair(p, "dilation", 1)
+    sizes = (p["height"], p["width"])
+    usual = [reached(*one) for one in zip(sizes, kernel, stride, padding, dilation)]
+    return p.get("out_height", usual[0]), p.get("out_width", usual[1])
+
+
+def convolution(p: dict) -> Work:
+    deep = p.get("depth", 1)
+    kernel = pair(p, "kernel", 1)
+    filters = p["out"] * (p["channels"] // p.get("groups", 1)) * math.prod(kernel) * p.get("kernel_depth", 1)
+    into = p["batch"] * p["channels"] * p["height"] * p["width"] * deep
+    pixels = math.prod(out_sizes(p)) * p.get("out_depth", deep)
+    worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
+    weights = filters + p.get("bias", 0) * p["out"]
+    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, kept=into)
+
+
+def pooling(p: dict) -> Work:
+    image = p["batch"] * p["channels"]
+    outputs = image * math.prod(out_sizes(p))
+    indices = 8 * outputs if p.get("form") == "max" else 0
+    inputs = image * p["height"] * p["width"]
+    return Work(outputs * math.prod(pair(p, "kernel", 1)), inputs, outputs, other_bytes=indices)

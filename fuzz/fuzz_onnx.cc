@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reader of ONNX files on any bytes, at the file's batch and at another: it may not crash, and what it gives has to
+// make sense: sizes that are none below 0, as many unknown operations in the list as beside it.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "predict/onnx/onnx_graph.h"
+
+namespace {
+
+using joulemap::Result;
+using joulemap::predict::Graph;
+using joulemap::predict::Kind;
+using joulemap::predict::Operation;
+
+void check(const Result<Graph>& graph) {
+  if (!graph) {
+    JOULEMAP_CHECK(!graph.error().message.empty(), "an error that says nothing");
+    return;
+  }
+  const auto unknown = std::count_if(graph->operations.begin(), graph->operations.end(),
+                                     [](const Operation& operation) { return operation.kind == Kind::unknown; });
+  JOULEMAP_CHECK(static_cast<std::size_t>(unknown) == graph->unknown.size(), "an unknown operation that is not listed");
+  for (const Operation& operation : graph->operations) {
+    JOULEMAP_CHECK(operation.count >= 1, "an operation that is never run");
+    for (const auto& [name, value] : operation.parameters.all()) {
+      JOULEMAP_CHECK(value >= 0 || name.substr(0, 7) == "padding", "a negative size");
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check(joulemap::predict::read_onnx(bytes, {}));
+  check(joulemap::predict::read_onnx(bytes, {.batch = 3}));
+  check(joulemap::predict::read_onnx(bytes, {.inputs = {{"", {2, 3, 32, 32}}, {"", {2, 7}}}}));
+  return 0;
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is told when it asks for a number of a tensor that has none."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .shapes import tensors_in
+
+
+class Answers:
+    """To the few questions that models ask of their data. Numbers of the host that follow from sizes are computed; of
+    masks nothing is masked, so that all are and none is; a random number does not lie below the share that is dropped.
+    The host waits for such an answer."""
+
+    BY_NAME = {"all": True, "any": False, "lt": False}
+
+    def __init__(self, torch: Any) -> None:
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        self._torch, self._real = torch, _disable_current_modes
+        self._known: dict[int, tuple[Any, Any]] = {}
+
+    def keep(self, func: Any, name: str, args: Sequence, outs: Sequence) -> None:
+        if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
+            return
+        out, given = outs[0], tensors_in(args)
+        values = [self._value(one) for one in given]
+        if name in ("fill", "full", "scalar_tensor"):
+            number = args[0] if name == "scalar_tensor" else args[1]
+            value = number if isinstance(number, (int, float, bool)) else None
+        elif name == "sum" and not args[0].dtype.is_floating_point:
+            value = int(args[0].numel())
+        elif given and None not in values and name != "_local_scalar_dense":
+            value = self._computed(func, args)
+        else:
+            value = self.BY_NAME.get(name)
+        if value is not None:
+            self._known[id(out)] = (out, value)
+
+    def _value(self, tensor: Any) -> Any:
+        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a tensor of the host has its data
+        if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
+            with self._real():
+                return constant.item()
+        return self._known.get(id(tensor), (None, None))[1]
+
+    def _computed(self, func: Any, args: Sequence) -> Any:
+        values = {id(one): self._value(one) for one in tensors_in(args)}
+        with self._real():
+            real = [self._torch.tensor(values[id(one)], dtype=one.dtype) if id(one) in values else one for one in args]
+            return func(*real).item()
+
+    def of(self, tensor: Any) -> Any:
+        return self._value(tensor)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers by the dispatcher's names: products, convolutions, pooling, norms, embeddings, losses; and the table of
+everything that is known."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Sequence
+
+from . import elements
+from .shapes import Told, tensors_in, three
+
+
+def dense(rows: int, into: int, out: int, bias: bool) -> Told:
+    return Told("dense", "", {"rows": int(rows), "in": int(into), "out": int(out), "bias": int(bias)})
+
+
+def product(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    bias = name in ("addmm", "addmv", "_addmm_activation")
+    x, w = args[1:3] if bias else args[:2]
+    return [dense(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
+
+
+def outer(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [dense(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
+
+
+def products(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    a, b = args[1:3] if name in ("baddbmm", "addbmm") else args[:2]
+    transposed = int(b.stride(-1) != 1 and b.stride(-2) == 1)
+    sizes = {"batch": a.shape[0], "m": a.shape[1], "k": a.shape[2], "n": b.shape[2]}
+    return [Told("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
+
+
+def attention_of(q: Any, k: Any, causal: bool) -> Told:
+    sizes = {"batch": math.prod(q.shape[:-3]), "heads": q.shape[-3], "queries": q.shape[-2], "keys": k.shape[-2]}
+    parameters = {key: int(size) for key, size in sizes.items()}
+    return Told("attention", "", {**parameters, "width": int(q.shape[-1]), "causal": int(causal)})
+
+
+def attention(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [attention_of(args[0], args[1], any(one is True for one in args[3:6]))]
+
+
+def is_channels_last(x: Any) -> bool:
+    """As cuDNN sees it: the channels' stride is 1, and those of pixels are not."""
+    return x.dim() == 4 and x.shape[1] > 1 and x.stride(1) == 1 and x.shape[2] * x.shape[3] > 1
+
+
+def two(values: Any) -> tuple[int, int]:
+    """Height's and width's; of a number for both, and of one dimension, which is the width's."""
+    listed = [values] if isinstance(values, int) else list(values)
+    return int(listed[-2 if len(listed) > 1 else -1]), int(listed[-1])
+
+
+def differing(named: dict[str, Any]) -> dict[str, int]:
+    """`name` from the height, `name_width` where the width's differs."""
+    found = {key: two(values)[0] for key, values in named.items()}
+    return found | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
+
+
+def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    x, weight, bias, stride, padding, dilation, transposed, _, groups = args[:9]
+    flat, kernel = x.dim() == 3, [int(size) for size in weight.shape[2:]]
+    sizes = [int(size) for size in x.shape]
+    out = int(weight.shape[1]) * groups if transposed else int(weight.shape[0])
+    told = {"batch": sizes[0], "channels": sizes[1], "out": out, "height": 1 if flat else sizes[-2], "width": sizes[-1]}
+    window = {"kernel": kernel, "stride": list(stride), "padding": list(padding), "dilation": list(dilation)}
+    if flat:
+        ones = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
+        window = {key: [ones[key], values[-1]] for key, values in window.items()}
+    window = differing(window)
+    plain = {key: value for key, value in window.items() if not key.endswith("_width")}
+    told |= {**plain, "groups": int(groups), "bias": int(bias is not None), "channels_last": int(is_channels_last(x))}
+    told |= {key: value for key, value in window.items() if key.endswith("_width")}
+    if x.dim() == 5:
+        told |= {"depth": sizes[2], "kernel_depth": kernel[0], "out_depth": int(outs[0].shape[2])}
+    if transposed:
+        told |= {"out_height": 1 if flat else int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
+        told |= {"transposed": 1}
+    return [Told("convolution", "", told)]
+
+
+def image(shape: Sequence[int]) -> dict[str, int]:
+    sizes = [1] * (4 - len(shape)) + [int(size) for size in shape]
+    sizes = [sizes[0], math.prod(sizes[1:-2]), *sizes[-2:]]
+    return dict(zip(("batch", "channels", "height", "width"), sizes))
+
+
+def pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    form = "max" if name.startswith("max") else "avg"
+    kernel, stride = args[1], args[2] if len(args) > 2 and args[2] else args[1]
+    padding = args[3] if len(args) > 3 else [0]
+    told = image(args[0].shape) | differing({"kernel": kernel, "stride": stride, "padding": padding})
+    if any(one is True for one in args[4:6]):  # rounded up at the edges
+        told |= {"out_height": int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
+    return [Told("pooling", form, told)]
+
+
+def adaptive(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    height, width = two(outs[0].shape[-2:])
+    told = image(args[0].shape) | {"out": height}
+    return [Told("pooling", "adaptive", told if height == width else told | {"out_height": height, "out_width": width})]
+
+
+def padded(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    form = next((one for one in ("reflect", "replic") if name.startswith(one)), "constant")
+    form = {"replic": "replicate"}.get(form, form)
+    before, after = image(args[0].shape), image(outs[0].shape)
+    if (before["batch"], before["channels"]) != (after["batch"], after["channels"]):
+        before = {"batch": 1, "channels": 1, "height": 1, "width": args[0].numel()}
+        after = {"height": 1, "width": outs[0].numel()}
+    told = {**before, "padding": max(0, int(max(args[1], default=0)))}
+    if any(after[key] != before[key] + 2 * told["padding"] for key in ("height", "width")):
+        told |= {"out_height": after["height"], "out_width": after["width"]}
+    return [Told("padding", form, told)]
+
+
+def resized(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    form = name.replace("_upsample", "upsample").split("_")[1].rstrip("123d")
+    height, width = int(outs[0].shape[-2]), int(outs[0].shape[-1])
+    told = image(args[0].shape) | {"out": height}
+    told |= {} if height == width else {"out_height": height, "out_width": width}
+    return [Told("resize", {"linear": "bilinear", "trilinear": "bilinear"}.get(form, form), told)]
+
+
+def batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    trains = name != "_batch_norm_no_training" and name != "_native_batch_norm_legit_no_training"
+    trains = trains and next((one for one in args[3:] if isinstance(one, bool)), True)
+    sizes = [int(size) for size in args[0].shape]
+    sizes = [*sizes, *[1] * (4 - len(sizes))] if len(sizes) <= 4 else [*sizes[:3], math.prod(sizes[3:])]
+    told = dict(zip(("batch", "channels", "height", "width"), sizes))
+    return [Told("normalization", "batch" if trains else "batch-inference", told)]
+
+
+def row_norm(form: str, x: Any, shape: Sequence[int]) -> Told:
+    channels = math.prod(int(size) for size in shape)
+    told = {"batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
+    return Told("normalization", form, told)
+
+
+def layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [row_norm("rms" if "rms" in name else "layer", args[0], args[1])]
+
+
+def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """As (input, weight, bias, batch, channels, pixels, groups, epsilon)."""
+    sizes = [int(size) for size in args[0].shape]
+    width = sizes[3] if len(sizes) > 3 else 1
+    height = int(args[5]) // width
+    return [Told("normalization", "group", {"batch": sizes[0], "channels": sizes[1], "height": height, "width": width})]
+
+
+def dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [Told("dropout", "", three(args[0].shape))]
+
+
+def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    table, indices = args[:2]
+    return [
+        Told(
+            "embedding",
+            "",
+            {"vocabulary": int(table.shape[0]), "width": int(table.shape[1]), "tokens": int(indices.numel())},
+        )
+    ]
+
+
+def loss(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    x = args[0]
+    classes = int(x.shape[1 if x.dim() > 1 else 0])
+    return [Told("loss", "", {"rows": x.numel() // classes, "classes": classes})]
+
+
+def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """What PyTorch's own attention module runs in inference on a GPU, where it is one call."""
+    x, width, heads = args[0], int(args[3]), int(args[4])
+    rows, into = x.numel() // int(x.shape[-1]), int(x.shape[-1])
+    tokens = {"queries": int(x.shape[1]), "keys": int(args[1].shape[1]), "width": width // heads}
+    attends = {"batch": int(x.shape[0]), "heads": heads, **tokens, "causal": 0}
+    return [dense(rows, into, 3 * width, True), Told("attention", "", attends), dense(rows, width, into, True)]
+
+
+def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """A whole layer of a transformer as one call, in inference."""
+    x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
+    rows, shape = x.numel() // width, three(x.shape)
+    attends = {"batch": int(x.shape[0]), "heads": heads, "queries": int(x.shape[1]), "keys": int(x.shape[1])}
+    attends |= {"width": width // heads, "causal": 0}
+    norm, add = row_norm("layer", x, [width]), Told("add", "same", shape)
+    form = "gelu" if args[7] else "relu"
+    between = Told("activation", form, {**shape, "width": inner})
+    first = [dense(rows, width, 3 * width, True), Told("attention", "", attends), dense(rows, width, width, True), add]
+    return [*first, norm, dense(rows, width, inner, True), between, dense(rows, inner, width, True), add, norm]
+
+
+def handlers() -> dict[str, elements.Handler]:
+    found = elements.handlers()
+    found |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), product)
+    found |= dict.fromkeys("ger addr".split(), outer)
+    found |= dict.fromkeys("bmm baddbmm addbmm".split(), products)
+    found |= dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), convolution)
+    found |= dict.fromkeys("max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d".split(), pooling)
+    found |= dict.fromkeys("_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d".split(), adaptive)
+    sides = "constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d".split()
+    found |= dict.fromkeys(sides, padded)
+    sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest_exact2d".split()
+    found |= dict.fromkeys([f"upsample_{one}" for one in sizes], resized)
+    found |= dict.fromkeys(["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resized)
+    norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
+    found |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], batch_norm)
+    found |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), layer_norm)
+    found |= {"native_group_norm": group_norm, "native_dropout": dropout, "embedding": embedding}
+    found |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), loss)
+    found |= {"_native_multi_head_attention": multi_head, "_transformer_encoder_layer_fwd": encoder_layer}
+    return found
+
+
+HANDLERS = handlers()
+
+
+def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[Told]]:
+    """What the operation is, None where it is not known. `name` is without the underscore of what works in place."""
+    handler = HANDLERS.get(name)
+    if handler:
+        return handler(name, args, outs)
+    if name.startswith("_scaled_dot_product") and "backward" not in name:
+        return attention(name, args, outs)
+    if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
+        return elements.pointwise(name, args, outs)
+    return None

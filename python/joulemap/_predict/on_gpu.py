@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has PyTorch choose on tensors without data as it does on a GPU, while a trace lasts.
+
+Tensors without data pretend to lie in the host's memory, as many builds of PyTorch know no other. There PyTorch takes
+apart what a GPU runs as one kernel (attention, dropout, the root mean square norm, a softmax that also casts), and
+autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by name; the ones
+here stand in their place, and hand on whatever is not a tensor of the trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from typing import Any, Callable, Iterator, Sequence
+
+from .layers import attention_of, row_norm
+from .shapes import Told, is_tensor
+
+# What autocast computes in 32 bits on a GPU and not on the host, by PyTorch's aten/src/ATen/autocast_mode.h.
+IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar
+    pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity
+    poisson_nll_loss cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss
+    huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss
+    binary_cross_entropy_with_logits dist renorm logsumexp upsample_nearest1d upsample_nearest2d
+    upsample_bilinear2d upsample_bicubic2d upsample_linear1d norm.Scalar""".split()
+# The same, by one kernel that also casts.
+CAST_INSIDE = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
+IN_16_BITS = ("prelu", "addmv")
+
+
+def one_operation(torch: Any, recorder: Any) -> Callable:
+    """A function that stands for one kernel: it is told to the recorder, and so is its backward pass."""
+
+    class Single(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, told: Told, source: str, shape: Sequence[int], *tensors: Any) -> Any:
+            operation = recorder.tell(told, source, tensors[0])
+            ctx.operation, ctx.shapes = operation, [one.shape for one in tensors]
+            ctx.like = tensors[0].detach()
+            with recorder.paused():
+                return tensors[0].new_empty(shape)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            recorder.tell_backward(ctx.operation)
+            wanted = ctx.needs_input_grad[3:]
+            with recorder.paused():
+                made = [ctx.like.new_empty(shape) if want else None for shape, want in zip(ctx.shapes, wanted)]
+            return None, None, None, *made
+
+    return Single.apply
+
+
+class Kernels:
+    """The kernels of one trace, for the dispatcher's table."""
+
+    def __init__(self, torch: Any, recorder: Any) -> None:
+        self._torch, self._recorder = torch, recorder
+        self._single = one_operation(torch, recorder)
+        self._fake = torch._subclasses.fake_tensor.FakeTensor
+
+    def _is_traced(self, args: Sequence) -> bool:
+        return any(isinstance(one, self._fake) for one in args)
+
+    def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+        if not self._is_traced((q, k, v)):
+            whole = self._torch.ops.aten.scaled_dot_product_attention.default
+            named = {"scale": scale, "enable_gqa": enable_gqa}
+            return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
+        told = attention_of(q, k, is_causal)
+        if attn_mask is not None:  # another kernel than without
+            told.parameters["masked"] = 1
+        return self._single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
+
+    def dropout(self, x, p, train):
+        if not self._is_traced((x,)):
+            return self._torch.ops.aten.dropout.default.decompose(x, p, train)
+        if not train or p == 0 or x.numel() == 0:
+            return x
+        if p == 1:
+            return x * 0
+        return self._torch.ops.aten.native_dropout(x, p, True)[0]
+
+    def rms_norm(self, x, normalized_shape, weight=None, eps=None):
+        if not self._is_traced((x,)):
+            return self._torch.ops.aten.rms_norm.default.decompose(x, normalized_shape, weight, eps)
+        tensors = (x,) if weight is None else (x, weight)
+        return self._single(row_norm("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
+
+    def softmax(self, x, dim, dtype=None):
+        return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
+
+    def log_softmax(self, x, dim, dtype=None):
+        return self._torch.ops.aten._log_softmax(self._cast_inside(x, dtype), dim, False)
+
+    def _cast_inside(self, x: Any, dtype: Any) -> Any:
+        if dtype is None or dtype == x.dtype:
+            return x
+        if not self._is_traced((x,)) or x.dtype not in (self._torch.float16, self._torch.bfloat16):
+            return x.to(dtype)
+        with self._recorder.paused():
+            return x.to(dtype)
+
+    def in_32_bits(self, func: Any, cast_inside: bool) -> Callable:
+        torch, low = self._torch, (self._torch.float16, self._torch.bfloat16)
+
+        def cast(value: Any) -> Any:
+            if is_tensor(value) and value.dtype in low:
+                return self._cast_inside(value, torch.float32) if cast_inside else value.to(torch.float32)
+            return value
+
+        def compute(*args: Any, **named: Any) -> Any:
+            with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
+                if cast_inside and named.get("dtype") is not None:
+                    return func(*args, **named)
+                return func(*map(cast, args), **{key: cast(value) for key, value in named.items()})
+
+        return compute
+
+    def in_16_bits(self, func: Any, dtype: Any) -> Callable:
+        torch = self._torch
+
+        def cast(value: Any) -> Any:
+            return value.to(dtype) if is_tensor(value) and value.dtype == torch.float32 else value
+
+        def compute(*args: Any, **named: Any) -> Any:
+            with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
+                return func(*map(cast, args), **named)
+
+        return compute
+
+
+@contextlib.contextmanager
+def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
+    kernels = Kernels(torch, recorder)
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            named = {"scaled_dot_product_attention": kernels.attention, "dropout": kernels.dropout}
+            named |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
+            named |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
+            for name, kernel in named.items():
+                library.impl(name, kernel, "AutogradCPU")
+            if autocast is not None:
+                register_autocast(torch, library, kernels, autocast)
+        casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
+        with casting, taken_for_real():
+            yield
+    finally:
+        library._destroy()
+
+
+@contextlib.contextmanager
+def taken_for_real() -> Iterator[None]:
+    """The transformers package makes other masks for tensors without data than for those on a GPU."""
+    module = sys.modules.get("transformers.utils.import_utils")
+    before = getattr(module, "is_fake_tensor", None)
+    if before is None:
+        yield
+        return
+    module.is_fake_tensor = lambda _: False
+    try:
+        yield
+    finally:
+        module.is_fake_tensor = before
+
+
+def register_autocast(torch: Any, library: Any, kernels: Kernels, dtype: Any) -> None:
+    for name in (*IN_32_BITS, *CAST_INSIDE, *IN_16_BITS):
+        packet, _, overload = name.partition(".")
+        if not hasattr(torch.ops.aten, packet):
+            continue
+        func = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        low = name in IN_16_BITS
+        kernel = kernels.in_16_bits(func, dtype) if low else kernels.in_32_bits(func, name in CAST_INSIDE)
+        library.impl(name, kernel, "AutocastCPU")

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sees every operation that reaches PyTorch's dispatcher and keeps it as one of ours, with the module that it belongs
+to; operations of the backward pass with the forward operation that they are the gradient of.
+
+Autograd numbers its nodes. A number that appears while an operation is on its way is that of its node; when the
+backward pass works on that node, the operations that it runs are the gradient of that operation. They are kept as one
+backward operation where they were measured as one (`GRADIENTS`), else one by one, as forward operations of the
+backward phase.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, Optional, Sequence
+
+from .answers import Answers
+from .elements import dtype_name
+from .layers import dense, told_of
+from .shapes import Told, tensors_in
+
+# Launch nothing and are no more than PyTorch's own bookkeeping on tensors without data.
+SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
+SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
+SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+MOVE_NOTHING = {"_unsafe_view", "resize", "set"}  # besides what PyTorch itself calls a view
+# Which operations of a node are its one backward operation, by the kind of the forward operation.
+GRADIENTS = {
+    "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
+    "bmm": {"bmm", "transpose", "sum", "view", "baddbmm"},
+    "multiply": {"mul", "sum", "view", "div", "neg"},
+    "add": {"sum", "view"},
+}
+PRODUCTS = {"dense", "bmm", "attention"}
+
+
+class Recorder:
+    """What is kept, and where the trace stands."""
+
+    def __init__(self, torch: Any, dtype: str) -> None:
+        self._torch, self._dtype = torch, dtype
+        self.operations: list[dict] = []
+        self.unknown: list[dict] = []
+        self.phase = "forward"
+        self.modules: list[str] = []
+        self.layer_of_parameter: dict[int, str] = {}
+        self._pauses = 0
+        self._of_node: dict[int, Optional[dict]] = {}
+        self._number = self._next_number()
+        self._claimed = range(0)
+
+    def _next_number(self) -> int:
+        return self._torch._C._autograd._get_sequence_nr()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs within is a part of another operation, and so is its gradient."""
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            self._claim({"part": True})
+
+    def _claim(self, operation: Optional[dict]) -> None:
+        """Nodes that have appeared since the last time belong to this operation."""
+        after = self._next_number()
+        if after > self._number:
+            self._claimed = range(self._number, after)
+        for number in range(self._number, after):
+            self._of_node[number] = operation
+        self._number = after
+
+    def _claim_from_copy(self) -> None:
+        """What works in place and needs its input again has it copied on its way: the node is not the copy's."""
+        last = self.operations[-1] if self.operations else None
+        if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
+            if self._of_node.get(self._claimed[-1]) is last:
+                self._number = self._claimed[0]
+
+    def tell(self, told: Told, source: str, like: Any, layer: Optional[str] = None, which: str = "forward") -> dict:
+        if layer is None:
+            layer = self.modules[-1] if self.modules else ""
+        dtype = self.dtype_of(told.kind, like)
+        kept = {"layer": layer, "source": source, "kind": told.kind, "form": told.form, "parameters": told.parameters}
+        kept |= {"dtype": dtype, "pass": which, "phase": self.phase, "count": 1}
+        self.operations.append(kept)
+        if which == "forward":
+            self._claim(kept)
+        return kept
+
+    def dtype_of(self, kind: str, like: Any) -> str:
+        name = dtype_name(like.dtype) if like is not None else "fp32"
+        if name != "fp32" or like is None or like.dtype != self._torch.float32:
+            return name
+        if kind == "convolution":
+            return "fp32" if self._dtype == "fp32" else "tf32"
+        return "tf32" if kind in PRODUCTS and self._dtype == "tf32" else name
+
+    def tell_backward(self, forward: dict, which: str = "backward") -> None:
+        """Once for each forward operation, however many kernels it takes."""
+        if forward.get("part") or id(forward) in self._done:
+            return
+        self._done[id(forward)] = forward
+        self.operations.append({**forward, "pass": which, "phase": "backward"})
+
+    def begin_backward(self) -> None:
+        self.phase, self._done = "backward", {}
+
+    def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
+        """`name` is without the underscore of what works in place."""
+        if self._pauses or name in SILENT:
+            return
+        forward = self._of_node.get(node._sequence_nr()) if node is not None else None
+        if forward is not None and self._is_gradient(forward, name, args, node):
+            return
+        layer = self._layer_of(node, forward)
+        source = f"{func.namespace}.{name}"
+        like = main_tensor(name, tensors_in(args), outs)
+        if is_view(func) or name in MOVE_NOTHING:
+            told: Optional[Sequence[Told]] = [Told("view", "", {"batch": 1, "rows": 1, "width": 1})]
+        else:
+            told = told_of(func, name, args, outs) if func.namespace in ("aten", "prims") else None
+        if name.startswith("nll_loss") and self._joins_softmax(told):
+            return
+        if told is None:
+            told = [self._unknown(func, source, layer, args, outs)]
+        if in_place and node is None:
+            self._claim_from_copy()
+        for one in told:
+            self.tell(one, source, like, layer)
+
+    def _joins_softmax(self, told: Optional[Sequence[Told]]) -> bool:
+        """The logarithm of the softmax and what is picked of it are one loss."""
+        last = next((one for one in reversed(self.operations) if one["kind"] != "view"), None)
+        if not told or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
+            return False
+        last.update(kind="loss", form="", parameters=told[0].parameters, source="aten.nll_loss_forward")
+        self._claim(last)
+        return True
+
+    def _layer_of(self, node: Any, forward: Optional[dict]) -> str:
+        if forward is not None and "layer" in forward:
+            return forward["layer"]
+        if node is not None and hasattr(node, "variable"):
+            return self.layer_of_parameter.get(id(node.variable), "")
+        return self.modules[-1] if self.modules else ""
+
+    def _unknown(self, func: Any, source: str, layer: str, args: Sequence, outs: Sequence) -> Told:
+        known = func.namespace in ("aten", "prims")
+        reason = "an operation that no kind stands for" if known else f"an operation of the library {func.namespace}"
+        self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
+        sizes = [sum(int(one.numel()) for one in tensors) for tensors in (tensors_in(args), outs)]
+        return Told("unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]})
+
+    def _is_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
+        """Keeps an operation of a node as its one backward operation; False where it stands for itself."""
+        if forward.get("part"):
+            return True
+        kind = forward["kind"]
+        if name == "convolution_backward":
+            return self._convolution(forward, args[-1])
+        if "_backward" in name and not name.endswith(("slice_backward", "select_backward")):
+            if kind in ("view", "unknown", "cast", "reshape"):
+                return False
+            self.tell_backward(forward)
+            return True
+        if name not in GRADIENTS.get(kind, ()):
+            return False
+        edges = [edge is not None for edge, _ in node.next_functions]
+        if kind == "dense":
+            return self._dense(forward, name, edges)
+        if kind == "add":
+            if name == "sum":
+                self.tell_backward(forward)
+            return True
+        if all(edges[-2:]) and len(edges) > 1:
+            self.tell_backward(forward)
+            return True
+        return False
+
+    def _convolution(self, forward: dict, wanted: Sequence[bool]) -> bool:
+        if wanted[0] and not wanted[1]:  # the gradient of the input alone is as much work as the forward pass
+            self.tell(Told(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, "")
+            self.operations[-1].update(layer=forward["layer"], dtype=forward["dtype"])
+            return True
+        self.tell_backward(forward, "backward" if wanted[0] else "backward-weights")
+        return True
+
+    def _dense(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
+        """Of (bias,) input and weights."""
+        if name not in ("mm", "mv"):
+            return True
+        into, weights = edges[-2:] if len(edges) > 1 else (False, True)
+        if into and not weights:
+            sizes = forward["parameters"]
+            self.tell(dense(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"])
+            self.operations[-1]["dtype"] = forward["dtype"]
+            return True
+        self.tell_backward(forward, "backward" if into else "backward-weights")
+        return True
+
+
+def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
+    """Its type is what an operation computes in: the first with fractions; of several element by element the widest."""
+    numbers = [one for one in given if one.dtype.is_floating_point]
+    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(numbers) > 1:
+        return max(numbers, key=lambda one: one.dtype.itemsize)
+    return numbers[0] if numbers else outs[0] if outs else None
+
+
+def is_view(func: Any) -> bool:
+    """It gives its input's memory, and does not write to it."""
+    aliases = [one.alias_info for one in func._schema.returns]
+    return bool(aliases) and all(one is not None and not one.is_write for one in aliases)
+
+
+def seeing(torch: Any, recorder: Recorder) -> Any:
+    """The mode that has the dispatcher tell the recorder."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    node_of = torch._C._current_autograd_node
+    plain: dict[Any, str] = {}
+    answers = Answers(torch)
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = plain.get(func)
+            if name is None:
+                name = func.overloadpacket.__name__
+                name = name if name == "copy_" or not name.endswith("_") else name[:-1]
+                plain[func] = name
+            if name in SILENT:
+                return func(*args, **(kwargs or {}))
+            out = answers.of(args[0]) if name == "_local_scalar_dense" else stand_in(torch, name, args)
+            out = func(*args, **(kwargs or {})) if out is None else out
+            outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
+            answers.keep(func, name, args, outs)
+            given = [*args, *(kwargs or {}).values()] if name in NAMED_TOO else args
+            recorder.record(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
+            return out
+
+    return Seeing()
+
+
+NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}
+
+
+def stand_in(torch: Any, name: str, args: Sequence) -> Any:
+    """Outputs of what PyTorch cannot run without data."""
+    if name == "_native_multi_head_attention":
+        return torch.empty_like(args[0]), torch.empty(0, device=args[0].device)
+    if name == "_transformer_encoder_layer_fwd":
+        return torch.empty_like(args[0])
+    return None

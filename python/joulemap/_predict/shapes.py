@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of tensors in the terms of operations: (batch, rows, width), and how a second operand lies in a first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Sequence
+
+
+class Told(NamedTuple):
+    """What an operation is: kind, form and whole numbers, as in src/predict/operation.h."""
+
+    kind: str
+    form: str
+    parameters: dict[str, int]
+
+
+def elements(shape: Sequence[int]) -> int:
+    return math.prod(int(size) for size in shape)
+
+
+def three(shape: Sequence[int]) -> dict[str, int]:
+    """Any tensor as batch, rows and width; of images the width is all pixels of a channel."""
+    sizes = [int(size) for size in shape]
+    if len(sizes) >= 4:
+        return {"batch": sizes[0], "rows": sizes[1], "width": math.prod(sizes[2:])}
+    sizes = [1] * (3 - len(sizes)) + sizes
+    return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
+
+
+def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
+    """With `width` the dimension along which something is computed, whatever its place."""
+    sizes = [int(size) for size in shape] or [1]
+    dim %= len(sizes)
+    rest = sizes[:dim] + sizes[dim + 1 :]
+    return {"batch": rest[0] if rest else 1, "rows": math.prod(rest[1:]), "width": sizes[dim]}
+
+
+def beside(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, int]]:
+    """The form of an operation of two operands, the second at most as large as the first: same, scalar, last, row."""
+    if list(shape) == list(second):
+        return "same", three(shape)
+    if elements(second) == 1:
+        return "scalar", three(shape)
+    padded = [1] * (len(shape) - len(second)) + [int(size) for size in second]
+    used = [index for index, size in enumerate(padded) if size != 1]
+    first, last = used[0], used[-1]
+    sizes = [int(size) for size in shape]
+    if last == len(sizes) - 1 and all(padded[index] == sizes[index] for index in range(first, len(sizes))):
+        before, width = sizes[:first], math.prod(sizes[first:])
+        return "last", {"batch": before[0] if before else 1, "rows": math.prod(before[1:]), "width": width}
+    # What the second operand repeats for is the width: of (batch, channels, 1, 1) beside an image, its pixels.
+    cut = last + 1 if last + 1 < len(sizes) else len(sizes) - 1
+    before = sizes[:cut]
+    return "row", {"batch": before[0] if before else 1, "rows": math.prod(before[1:]), "width": math.prod(sizes[cut:])}
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "storage_offset")
+
+
+def tensors_in(values: Any) -> list:
+    """All tensors among arguments, those in lists too."""
+    found = []
+    for value in values:
+        if is_tensor(value):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += tensors_in(value)
+    return found

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch module as a list of operations, found without running it: tensors have shapes and types but no data.
+
+The list is what `joulemap predict` reads ("joulemap.operations/1"): plain numbers and texts, ready for JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
+
+from .elements import dtype_name
+from .fakes import Faker, put_aside
+from .on_gpu import chosen_as_on_gpu
+from .recorder import Recorder, seeing
+from .shapes import Told
+
+SCHEMA = "joulemap.operations/1"
+FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
+OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
+
+
+def trace(
+    model: Any,
+    inputs: Sequence[Any] = (),
+    named: Optional[dict] = None,
+    *,
+    training: bool = False,
+    optimizer: Union[str, Any, None] = None,
+    loss: Optional[Callable[[Any], Any]] = None,
+    dtype: str = "default",
+    autocast: Any = None,
+) -> dict:
+    """The operations of a call of `model`, or of a training step.
+
+    The model and its inputs may lie anywhere, on the meta device too; they stay as they are. `optimizer` is one of
+    PyTorch's, or a name: sgd, momentum, adam, adamw, rmsprop. `loss` takes the model's output; without one it is the
+    cross entropy of what comes first in it. `dtype` says what products of 32-bit numbers are computed in: default
+    (TF32 in convolutions only, as PyTorch does by itself), tf32, fp32. `autocast` is a type, such as torch.bfloat16.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    if isinstance(optimizer, str):
+        form_of(optimizer)  # says what is wrong before anything is done
+    recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
+    faker = Faker(torch, mode)
+    was_training = model.training
+    try:
+        model.train(training)
+        with put_aside(torch, model, faker), mode:
+            given, more = faker.inside(tuple(inputs)), faker.inside(dict(named or {}))
+            with named_modules(torch, model, recorder):
+                if training:
+                    run_training(torch, model, recorder, given, more, loss, autocast)
+                    tell_optimizer(model, recorder, optimizer)
+                else:
+                    run_inference(torch, model, recorder, given, more, autocast)
+            weights = [one for one in model.parameters() if one.requires_grad]
+            counted = {"weight_tensors": len(weights), "weight_elements": sum(int(one.numel()) for one in weights)}
+    finally:
+        model.train(was_training)
+    return {
+        "schema": SCHEMA,
+        "name": type(model).__name__,
+        "format": "torch",
+        "pass": "training" if training else "inference",
+        "operations": recorder.operations,
+        "unknown": recorder.unknown,
+        **counted,
+        "notes": [],
+    }
+
+
+def run_inference(torch: Any, model: Any, recorder: Recorder, given: tuple, more: dict, autocast: Any) -> None:
+    with torch.no_grad(), chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
+        model(*given, **more)
+
+
+def run_training(
+    torch: Any, model: Any, recorder: Recorder, given: tuple, more: dict, loss: Optional[Callable], autocast: Any
+) -> None:
+    with torch.enable_grad():
+        with chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
+            output = model(*given, **more)
+            value = (loss or cross_entropy_of(torch, recorder))(output)
+        recorder.begin_backward()
+        with chosen_as_on_gpu(torch, recorder, None), seeing(torch, recorder):
+            value.backward()
+
+
+def first_tensor(output: Any) -> Any:
+    """Logits, wherever a model puts them."""
+    for name in ("logits", "last_hidden_state"):
+        if hasattr(output, name):
+            return getattr(output, name)
+    if isinstance(output, dict):
+        return next(iter(output.values()))
+    return output[0] if isinstance(output, (tuple, list)) else output
+
+
+def cross_entropy_of(torch: Any, recorder: Recorder) -> Callable[[Any], Any]:
+    def compute(output: Any) -> Any:
+        logits = first_tensor(output)
+        logits = logits.flatten(0, -2) if logits.dim() > 2 else logits
+        with recorder.paused():
+            target = torch.empty(logits.shape[0], dtype=torch.int64)
+        return torch.nn.functional.cross_entropy(logits.float(), target)
+
+    return compute
+
+
+@contextlib.contextmanager
+def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
+    """Operations belong to the innermost module that is running."""
+    names = {id(module): name for name, module in model.named_modules()}
+    for name, parameter in model.named_parameters():
+        recorder.layer_of_parameter.setdefault(id(parameter), name.rpartition(".")[0])
+
+    def enter(module: Any, _: Any) -> None:
+        parent = recorder.modules[-1] if recorder.modules else ""
+        recorder.modules.append(names.get(id(module), parent))
+
+    def leave(module: Any, _: Any, __: Any) -> None:
+        if recorder.modules:
+            recorder.modules.pop()
+
+    hooks = [
+        torch.nn.modules.module.register_module_forward_pre_hook(enter),
+        torch.nn.modules.module.register_module_forward_hook(leave, always_call=True),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def tell_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, None]) -> None:
+    """One step over the weights that got a gradient."""
+    if optimizer is None:
+        return
+    recorder.phase = "optimizer"
+    source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
+    form, ways = form_of(optimizer)
+    if form is None:
+        reason = "an optimizer that was not measured"
+        recorder.unknown.append({"layer": "", "source": source, "reason": reason, "bounded": True})
+    by_type: dict[str, list] = {}
+    for weight in (one for one in model.parameters() if one.grad is not None):
+        by_type.setdefault(dtype_name(weight.dtype), []).append(weight)
+    for some in by_type.values():
+        size = sum(int(one.numel()) for one in some)
+        if form is None:
+            told = Told("unknown", "", {"batch": 1, "rows": 1, "width": size, "in": size, "out": size})
+        else:
+            told = Told("optimizer", form, {"tensors": len(some), "elements": size, **ways})
+        recorder.tell(told, source, some[0], "", "optimizer")
+
+
+def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
+    if isinstance(optimizer, str):
+        if optimizer not in FORMS:
+            raise ValueError(f"{optimizer} is no optimizer that is known by name: {', '.join(FORMS)}")
+        return optimizer, {"fused": 0, "foreach": 1}
+    given = optimizer.defaults
+    form = OPTIMIZERS.get(type(optimizer).__name__)
+    if form == "sgd" and given.get("momentum"):
+        form = "momentum"
+    fused = bool(given.get("fused"))
+    return form, {"fused": int(fused), "foreach": int(not fused and given.get("foreach") is not False)}

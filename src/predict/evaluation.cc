@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "statistics/correlation.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr unsigned kSeed = 11;
+constexpr int kOperationFolds = 5;
+// Of a kind the largest so many are what "larger sizes" means.
+constexpr double kLargest = 0.2;
+// How much an own error and the host's weigh in a width before it is scaled to cover.
+constexpr double kOwnShape = 0.10;
+constexpr double kHostShape = 0.25;
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  return values[static_cast<std::size_t>(std::lround(at))];
+}
+
+template <class Case>
+Score score_of(std::span<const Case> cases) {
+  Score total;
+  total.cases = cases.size();
+  if (cases.empty()) return total;
+  std::vector<double> errors;
+  std::vector<double> measured;
+  std::vector<double> predicted;
+  double squares = 0;
+  double sum = 0;
+  double absolute = 0;
+  for (const Case& one : cases) {
+    const double error = one.predicted_j / one.measured_j - 1;
+    errors.push_back(std::fabs(error));
+    squares += error * error;
+    sum += error;
+    absolute += std::fabs(error);
+    measured.push_back(one.measured_j);
+    predicted.push_back(one.predicted_j);
+  }
+  const auto count = static_cast<double>(cases.size());
+  total.rmspe = std::sqrt(squares / count);
+  total.mape = absolute / count;
+  total.bias = sum / count;
+  total.median = quantile(errors, 0.5);
+  total.p90 = quantile(errors, 0.9);
+  total.tau = statistics::kendall_sum(measured, predicted).tau_b.value_or(0);
+  return total;
+}
+
+double shape_of(const NetworkCase& one) { return std::hypot(kOwnShape, kHostShape * one.waiting); }
+
+// Weighted by 1 / cases of the family.
+double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
+  std::map<std::string, double, std::less<>> sizes;
+  for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
+  std::vector<std::pair<double, double>> scores;
+  double all = 0;
+  for (const NetworkCase& one : cases) {
+    if (one.training != training) continue;
+    const double weight = 1 / sizes[one.family];
+    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / shape_of(one), weight);
+    all += weight;
+  }
+  std::sort(scores.begin(), scores.end());
+  double passed = 0;
+  for (const auto& [value, weight] : scores) {
+    passed += weight;
+    if (passed >= share * all) return value;
+  }
+  return scores.empty() ? 3 : scores.back().first;
+}
+
+std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds) {
+  std::set<std::string, std::less<>> families;
+  for (const MeasuredNetwork& network : data.networks.networks) families.insert(network.family);
+  std::vector<std::string> order(families.begin(), families.end());
+  std::mt19937 chance(kSeed);
+  for (std::size_t index = order.size(); index > 1; --index) std::swap(order[index - 1], order[chance() % index]);
+  std::map<std::string, int, std::less<>> fold;
+  for (std::size_t index = 0; index < order.size(); ++index) fold[order[index]] = static_cast<int>(index) % folds;
+  return fold;
+}
+
+// Host factors of runs, as the networks that were learned from tell them.
+std::map<std::string, double, std::less<>> host_factors(std::span<NetworkRow> rows, const LeftOut& left_out, const NetworkModel& start) {
+  std::vector<NetworkRow> learned;
+  for (const NetworkRow& row : rows) {
+    if (!left_out.families.contains(row.network->family)) learned.push_back(row);
+  }
+  fit_network_model(learned, start);
+  std::map<std::string, double, std::less<>> factors;
+  for (const NetworkRow& row : learned) factors[row.network->slice] = row.host_factor;
+  return factors;
+}
+
+void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_out, bool all, std::vector<NetworkCase>& cases) {
+  NetworkModel start = profile.network;
+  start.idle_w = data.sheet.idle_w;
+  std::vector<NetworkRow> rows = network_rows(data, profile.operation, profile.network);
+  const auto factors = host_factors(rows, left_out, start);
+  for (const NetworkRow& row : rows) {
+    if (!all && !left_out.families.contains(row.network->family)) continue;
+    const auto factor = factors.find(row.network->slice);
+    const NetworkEstimate guess = estimate_network(profile.network, row.sums, factor == factors.end() ? 1 : factor->second);
+    cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j, guess.energy_j,
+                     row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s), 0, 0});
+  }
+}
+
+Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::set<std::string, std::less<>>& keys) {
+  LeftOut left_out;
+  left_out.keys = keys;
+  std::vector<MeasuredOperation> rows;
+  for (const MeasuredOperation& row : data.operations) {
+    if (!keys.contains(row.key)) rows.push_back(row);
+  }
+  const Result<OperationModel> model = fit_operation_model(rows, data.sheet);
+  if (!model) return model.error();
+  std::vector<OperationCase> cases;
+  for (const MeasuredOperation& row : data.operations) {
+    if (!keys.contains(row.key)) continue;
+    cases.push_back({row.key, std::string(name_of(row.operation.kind)), *row.energy_j,
+                     estimate(*model, row.operation, {row.cold, false}).energy_j});
+  }
+  return cases;
+}
+
+std::set<std::string, std::less<>> largest_keys(const FitData& data) {
+  std::map<Kind, std::vector<std::pair<double, std::string>>> by_kind;
+  for (const MeasuredOperation& row : data.operations) {
+    const Work work = work_of(row.operation);
+    by_kind[row.operation.kind].emplace_back(std::log(work.bytes + 1) + std::log(work.flops + 1), row.key);
+  }
+  std::set<std::string, std::less<>> keys;
+  for (auto& [kind, rows] : by_kind) {
+    std::sort(rows.begin(), rows.end());
+    for (std::size_t index = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(rows.size())); index < rows.size(); ++index) {
+      keys.insert(rows[index].second);
+    }
+  }
+  return keys;
+}
+
+std::vector<NamedScore> by_kind(std::span<const OperationCase> cases) {
+  std::vector<NamedScore> scores = {{"all", score(cases)}};
+  std::map<std::string, std::vector<OperationCase>> kinds;
+  for (const OperationCase& one : cases) kinds[one.kind].push_back(one);
+  for (const auto& [kind, some] : kinds) scores.push_back({kind, score(some)});
+  return scores;
+}
+
+std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
+  std::vector<NamedScore> scores;
+  for (const bool training : {false, true}) {
+    const std::string pass = training ? "training" : "inference";
+    std::vector<NetworkCase> all;
+    std::vector<NetworkCase> gpu;
+    std::vector<NetworkCase> host;
+    for (const NetworkCase& one : cases) {
+      if (one.training != training) continue;
+      all.push_back(one);
+      (one.waiting < 0.25 ? gpu : host).push_back(one);
+    }
+    scores.push_back({pass, score(all)});
+    scores.push_back({pass + ", bound by the GPU", score(gpu)});
+    scores.push_back({pass + ", bound by the host", score(host)});
+  }
+  return scores;
+}
+
+}  // namespace
+
+Score score(std::span<const OperationCase> cases) { return score_of(cases); }
+
+Score score(std::span<const NetworkCase> cases) {
+  Score total = score_of(cases);
+  std::vector<double> widths;
+  std::size_t held = 0;
+  for (const NetworkCase& one : cases) {
+    if (one.low_j <= one.measured_j && one.measured_j <= one.high_j) ++held;
+    widths.push_back((one.high_j - one.low_j) / 2 / one.predicted_j);
+  }
+  total.coverage = cases.empty() ? 0 : static_cast<double>(held) / static_cast<double>(cases.size());
+  total.width = quantile(widths, 0.5);
+  return total;
+}
+
+Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int folds) {
+  const auto fold = folds_of(data, folds);
+  std::vector<NetworkCase> cases;
+  for (int number = 0; number < folds; ++number) {
+    LeftOut left_out;
+    for (const auto& [family, which] : fold) {
+      if (which == number) left_out.families.insert(family);
+    }
+    if (left_out.families.empty()) continue;
+    const Result<Profile> profile = fit_to(data, left_out);
+    if (!profile) return profile.error();
+    add_cases(data, *profile, left_out, false, cases);
+  }
+  return cases;
+}
+
+void set_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
+  const double inference = family_quantile(cases, false, 0.9);
+  const double training = family_quantile(cases, true, 0.9);
+  model.inference_width = inference * kOwnShape;
+  model.training_width = training * kOwnShape;
+  model.host_width = kHostShape / kOwnShape;
+}
+
+void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
+  for (NetworkCase& one : cases) {
+    const double width = interval_width(model, one.training, one.waiting);
+    one.low_j = one.predicted_j * std::exp(-width);
+    one.high_j = one.predicted_j * std::exp(width);
+  }
+}
+
+Result<Evaluation> evaluate(const FitTables& tables, int folds) {
+  const Result<FitData> data = read_fit_data(tables);
+  if (!data) return data.error();
+  const Result<NoiseFloor> floor = noise_floor(tables.operations);
+  if (!floor) return floor.error();
+  Evaluation evaluation;
+  evaluation.floor = *floor;
+  Result<std::vector<NetworkCase>> cases = families_left_out(*data, folds);
+  if (!cases) return std::move(cases).error();
+  // Widths of each half of the families come from the other half: what is counted did not set its own width.
+  NetworkModel even;
+  NetworkModel odd;
+  std::vector<NetworkCase> halves[2];
+  std::map<std::string, std::size_t, std::less<>> half_of;
+  for (const NetworkCase& one : *cases) half_of.try_emplace(one.family, half_of.size() % 2);
+  for (const NetworkCase& one : *cases) halves[half_of[one.family]].push_back(one);
+  set_widths(even, halves[1]);
+  set_widths(odd, halves[0]);
+  set_intervals(halves[0], even);
+  set_intervals(halves[1], odd);
+  evaluation.network_cases = halves[0];
+  evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
+  evaluation.networks = by_pass(evaluation.network_cases);
+  std::mt19937 chance(kSeed);
+  std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
+  for (const MeasuredOperation& row : data->operations) keys[chance() % kOperationFolds].insert(row.key);
+  for (const auto& some : keys) {
+    Result<std::vector<OperationCase>> found = predict_keys(*data, some);
+    if (!found) return std::move(found).error();
+    evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
+  }
+  evaluation.operations = by_kind(evaluation.operation_cases);
+  const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(*data));
+  if (!larger) return larger.error();
+  evaluation.larger = by_kind(*larger);
+  LeftOut networks;
+  networks.all_networks = true;
+  const Result<Profile> alone = fit_to(*data, networks);
+  if (!alone) return alone.error();
+  std::vector<NetworkCase> whole;
+  add_cases(*data, *alone, {}, true, whole);
+  evaluation.alone = by_pass(whole);
+  return evaluation;
+}
+
+}  // namespace joulemap::predict

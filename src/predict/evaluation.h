@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How good predictions are on what they were not fitted to: families of networks left out, sizes beyond those measured,
+// operations alone to whole networks. Pure; minutes of one core for all of it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/fitting.h"
+
+namespace joulemap::predict {
+
+// One network at one setting, predicted by a model that saw none of its family.
+struct NetworkCase {
+  std::string setting;
+  std::string family;
+  bool training = false;
+  double measured_j = 0;
+  double predicted_j = 0;
+  double measured_s = 0;
+  double predicted_s = 0;
+  double waiting = 0;  // share of the predicted time in which the GPU waits for the host
+  double low_j = 0;
+  double high_j = 0;
+};
+
+struct OperationCase {
+  std::string key;
+  std::string kind;
+  double measured_j = 0;
+  double predicted_j = 0;
+};
+
+// Relative errors; widths are half of high - low, by the prediction.
+struct Score {
+  std::size_t cases = 0;
+  double rmspe = 0;
+  double mape = 0;
+  double median = 0;
+  double p90 = 0;
+  double bias = 0;
+  double tau = 0;       // Kendall's, of measured and predicted
+  double coverage = 0;  // of the intervals; networks only
+  double width = 0;     // median
+};
+Score score(std::span<const NetworkCase> cases);
+Score score(std::span<const OperationCase> cases);
+
+inline constexpr int kFoldsOfIntervals = 6;
+// Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by the
+// other families that were measured in it.
+Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int folds);
+
+// As wide as 90 % of such cases need, each family counting the same.
+void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
+void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
+
+struct NamedScore {
+  std::string name;
+  Score score;
+};
+struct Evaluation {
+  NoiseFloor floor;
+  std::vector<NamedScore> networks;   // all, by pass, bound by the GPU or the host
+  std::vector<NamedScore> operations;  // random folds of distinct rows, by kind
+  std::vector<NamedScore> larger;      // operations beyond the sizes learned from, by kind
+  std::vector<NamedScore> alone;       // operations alone to whole networks
+  std::vector<NetworkCase> network_cases;
+  std::vector<OperationCase> operation_cases;
+};
+Result<Evaluation> evaluate(const FitTables& tables, int folds);
+
+std::string evaluation_markdown(const Evaluation& evaluation);
+std::string evaluation_json(const Evaluation& evaluation);
+// "split,key,predicted_j,low_j,high_j"
+std::string predictions_csv(const Evaluation& evaluation);
+
+}  // namespace joulemap::predict

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fits a Profile to tables of measurements. Pure: texts in, a profile out; a few seconds of one core.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/measured_operations.h"
+#include "predict/network_model.h"
+#include "predict/profile.h"
+
+namespace joulemap::predict {
+
+// Texts of CSV (docs/prediction-data.md); those of networks may be empty.
+struct FitTables {
+  std::string operations;
+  std::string layers;
+  std::string networks;
+  std::string busy;
+  std::string network_operations;
+  std::string network_settings;
+  std::string device;  // as a datasheet knows it
+};
+
+struct FitData {
+  std::vector<MeasuredOperation> operations;  // alone
+  std::vector<MeasuredOperation> layers;      // within networks: times
+  NetworkTable networks;
+  std::map<std::string, double, std::less<>> launches;
+  Datasheet sheet;
+};
+Result<FitData> read_fit_data(const FitTables& tables);
+
+// What of the data is not to be learned from.
+struct LeftOut {
+  std::set<std::string, std::less<>> families;
+  std::set<std::string, std::less<>> keys;  // of single operations
+  bool all_networks = false;                // learn from operations alone
+};
+Result<Profile> fit_to(const FitData& data, const LeftOut& left_out);
+
+// The sums over a network's operations by a model; host factors are 1.
+std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& operation, const NetworkModel& network);
+
+// Everything, with intervals as wide as families that were left out need them.
+Result<Profile> fit_profile(const FitTables& tables);
+
+}  // namespace joulemap::predict

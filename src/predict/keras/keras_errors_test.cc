@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "support/keras_texts.h"
+
+namespace joulemap::predict {
+namespace {
+
+Error error_of(const std::string& text, const GraphOptions& options = {}) {
+  const Result<Graph> graph = read_keras(text, options);
+  EXPECT_FALSE(graph) << text.substr(0, 200);
+  return graph ? Error{} : graph.error();
+}
+
+bool says(const Error& error, std::string_view part) { return error.message.find(part) != std::string::npos; }
+
+std::string dense(std::string_view config) {
+  return keras_sequential("[null, 8]", {keras_layer("Dense", "dense", config)});
+}
+
+TEST(KerasErrors, WhatIsNoJsonSaysWhatToWrite) {
+  for (const std::string text : {"", "PK\x03\x04", "{\"class_name\": \"Sequen"}) {
+    EXPECT_NE(error_of(text).remedy.find("model.to_json()"), std::string::npos);
+  }
+}
+
+TEST(KerasErrors, JsonThatIsNoModelSaysSo) {
+  EXPECT_TRUE(says(error_of("[1, 2]"), "no Keras model"));
+  EXPECT_TRUE(says(error_of("{}"), "no Keras model"));
+  const Error subclassed = error_of(R"({"class_name": "MyModel", "config": {}})");
+  EXPECT_TRUE(says(subclassed, "MyModel"));
+  EXPECT_NE(subclassed.remedy.find("ONNX"), std::string::npos);
+  EXPECT_TRUE(says(error_of(R"({"class_name": "Sequential", "config": {"name": "a", "layers": []}})"), "no layers"));
+}
+
+TEST(KerasErrors, AMissingOrImpossibleNumberNamesTheLayer) {
+  EXPECT_TRUE(says(error_of(dense("\"use_bias\": true")), "layer dense (Dense): its units is missing"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": 0")), "its units is 0"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": -4")), "its units is -4"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": \"many\"")), "its units is missing or no whole number"));
+}
+
+TEST(KerasErrors, SizesThatOverflowAreRefused) {
+  EXPECT_TRUE(says(error_of(dense("\"units\": 70368744177664")), "weights have more than"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": 9223372036854775807")), "not between"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": 3"), {.batch = std::int64_t{1} << 45}), "too large"));
+  EXPECT_TRUE(says(error_of(dense("\"units\": 3"), {.batch = 0}), "a batch of 0"));
+  EXPECT_TRUE(says(error_of(keras_sequential("[1, 0]", {})), "holds nothing"));
+}
+
+TEST(KerasErrors, AKernelLargerThanItsImageIsRefused) {
+  const std::string conv = keras_layer("Conv2D", "conv", R"("filters": 4, "kernel_size": [5, 5])");
+  const Error error = error_of(keras_sequential("[1, 4, 4, 3]", {conv}));
+  EXPECT_TRUE(says(error, "layer conv (Conv2D): its kernel of 5 does not fit into 4"));
+  EXPECT_NE(error.remedy.find("--input"), std::string::npos);
+  EXPECT_TRUE(says(error_of(keras_sequential("[1, 4]", {conv})), "takes a tensor of 4 dimensions"));
+}
+
+TEST(KerasErrors, TensorsThatDoNotFitAreRefused) {
+  const std::string reshape = keras_layer("Reshape", "reshape", R"("target_shape": [3, 3])");
+  EXPECT_TRUE(says(error_of(keras_sequential("[1, 8]", {reshape})), "do not become"));
+  const std::string einsum =
+      keras_layer("EinsumDense", "einsum", R"("equation": "abc,cd->abd", "output_shape": [4, 4])");
+  EXPECT_TRUE(says(error_of(keras_sequential("[1, 8]", {einsum})), "does not go with 1x8"));
+}
+
+std::string functional(std::string_view add_takes, std::string_view output) {
+  return fmt::format(R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [
+      {{"class_name": "InputLayer", "config": {{"name": "x", "batch_shape": [1, 8]}}, "name": "x", "inbound_nodes": []}},
+      {{"class_name": "Add", "config": {{"name": "add"}}, "name": "add", "inbound_nodes": {}}}],
+      "input_layers": [["x", 0, 0]], "output_layers": {}}}}})",
+                     add_takes, output);
+}
+
+TEST(KerasErrors, TensorsThatDoNotGoTogetherAreRefused) {
+  const std::string text = R"({"class_name": "Functional", "config": {"name": "model", "layers": [
+      {"class_name": "InputLayer", "config": {"name": "a", "batch_shape": [1, 4, 8]}, "name": "a", "inbound_nodes": []},
+      {"class_name": "InputLayer", "config": {"name": "b", "batch_shape": [1, 5, 8]}, "name": "b", "inbound_nodes": []},
+      {"class_name": "KIND", "config": {"name": "l"}, "name": "l", "inbound_nodes": [[["a", 0, 0, {}], ["b", 0, 0, {}]]]}],
+      "input_layers": [["a", 0, 0], ["b", 0, 0]], "output_layers": [["l", 0, 0]]}})";
+  for (const std::string kind : {"Concatenate", "Add", "Multiply"}) {
+    std::string model = text;
+    const Error error = error_of(model.replace(model.find("KIND"), 4, kind));
+    EXPECT_TRUE(says(error, "layer l (" + kind + ")")) << error.message;
+  }
+}
+
+TEST(KerasErrors, ACircleIsFound) {
+  const Error error = error_of(functional(R"([[["x", 0, 0, {}], ["add", 0, 0, {}]]])", R"([["add", 0, 0]])"));
+  EXPECT_TRUE(says(error, "layer add waits for its own output"));
+}
+
+TEST(KerasErrors, ATensorOfNobodyIsFound) {
+  EXPECT_TRUE(says(error_of(functional(R"([[["y", 0, 0, {}]]])", R"([["add", 0, 0]])")), "\"y\""));
+  EXPECT_TRUE(says(error_of(functional(R"([[["add", 7, 0, {}]]])", R"([["add", 0, 0]])")), "call 7"));
+  EXPECT_TRUE(says(error_of(functional(R"([[["x", 0, 3, {}]]])", R"([["add", 0, 0]])")), "tensor 3"));
+  EXPECT_TRUE(says(error_of(functional(R"([[["x", 0, 0, {}]]])", R"([["add", 0, 4]])")), "tensor 4"));
+  EXPECT_TRUE(says(error_of(functional(R"([[["x", 0, 0, {}]]])", "[]")), "no outputs"));
+  EXPECT_TRUE(says(error_of(functional("[[]]", R"([["add", 0, 0]])")), "which tensors it takes"));
+}
+
+TEST(KerasErrors, NestingThatIsTooDeepIsRefused) {
+  std::string model = keras_layer("Dense", "dense", R"("units": 2)");
+  for (int i = 0; i < 2000; ++i) {
+    model = R"({"class_name": "TimeDistributed", "config": {"name": "td", "layer": )" + model + "}}";
+  }
+  EXPECT_FALSE(read_keras(keras_sequential("[1, 8, 8]", {model}), {}));
+}
+
+TEST(KerasErrors, NestedModelsThatCallEachOtherTooOftenAreRefused) {
+  std::string model = keras_layer("Activation", "a", R"("activation": "relu")");
+  model = keras_sequential("[1, 8]", {model}, "m");
+  // Each level calls the one below ten times: 10^9 calls in a few kilobytes.
+  for (int i = 0; i < 9; ++i) {
+    std::string inbound;
+    for (int call = 0; call < 10; ++call) inbound += std::string(call == 0 ? "" : ", ") + R"([["x", 0, 0, {}]])";
+    model = fmt::format(R"({{"class_name": "Functional", "config": {{"name": "m", "layers": [
+        {{"class_name": "InputLayer", "config": {{"name": "x", "batch_shape": [1, 8]}}, "name": "x"}},
+        {}, "name": "m", "inbound_nodes": [{}]}}], "input_layers": [["x", 0, 0]], "output_layers": [["m", 1, 0]]}}}})",
+                        model.substr(0, model.size() - 1), inbound);
+  }
+  EXPECT_TRUE(says(error_of(model), "more than 200000 calls"));
+}
+
+}  // namespace
+}  // namespace joulemap::predict

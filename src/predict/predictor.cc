@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "predict/training_step.h"
+
+namespace joulemap::predict {
+namespace {
+
+// An operation that nobody knows is taken for a copy; it may be as much as so many times that.
+constexpr double kMostOfUnknown = 20;
+
+struct Parts {
+  std::vector<LayerPrediction> layers;
+  std::map<std::string, std::size_t, std::less<>> index_of;
+  NetworkSums sums;
+  double unknown_j = 0;  // bounds of what is not known, above what was predicted of it
+};
+
+LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
+  const std::string& name = operation.layer.empty() ? operation.source : operation.layer;
+  const auto [at, is_new] = parts.index_of.try_emplace(name, parts.layers.size());
+  if (is_new) {
+    parts.layers.emplace_back();
+    parts.layers.back().name = name;
+    parts.layers.back().op = operation.source;
+    parts.layers.back().trust = 1;
+  }
+  return parts.layers[at->second];
+}
+
+double in_network_j(const NetworkModel& model, const Operation& operation, const OperationEstimate& guess) {
+  const double above_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
+  const double scale = is_product(operation.kind) ? model.products_scale : model.others_scale;
+  return scale * above_j + model.idle_w * model.gpu_time_scale * guess.time_s;
+}
+
+void add(Parts& parts, const Profile& profile, const Operation& operation) {
+  const OperationEstimate guess = estimate(profile.operation, operation, {false, true});
+  add_operation(parts.sums, profile.network, operation, guess);
+  const auto count = static_cast<double>(operation.count);
+  const Work work = work_of(operation);
+  const double energy_j = count * in_network_j(profile.network, operation, guess);
+  LayerPrediction& layer = layer_of(parts, operation);
+  // The layer is called by what takes most of it.
+  if (operation.kind != Kind::view && energy_j > layer.energy_j) layer.op = operation.source;
+  layer.energy_j += energy_j;
+  layer.time_s += count * guess.time_s * profile.network.gpu_time_scale;
+  layer.flops += count * work.flops;
+  layer.bytes += count * work.bytes;
+  layer.physical_j += count * guess.physical_time_s * guess.physical_power_w;
+  if (operation.kind != Kind::view) layer.trust = std::min(layer.trust, guess.trust);
+  if (operation.kind == Kind::unknown) parts.unknown_j += (kMostOfUnknown - 1) * energy_j;
+}
+
+void set_intervals(Prediction& prediction, const Profile& profile, const Parts& parts) {
+  const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
+  const double width = interval_width(profile.network, prediction.training, waiting);
+  prediction.low_j = prediction.energy_j * std::exp(-width);
+  prediction.high_j = prediction.energy_j * std::exp(width) + parts.unknown_j;
+  for (LayerPrediction& layer : prediction.layers) {
+    // Beyond what was measured physics is all there is.
+    const double own = profile.network.layer_width * (2 - layer.trust);
+    layer.low_j = layer.energy_j * std::exp(-own);
+    layer.high_j = layer.energy_j * std::exp(own);
+  }
+}
+
+}  // namespace
+
+Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
+  std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
+  if (!options.training) {
+    std::erase_if(operations, [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
+  }
+  if (options.mode == Mode::compiled) operations = compiled(std::move(operations));
+  Parts parts;
+  parts.sums.training = options.training;
+  for (const Operation& operation : operations) add(parts, profile, operation);
+  const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.host_factor);
+  Prediction prediction;
+  prediction.device = profile.device;
+  prediction.fitted = profile.basis == ProfileBasis::fitted;
+  prediction.training = options.training;
+  prediction.energy_j = whole.energy_j;
+  prediction.time_s = whole.time_s;
+  prediction.gpu_s = whole.gpu_s;
+  prediction.host_s = whole.host_s;
+  prediction.power_w = whole.time_s > 0 ? whole.energy_j / whole.time_s : 0;
+  prediction.idle_j = profile.network.idle_w * std::max(0.0, whole.time_s - whole.gpu_s);
+  prediction.layers = std::move(parts.layers);
+  for (const LayerPrediction& layer : prediction.layers) prediction.flops += layer.flops;
+  prediction.unknown = graph.unknown;
+  prediction.notes = graph.notes;
+  for (const UnknownOperation& one : graph.unknown) prediction.is_total_sound = prediction.is_total_sound && one.bounded;
+  set_intervals(prediction, profile, parts);
+  return prediction;
+}
+
+}  // namespace joulemap::predict

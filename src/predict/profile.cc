@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/profile.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "formats/document.h"
+#include "formats/json_writer.h"
+#include "predict/tree_text.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::string_view kSchema = "joulemap.profile/1";
+// The trees of power see two columns more: time and power by physics.
+constexpr std::size_t kMoreOfPower = 2;
+
+// Coefficients are good to a few percent; five digits keep files small.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
+  return std::round(value * scale) / scale;
+}
+
+template <class Numbers>
+void write_numbers(formats::JsonWriter& json, std::string_view name, const Numbers& numbers) {
+  json.key(name).begin_array();
+  for (const double number : numbers) json.value(rounded(number));
+  json.end_array();
+}
+
+template <std::size_t N>
+void write_groups(formats::JsonWriter& json, std::string_view name, const Coefficients<N>& groups) {
+  json.key(name).begin_object();
+  for (const auto& [group, coefficients] : groups) write_numbers(json, group, coefficients);
+  json.end_object();
+}
+
+void write_sheet(formats::JsonWriter& json, const Datasheet& sheet) {
+  json.key("datasheet").begin_object().member("name", sheet.name).member("multiprocessors", sheet.multiprocessors);
+  write_numbers(json, "peak_flops", sheet.peak_flops);
+  json.member("memory_bytes_per_s", sheet.memory_bytes_per_s).member("cache_bytes", sheet.cache_bytes);
+  json.member("cache_bytes_per_s", sheet.cache_bytes_per_s).member("power_limit_w", sheet.power_limit_w);
+  json.member("idle_w", sheet.idle_w).end_object();
+}
+
+void write_network(formats::JsonWriter& json, const NetworkModel& model) {
+  json.key("network").begin_object().member("idle_w", rounded(model.idle_w)).member("products_scale", rounded(model.products_scale));
+  json.member("others_scale", rounded(model.others_scale)).member("gpu_time_scale", rounded(model.gpu_time_scale));
+  write_numbers(json, "host_inference_s", model.inference);
+  write_numbers(json, "host_training_s", model.training);
+  json.member("inference_width", rounded(model.inference_width)).member("training_width", rounded(model.training_width));
+  json.member("host_width", rounded(model.host_width)).member("layer_width", rounded(model.layer_width));
+  json.key("launches").begin_object();
+  for (const auto& [group, launches] : model.launches) json.member(group, rounded(launches));
+  json.end_object().end_object();
+}
+
+// Where a number is missing: the first one that was looked for in vain.
+class Numbers {
+ public:
+  double of(const formats::DocumentValue* table, std::string_view name) {
+    const std::optional<double> found = table == nullptr ? std::nullopt : table->number(name);
+    if (!found && missing_.empty()) missing_ = name;
+    return found.value_or(0);
+  }
+  template <class Array>
+  void fill(const formats::DocumentValue* list, std::string_view name, Array& numbers) {
+    if (list == nullptr || list->array() == nullptr || list->array()->size() != numbers.size()) {
+      if (missing_.empty()) missing_ = name;
+      return;
+    }
+    for (std::size_t index = 0; index < numbers.size(); ++index) {
+      const std::optional<double> number = (*list->array())[index].number();
+      if (!number && missing_.empty()) missing_ = name;
+      numbers[index] = static_cast<typename Array::value_type>(number.value_or(0));
+    }
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  std::string missing_;
+};
+
+template <std::size_t N>
+Coefficients<N> read_groups(const formats::DocumentValue* told, std::string_view name, Numbers& numbers) {
+  Coefficients<N> groups;
+  if (told == nullptr || told->table() == nullptr) {
+    numbers.of(nullptr, name);
+    return groups;
+  }
+  for (const formats::DocumentMember& member : *told->table()) numbers.fill(&member.value, member.key, groups[member.key]);
+  return groups;
+}
+
+Datasheet read_sheet(const formats::DocumentValue* told, Numbers& numbers) {
+  Datasheet sheet;
+  if (told != nullptr) sheet.name = told->text_or_empty("name");
+  sheet.multiprocessors = numbers.of(told, "multiprocessors");
+  numbers.fill(told == nullptr ? nullptr : told->find("peak_flops"), "peak_flops", sheet.peak_flops);
+  sheet.memory_bytes_per_s = numbers.of(told, "memory_bytes_per_s");
+  sheet.cache_bytes = numbers.of(told, "cache_bytes");
+  sheet.cache_bytes_per_s = numbers.of(told, "cache_bytes_per_s");
+  sheet.power_limit_w = numbers.of(told, "power_limit_w");
+  sheet.idle_w = numbers.of(told, "idle_w");
+  return sheet;
+}
+
+NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) {
+  NetworkModel model;
+  model.idle_w = numbers.of(told, "idle_w");
+  model.products_scale = numbers.of(told, "products_scale");
+  model.others_scale = numbers.of(told, "others_scale");
+  model.gpu_time_scale = numbers.of(told, "gpu_time_scale");
+  numbers.fill(told == nullptr ? nullptr : told->find("host_inference_s"), "host_inference_s", model.inference);
+  numbers.fill(told == nullptr ? nullptr : told->find("host_training_s"), "host_training_s", model.training);
+  model.inference_width = numbers.of(told, "inference_width");
+  model.training_width = numbers.of(told, "training_width");
+  model.host_width = numbers.of(told, "host_width");
+  model.layer_width = numbers.of(told, "layer_width");
+  const formats::DocumentValue* launches = told == nullptr ? nullptr : told->find("launches");
+  if (launches != nullptr && launches->table() != nullptr) {
+    for (const formats::DocumentMember& member : *launches->table()) model.launches[member.key] = member.value.number().value_or(1);
+  }
+  return model;
+}
+
+void read_box(const formats::DocumentValue* told, Numbers& numbers, Box& box) {
+  if (told == nullptr || told->is_null()) return;
+  box.least.resize(feature_names().size());
+  box.most.resize(feature_names().size());
+  numbers.fill(told->find("least"), "least", box.least);
+  numbers.fill(told->find("most"), "most", box.most);
+}
+
+bool is_sensible(const Datasheet& sheet) {
+  bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
+                  sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 && sheet.idle_w < sheet.power_limit_w;
+  for (const double peak : sheet.peak_flops) sensible = sensible && peak > 0;
+  return sensible;
+}
+
+}  // namespace
+
+std::string profile_json(const Profile& profile) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", kSchema).member("device", profile.device);
+  json.member("basis", profile.basis == ProfileBasis::fitted ? "fitted" : "datasheet").member("software", profile.software);
+  json.member("operations", profile.operations).member("networks", profile.networks);
+  write_sheet(json, profile.operation.sheet);
+  write_network(json, profile.network);
+  write_groups(json, "times", profile.operation.times);
+  write_groups(json, "energies", profile.operation.energies);
+  json.key("box").begin_object();
+  write_numbers(json, "least", profile.operation.box.least);
+  write_numbers(json, "most", profile.operation.box.most);
+  json.end_object();
+  json.member("time_trees", trees_text(profile.operation.time_trees));
+  json.member("power_trees", trees_text(profile.operation.power_trees));
+  json.end_object();
+  return std::move(json).text() + "\n";
+}
+
+Result<Profile> read_profile(std::string_view json, std::string_view name) {
+  const Result<formats::DocumentValue> document = formats::read_json(json, name);
+  if (!document) return document.error();
+  const auto refused = [&name](std::string_view why) {
+    return Error{ErrorCode::malformed, fmt::format("{} is no profile of a GPU: {}", name, why), "joulemap model fit DIR -o PROFILE"};
+  };
+  if (document->text_or_empty("schema") != kSchema) return refused(fmt::format("its schema is not {}", kSchema));
+  Numbers numbers;
+  Profile profile;
+  profile.device = document->text_or_empty("device");
+  profile.basis = document->text_or_empty("basis") == "datasheet" ? ProfileBasis::datasheet : ProfileBasis::fitted;
+  profile.software = document->text_or_empty("software");
+  profile.operations = document->integer("operations").value_or(0);
+  profile.networks = document->integer("networks").value_or(0);
+  profile.operation.sheet = read_sheet(document->find("datasheet"), numbers);
+  profile.network = read_network(document->find("network"), numbers);
+  profile.operation.times = read_groups<kTerms>(document->find("times"), "times", numbers);
+  profile.operation.energies = read_groups<kTerms + 1>(document->find("energies"), "energies", numbers);
+  read_box(document->find("box"), numbers, profile.operation.box);
+  if (!numbers.missing().empty()) return refused(fmt::format("\"{}\" is missing or of another size", numbers.missing()));
+  if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
+  Result<Trees> times = read_trees(document->text_or_empty("time_trees"), feature_names().size());
+  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), feature_names().size() + kMoreOfPower);
+  if (!times) return refused(times.error().message);
+  if (!powers) return refused(powers.error().message);
+  profile.operation.time_trees = std::move(*times);
+  profile.operation.power_trees = std::move(*powers);
+  return profile;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every network of keras.applications goes into `joulemap predict` as model.to_json(), and nothing in it is unknown."""
+
+from __future__ import annotations
+
+import inspect
+
+import keras
+import pytest
+from keras.src.applications import nasnet
+
+NETWORKS = sorted(name for name, _ in inspect.getmembers(keras.applications, inspect.isfunction))
+
+
+class AnyBackend:
+    """NASNet refuses to be made with PyTorch, which cannot run it. It can be described all the same."""
+
+    def __getattr__(self, name: str):
+        return getattr(keras.src.backend, name)
+
+    def backend(self) -> str:
+        return "any"
+
+
+def weighted_layers(model: keras.Model, path: str = "") -> set[str]:
+    """Names of layers that have weights, within nested models with theirs before it."""
+    names = set()
+    for layer in model.layers:
+        if isinstance(layer, keras.Model):
+            names |= weighted_layers(layer, f"{path}{layer.name}.")
+        elif layer.trainable_weights:
+            names.add(path + layer.name)
+    return names
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_nothing_in_a_network_of_keras_is_unknown(name, joulemap, tmp_path, monkeypatch):
+    monkeypatch.setattr(nasnet, "backend", AnyBackend())
+    model = getattr(keras.applications, name)(weights=None)
+    file = tmp_path / f"{name}.json"
+    file.write_text(model.to_json())
+    sizes = ["--input", "1x224x224x3"] if None in model.input_shape[1:] else []
+    outcome = joulemap("predict", file, "--json", *sizes)
+    assert outcome.code == 0, outcome.err
+    prediction = outcome.json
+    assert prediction["unknown_ops"] == []
+    assert weighted_layers(model) <= {layer["name"] for layer in prediction["layers"]}

@@ -1,0 +1,297 @@
+"""PyTorch modules as lists of operations: without data, without running, with every gradient where it belongs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _predict.trace import trace  # noqa: E402
+
+nn = torch.nn
+
+
+def small_cnn():
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(8 * 16, 10))
+
+
+def image(batch: int = 4):
+    return torch.empty(batch, 3, 8, 8, device="meta")
+
+
+def told(operation: dict) -> tuple:
+    return operation["layer"], operation["kind"], operation["form"], operation["pass"]
+
+
+def work(traced: dict, phase: str) -> list[tuple]:
+    """Without views, which launch nothing, and without the first gradient, a number."""
+    found = [one for one in traced["operations"] if one["phase"] == phase and one["kind"] != "view"]
+    return [told(one) for one in found if one["form"] != "fill"]
+
+
+def only(traced: dict, **wanted) -> dict:
+    found = [one for one in traced["operations"] if all(one[key] == value for key, value in wanted.items())]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def flops(operation: dict) -> int:
+    p, kind = operation["parameters"], operation["kind"]
+    if kind == "dense":
+        counted = 2 * p["rows"] * p["in"] * p["out"]
+    elif kind == "bmm":
+        counted = 2 * p["batch"] * p["m"] * p["k"] * p["n"]
+    elif kind == "attention":
+        counted = 4 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * p["width"]
+    elif kind == "convolution":
+        reach = p["dilation"] * (p["kernel"] - 1) + 1
+        height, width = ((p[side] + 2 * p["padding"] - reach) // p["stride"] + 1 for side in ("height", "width"))
+        counted = 2 * p["batch"] * height * width * p["out"] * (p["channels"] // p["groups"]) * p["kernel"] ** 2
+    else:
+        return 0
+    return counted * (2 if operation["pass"] == "backward" else 1)
+
+
+def test_inference_of_a_small_network_is_its_layers_in_order():
+    traced = trace(small_cnn(), (image(),))
+    assert work(traced, "forward") == [
+        ("0", "convolution", "", "forward"),
+        ("1", "normalization", "batch-inference", "forward"),
+        ("2", "activation", "relu", "forward"),
+        ("3", "pooling", "max", "forward"),
+        ("5", "dense", "", "forward"),
+    ]
+    assert only(traced, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
+    convolution = only(traced, kind="convolution")["parameters"]
+    assert convolution == {
+        **{"batch": 4, "channels": 3, "out": 8, "height": 8, "width": 8, "kernel": 3, "stride": 1, "padding": 1},
+        **{"dilation": 1, "groups": 1, "bias": 1, "channels_last": 0},
+    }
+    assert (traced["weight_tensors"], traced["unknown"]) == (6, [])
+
+
+def test_a_trace_is_ready_for_json():
+    traced = trace(small_cnn(), (image(),), training=True, optimizer="adamw")
+    assert json.loads(json.dumps(traced)) == traced
+    assert (traced["schema"], traced["format"], traced["pass"]) == ("joulemap.operations/1", "torch", "training")
+
+
+def test_gradients_are_one_operation_of_the_layer_that_they_belong_to():
+    traced = trace(small_cnn(), (image(),), training=True, optimizer="momentum")
+    assert work(traced, "backward") == [
+        ("", "loss", "", "backward"),
+        ("5", "dense", "", "backward"),
+        ("3", "pooling", "max", "backward"),
+        ("2", "activation", "relu", "backward"),
+        ("1", "normalization", "batch", "backward"),
+        ("0", "convolution", "", "backward-weights"),
+    ]
+
+
+def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
+    model = small_cnn()
+    model[0].weight.requires_grad_(False)
+    elements = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    step = only(trace(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
+    assert step["form"] == "momentum" and step["pass"] == "optimizer"
+    assert step["parameters"] == {"tensors": 5, "elements": elements, "fused": 0, "foreach": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "form", "fused", "foreach"),
+    [
+        (lambda weights: torch.optim.SGD(weights, lr=0.1), "sgd", 0, 1),
+        (lambda weights: torch.optim.AdamW(weights, foreach=False), "adamw", 0, 0),
+        (lambda weights: torch.optim.Adam(weights, fused=True), "adam", 1, 0),
+    ],
+)
+def test_optimizers_of_pytorch_are_known(make, form, fused, foreach):
+    model = small_cnn()
+    step = only(trace(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer")
+    assert (step["form"], step["parameters"]["fused"], step["parameters"]["foreach"]) == (form, fused, foreach)
+
+
+def test_an_optimizer_that_was_not_measured_is_listed_as_unknown():
+    model = small_cnn()
+    traced = trace(model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters()))
+    assert traced["unknown"][0]["source"] == "torch.optim.Adagrad"
+    assert only(traced, kind="unknown")["pass"] == "optimizer"
+
+
+def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
+    model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 8))
+    for parameter in model[1].parameters():
+        parameter.requires_grad_(False)
+    traced = trace(model, (torch.empty(4, 16, device="meta"),), training=True)
+    gradient = only(traced, kind="dense", layer="1", phase="backward")
+    assert (gradient["pass"], gradient["parameters"]) == ("forward", {"rows": 4, "in": 8, "out": 32, "bias": 0})
+    assert only(traced, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
+
+
+def test_attention_is_one_operation_forward_and_backward():
+    model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
+    traced = trace(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
+    found = [one for one in traced["operations"] if one["kind"] == "attention"]
+    assert [one["pass"] for one in found] == ["forward", "backward"]
+    assert {one["layer"] for one in found} == {"self_attn"}
+    assert found[0]["parameters"] == {"batch": 2, "heads": 4, "queries": 16, "keys": 16, "width": 16, "causal": 0}
+
+
+def test_a_transformer_layer_that_is_one_call_is_what_it_runs():
+    model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    traced = trace(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
+    assert Counter(kind for _, kind, _, _ in work(traced, "forward")) == {
+        **{"dense": 4, "attention": 1, "add": 2, "normalization": 2, "activation": 1}
+    }
+
+
+def test_dropout_is_one_kernel_as_on_a_gpu():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+    traced = trace(model, (torch.empty(4, 8, device="meta"),), training=True)
+    found = [one["pass"] for one in traced["operations"] if one["kind"] == "dropout"]
+    assert found == ["forward", "backward"]
+    assert "dropout" not in {one["kind"] for one in trace(model, (torch.empty(4, 8, device="meta"),))["operations"]}
+
+
+@pytest.mark.parametrize("make", [nn.SiLU, nn.ReLU6, nn.Hardswish, nn.Mish, nn.ELU, nn.LeakyReLU, nn.ReLU])
+def test_what_works_in_place_has_its_gradient(make):
+    model = nn.Sequential(nn.Linear(8, 8), make(inplace=True), nn.Linear(8, 4))
+    traced = trace(model, (torch.empty(2, 8, device="meta"),), training=True)
+    found = [one for one in traced["operations"] if one["kind"] == "activation" and one["form"] != "fill"]
+    assert [(one["layer"], one["pass"]) for one in found] == [("1", "forward"), ("1", "backward")]
+    assert not traced["unknown"]
+
+
+def test_a_module_that_is_called_twice_counts_twice():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.inner(self.inner(x))
+
+    traced = trace(Twice(), (torch.empty(2, 8, device="meta"),), training=True)
+    found = [told(one) for one in traced["operations"] if one["kind"] == "dense"]
+    assert found == [
+        ("inner", "dense", "", "forward"),
+        ("inner", "dense", "", "forward"),
+        ("inner", "dense", "", "backward"),
+        ("inner", "dense", "", "backward-weights"),
+    ]
+    # Two gradients of one weight and of one bias are added.
+    assert [told(one)[1:] for one in traced["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
+
+
+def test_nothing_is_allocated():
+    with torch.device("meta"):
+        model = nn.Linear(2**20, 2**20)
+    traced = trace(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
+    assert traced["weight_elements"] == 2**40 + 2**20
+    assert only(traced, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
+
+
+def test_the_model_is_as_it_was():
+    model = small_cnn().eval()
+    before = {name: (id(one), one.clone()) for name, one in model.state_dict(keep_vars=True).items()}
+    trace(model, (torch.randn(4, 3, 8, 8),), training=True, optimizer="sgd")
+    after = model.state_dict(keep_vars=True)
+    for name, (number, value) in before.items():
+        assert id(after[name]) == number and torch.equal(after[name], value)
+    assert not model.training and all(one.grad is None for one in model.parameters())
+    assert model(torch.randn(4, 3, 8, 8)).shape == (4, 10)
+
+
+def test_a_trace_that_fails_leaves_the_model_as_it_was():
+    model = small_cnn()
+    with pytest.raises(RuntimeError):
+        trace(model, (torch.empty(4, 5, 8, 8, device="meta"),))
+    assert torch.isfinite(model(torch.randn(4, 3, 8, 8))).all()
+    assert torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 1, 2, 4)] * 3).sum() == 8
+
+
+def test_operations_of_others_are_listed_and_bounded():
+    library = torch.library.Library("acme", "DEF")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: torch.empty(*x.shape, 2), "CPU")
+    library.impl("mystery", lambda x: x.new_empty(*x.shape, 2), "Meta")
+
+    class Other(nn.Module):
+        def forward(self, x):
+            return torch.ops.acme.mystery(x)
+
+    traced = trace(Other(), (torch.empty(3, 5, device="meta"),))
+    reason = "an operation of the library acme"
+    assert traced["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
+    size = only(traced, kind="unknown")["parameters"]
+    assert (size["in"], size["out"]) == (15, 30)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "convolution", "product"),
+    [("default", "tf32", "fp32"), ("tf32", "tf32", "tf32"), ("fp32", "fp32", "fp32")],
+)
+def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product):
+    traced = trace(small_cnn(), (image(),), dtype=dtype)
+    assert only(traced, kind="convolution")["dtype"] == convolution
+    assert only(traced, kind="dense")["dtype"] == product
+    assert only(traced, kind="activation")["dtype"] == "fp32"
+
+
+def test_autocast_is_that_of_a_gpu():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.norm, self.last = nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return torch.softmax(self.last(self.norm(self.first(x))), -1)
+
+    traced = trace(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
+    assert {one["dtype"] for one in traced["operations"] if one["kind"] == "dense"} == {"bf16"}
+    assert only(traced, kind="normalization")["dtype"] == "fp32"
+    # The norm's input is cast; the softmax casts by itself.
+    assert [one["layer"] for one in traced["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
+
+
+def test_images_with_their_channels_last_are_told():
+    x = torch.empty(4, 3, 8, 8, device="meta").to(memory_format=torch.channels_last)
+    assert only(trace(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "form", "width"), [((4, 6, 8), "same", 8), ((8,), "last", 8), ((4, 6, 1), "row", 8), ((1,), "scalar", 8)]
+)
+def test_a_second_operand_has_a_form(second, form, width):
+    class Sum(nn.Module):
+        def forward(self, x, y):
+            return x + y
+
+    found = only(trace(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
+    assert (found["form"], found["parameters"]) == (form, {"batch": 4, "rows": 6, "width": width})
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(training):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 8, 1), nn.Flatten(2), nn.Linear(49, 32),
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 2, 64, 0.0, batch_first=True), 2),
+    )  # fmt: skip
+    model, x = model.train(training).to("meta"), torch.empty(2, 3, 16, 16, device="meta")
+    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(training):
+        output = model(x)
+        if training:
+            output.sum().backward()
+    traced = trace(model, (x,), training=training, loss=lambda output: output.sum())
+    assert sum(map(flops, traced["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)

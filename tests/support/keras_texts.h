@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keras models as texts, written by hand, and operations as lines to compare with.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/keras/keras_graph.h"
+
+namespace joulemap::predict {
+
+// {"class_name": "Dense", "config": {"name": "dense", "units": 3}}; `more` is what stands in config behind the name.
+inline std::string keras_layer(std::string_view class_name, std::string_view name, std::string_view more = "") {
+  return fmt::format(R"({{"class_name": "{}", "config": {{"name": "{}"{}{}}}}})", class_name, name,
+                     more.empty() ? "" : ", ", more);
+}
+
+// With an input of that shape, batch and all: "[null, 8]".
+inline std::string keras_sequential(std::string_view input_shape, const std::vector<std::string>& layers,
+                                    std::string_view name = "model") {
+  std::string all = keras_layer("InputLayer", "input", fmt::format(R"("batch_shape": {})", input_shape));
+  for (const std::string& layer : layers) all += ", " + layer;
+  return fmt::format(R"({{"class_name": "Sequential", "config": {{"name": "{}", "layers": [{}]}}}})", name, all);
+}
+
+inline std::string line_of(const Operation& operation) {
+  const std::string times = operation.count == 1 ? "" : fmt::format(" x{}", operation.count);
+  return fmt::format("{} {} {}{}", operation.layer, name_of(operation.kind), parameters_text(operation), times);
+}
+
+// Without the input.
+inline std::vector<std::string> lines_of(const Graph& graph) {
+  std::vector<std::string> lines;
+  for (const Operation& operation : graph.operations) {
+    if (operation.kind != Kind::input) lines.push_back(line_of(operation));
+  }
+  return lines;
+}
+
+inline Operation find_operation(const Graph& graph, std::string_view layer, Kind kind) {
+  for (const Operation& operation : graph.operations) {
+    if (operation.layer == layer && operation.kind == kind) return operation;
+  }
+  return {};
+}
+
+}  // namespace joulemap::predict

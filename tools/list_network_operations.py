@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes data/networks/: the operations of the networks that the collector measures, setting by setting.
+
+`operations.csv.gz` has every distinct operation with a number; `settings.csv.gz` a line for each setting (network,
+batch, size, type, pass) with its operations as `number:count`, in the order in which they first appear. Networks run
+on tensors without data. Settings that were measured come first; what is there already is kept, so that the tool can be
+ended at any time and goes on the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+import torch  # noqa: E402
+from _collect import networks  # noqa: E402
+from _collect.design import parameters_text  # noqa: E402
+from _predict.trace import trace  # noqa: E402
+
+OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
+SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
+
+
+def text_of(operation: dict) -> tuple[str, ...]:
+    form = {"form": operation["form"]} if operation["form"] else {}
+    parameters = parameters_text({**form, **operation["parameters"]})
+    return operation["kind"], parameters, operation["dtype"], operation["pass"], operation["phase"]
+
+
+def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]:
+    found = []
+    for table in tables:
+        with gzip.open(table, "rt", newline="") as file:
+            for row in csv.DictReader(file):
+                told = dict(pair.split("=") for pair in row["parameters"].split(";"))
+                network = known.get((told["package"], told["name"]))
+                if network:
+                    batch, size = int(told["batch"]), int(told["size"])
+                    found.append(networks.Setting(network, batch, size, row["dtype"], row["pass"]))
+    return found
+
+
+def operations_of_setting(loaded: networks.Loaded, device: str, setting: networks.Setting) -> dict:
+    """What the collector runs for a setting: same network, inputs, loss and optimizer."""
+    own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
+    model = loaded._model.to(own)
+    give = networks.inputs_of(torch, device, setting, own)
+    return trace(
+        model,
+        give["inputs"],
+        give["named"],
+        training=setting.which == "training",
+        optimizer="adamw" if setting.network.package == "transformers" else "momentum",
+        dtype=setting.dtype if setting.dtype in ("fp32", "tf32") else "default",
+        autocast=torch.bfloat16 if setting.dtype == "amp-bf16" else None,
+    )
+
+
+class Tables:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.numbers: dict[tuple, int] = {}
+        self.settings: dict[tuple, list] = {}
+        if (folder / "settings.csv.gz").exists():
+            for row in self._read("operations.csv.gz"):
+                self.numbers[tuple(row[1:])] = int(row[0])
+            for row in self._read("settings.csv.gz"):
+                self.settings[tuple(row[:7])] = row
+
+    def _read(self, name: str) -> list[list[str]]:
+        with gzip.open(self._folder / name, "rt", newline="") as file:
+            return list(csv.reader(file))[1:]
+
+    def write(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._write("operations.csv.gz", OPERATIONS, [[number, *told] for told, number in self.numbers.items()])
+        self._write("settings.csv.gz", SETTINGS, list(self.settings.values()))
+
+    def _write(self, name: str, columns: list[str], rows: list) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        beside = self._folder / f".{name}"
+        beside.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+        os.replace(beside, self._folder / name)
+
+    def add(self, setting: networks.Setting, traced: dict) -> None:
+        counts: Counter = Counter()
+        for operation in traced["operations"]:
+            counts[text_of(operation)] += operation["count"]
+        listed = [f"{self.numbers.setdefault(told, len(self.numbers))}:{count}" for told, count in counts.items()]
+        unknown = " ".join(sorted({one["source"] for one in traced["unknown"]}))
+        self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed)]
+
+
+def key_of(setting: networks.Setting) -> tuple[str, ...]:
+    told = setting.network
+    numbers = (str(setting.batch), str(setting.size))
+    return told.name, told.family, told.package, *numbers, setting.dtype, setting.which
+
+
+def list_network(network: networks.Network, wanted: list[networks.Setting], tables: Tables) -> list[str]:
+    """Some look at their data while they are made; they are made with data."""
+    failed = []
+    for device in ("meta", "cpu"):
+        try:
+            loaded = networks.Loaded(torch, device, network)
+        except Exception as error:  # noqa: BLE001 told below, with the network
+            failed.append(f"{network.name} cannot be made on {device}: {str(error).splitlines()[0]}")
+            continue
+        left = []
+        for setting in wanted:
+            try:
+                tables.add(setting, operations_of_setting(loaded, device, setting))
+            except Exception as error:  # noqa: BLE001
+                left.append(setting)
+                failed.append(f"{setting.key} on {device}: {type(error).__name__} {str(error).splitlines()[:1]}")
+        wanted = left
+        if not wanted:
+            return []
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "data" / "networks")
+    parser.add_argument("--measured", type=Path, nargs="*", default=[ROOT / "data" / "h200" / "networks.csv.gz"])
+    parser.add_argument("--each", type=int, default=8, help="settings of each network that the collector plans")
+    parser.add_argument("--only", nargs="*", default=[], help="names of networks")
+    parser.add_argument("--held-out", action="store_true", help="those that predictions are judged by, instead")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--shard", default="0/1", help="every n-th network: 0/2, 1/2; each into a folder of its own")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    every = networks.all_networks(options.held_out)
+    known = {(one.package, one.name): one for one in every}
+    planned = [one for some in networks.plan_networks(options.each, options.held_out) for one in some]
+    tables, begin, failed = Tables(options.out), time.monotonic(), []
+    shard, shards = map(int, options.shard.split("/"))
+    mine = [one for index, one in enumerate(every) if index % shards == shard]
+    mine = [one for one in mine if not options.only or one.name in options.only]
+    for settings in (measured_settings(options.measured, known), planned):
+        for network in mine:
+            wanted = dict.fromkeys(one for one in settings if one.network == network)
+            wanted = [one for one in wanted if key_of(one) not in tables.settings]
+            if not wanted:
+                continue
+            if time.monotonic() - begin > options.seconds:
+                break
+            since = time.monotonic()
+            failed += list_network(network, wanted, tables)
+            tables.write()
+            print(f"{network.name}: {len(wanted)} settings in {time.monotonic() - since:.1f} s", flush=True)
+    print(f"{len(tables.settings)} settings of {len(tables.numbers)} distinct operations in {options.out}")
+    for line in failed:
+        print(line, file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

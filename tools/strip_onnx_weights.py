@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the weights out of an ONNX file: names, sizes and types of tensors stay, their numbers go.
+
+    python3 tools/strip_onnx_weights.py resnet18-full.onnx tests/data/onnx/resnet18.onnx
+
+Numbers of small tensors stay, because shapes hang on them. tests/data/onnx/resnet18.onnx was made so, of
+
+    model = torchvision.models.resnet18(weights=None).eval()
+    for tensor in [*model.parameters(), *model.buffers()]:  # else equal ones would be kept once
+        if tensor.is_floating_point():
+            torch.nn.init.uniform_(tensor)
+    torch.onnx.export(model, torch.zeros(1, 3, 224, 224), "resnet18-full.onnx", opset_version=17, dynamo=False,
+                      input_names=["input"], output_names=["logits"], do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE)
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import onnx
+
+DATA_FIELDS = (
+    "raw_data",
+    "float_data",
+    "double_data",
+    "int32_data",
+    "int64_data",
+    "uint64_data",
+    "string_data",
+    "external_data",
+    "data_location",
+)
+MOST_NUMBERS_KEPT = 64
+
+
+def is_kept(tensor: onnx.TensorProto) -> bool:
+    """Shapes and settings: few whole numbers, or a single number of any type."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    size = math.prod(tensor.dims)
+    return size <= 1 or (size <= MOST_NUMBERS_KEPT and tensor.data_type != onnx.TensorProto.FLOAT)
+
+
+def strip(model: onnx.ModelProto) -> None:
+    for tensor in model.graph.initializer:
+        if not is_kept(tensor):
+            for field in DATA_FIELDS:
+                tensor.ClearField(field)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Takes the weights out of an ONNX file.")
+    parser.add_argument("full")
+    parser.add_argument("stripped")
+    arguments = parser.parse_args()
+    model = onnx.load(arguments.full, load_external_data=False)
+    strip(model)
+    with open(arguments.stripped, "wb") as file:
+        file.write(model.SerializeToString(deterministic=True))
+
+
+if __name__ == "__main__":
+    main()
