@@ -2,9 +2,6 @@
 #include "predict/explanation.h"
 
 #include <array>
-#include <utility>
-
-#include "predict/training_step.h"
 
 namespace joulemap::predict {
 namespace {
@@ -65,11 +62,9 @@ Explanation explain(const OperationModel& model, const Operation& operation, con
 
 std::vector<Explanation> explain_layer(const Profile& profile, const Graph& graph, const PredictOptions& options,
                                        std::string_view layer) {
-  std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
-  if (options.mode == Mode::compiled) operations = compiled(std::move(operations));
   std::vector<Explanation> told;
-  for (const Operation& operation : operations) {
-    if (operation.layer == layer)
+  for (const Operation& operation : operations_of(graph, options)) {
+    if (layer_name_of(operation) == layer)
       told.push_back(explain(profile.operation, operation, {.cold = false, .in_network = true}));
   }
   return told;

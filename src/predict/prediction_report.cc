@@ -21,8 +21,14 @@ bool is_traced_training(const Graph& graph) {
                      [](const Operation& operation) { return operation.pass != Pass::forward; });
 }
 
+// Of a traced training step what lies before its loss: copies of the backward pass are forward operations, too.
 Graph forward_only(Graph graph) {
-  std::erase_if(graph.operations, [](const Operation& operation) { return operation.pass != Pass::forward; });
+  std::vector<Operation>& all = graph.operations;
+  all.erase(std::find_if(all.begin(), all.end(),
+                         [](const Operation& operation) {
+                           return operation.pass != Pass::forward || operation.kind == Kind::loss;
+                         }),
+            all.end());
   return graph;
 }
 
@@ -92,8 +98,9 @@ Diagnostics doubts_of(const Prediction& prediction) {
                 "give the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
   if (bounded > 0) {
-    doubts.add({"unknown_operations", bounded,
-                "operations that are not known count as ones that read and write what they are given once", ""});
+    doubts.add(
+        {"unknown_operations", bounded,
+         "operations that are not known count as copies of what they are given; the interval allows for far more", ""});
   }
   if (!prediction.fitted) {
     doubts.add(

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "formats/json_writer.h"
 #include "report/card_text.h"
 
@@ -9,8 +11,6 @@ using formats::JsonWriter;
 
 void write_row(JsonWriter& json, const predict::CardRow& row) {
   constexpr double kPicojoules = 1e12;
-  const std::optional<double> per_flop =
-      row.flops > 0 ? std::optional(kPicojoules * row.energy_j / row.flops) : std::nullopt;
   json.begin_object().member("size", row.size).key("parameters").begin_object();
   for (const auto& [name, value] : row.operation.parameters.all()) json.member(name, value);
   json.end_object()
@@ -20,7 +20,7 @@ void write_row(JsonWriter& json, const predict::CardRow& row) {
       .member("time_s", row.time_s)
       .member("flops", row.flops)
       .member("bytes", row.bytes)
-      .member("pj_per_flop", per_flop)
+      .member("pj_per_flop", row.flops > 0 ? kPicojoules * row.energy_j / row.flops : NAN)  // null
       .member("bound", name_of(row.bound))
       .member("trust", row.trust)
       .end_object();

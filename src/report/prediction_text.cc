@@ -48,7 +48,7 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
 std::string headline(const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
   std::string out = line_of(energy_text(prediction.energy_j),
-                            fmt::format("{}, with 90 % between {} and {}; of the GPU alone", unit_of(prediction),
+                            fmt::format("{} (90 %: {} .. {}), of the GPU alone", unit_of(prediction),
                                         energy_text(prediction.low_j), energy_text(prediction.high_j)));
   if (report.batch && *report.batch > 1) {
     out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "a sample");
@@ -83,10 +83,13 @@ class LayerTable {
   std::string text(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
                    std::string_view time) const {
     const double share = total_j_ > 0 ? energy_j / total_j_ : 0;
-    return fmt::format(" {} {} {} {} {} {}\n", padded(shortened(printable(name), name_), name_),
-                       padded(shortened(printable(op), kOperation), kOperation), right_aligned(energy, kEnergy),
-                       style_.bar_colour(padded(bar_text(share, kBar, style_.characters), kBar)),
-                       right_aligned(percent_text(share), kShare), right_aligned(time, kTime));
+    std::string out =
+        fmt::format(" {} {} {} {} {} {}", padded(shortened(printable(name), name_), name_),
+                    padded(shortened(printable(op), kOperation), kOperation), right_aligned(energy, kEnergy),
+                    style_.bar_colour(padded(bar_text(share, kBar, style_.characters), kBar)),
+                    right_aligned(percent_text(share), kShare), right_aligned(time, kTime));
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
   }
 
  private:
@@ -180,7 +183,7 @@ std::string prediction_text(const PredictionReport& report, std::size_t top, con
   std::string out = title(report, style) + headline(report) + layers_text(prediction, top, style) +
                     unknown_text(prediction, style) + footprint_text(report, style);
   if (!prediction.notes.empty()) out += "\n";
-  for (const std::string& note : prediction.notes) out += wrapped(" Note: ", printable(note), style.columns);
+  for (const std::string& note : prediction.notes) out += wrapped(" note: ", printable(note), style.columns);
   const std::string doubts = diagnostics_text(report.diagnostics);
   if (!doubts.empty()) out += "\n" + doubts;
   return out + explanation_text(report, style) + "\n";
