@@ -27,7 +27,14 @@ const std::vector<Datasheet>& table() {
       {"NVIDIA A10", 72, {31.2e12, 62.5e12, 125e12, 125e12}, 0.6 * kTera, 6 * kMega, 1.8 * kTera, 150, 45},
       {"NVIDIA A40", 84, {37.4e12, 74.8e12, 150e12, 150e12}, 0.696 * kTera, 6 * kMega, 2.0 * kTera, 300, 70},
       {"NVIDIA T4", 40, {8.1e12, 8.1e12, 65e12, 8.1e12}, 0.32 * kTera, 4 * kMega, 1.2 * kTera, 70, 27},
-      {"NVIDIA GeForce RTX 4090", 128, {82.6e12, 82.6e12, 165e12, 165e12}, 1.01 * kTera, 72 * kMega, 5 * kTera, 450, 60},
+      {"NVIDIA GeForce RTX 4090",
+       128,
+       {82.6e12, 82.6e12, 165e12, 165e12},
+       1.01 * kTera,
+       72 * kMega,
+       5 * kTera,
+       450,
+       60},
       {"NVIDIA GeForce RTX 3090", 82, {35.6e12, 35.6e12, 71e12, 71e12}, 0.936 * kTera, 6 * kMega, 2.2 * kTera, 350, 60},
   };
   return kTable;
@@ -58,7 +65,8 @@ std::optional<Datasheet> find_datasheet(std::string_view name) {
     const std::string known = squeezed(sheet.name);
     if (wanted.find(known) != std::string::npos) return sheet;
   }
-  if (wanted.find("h100") != std::string::npos) return find_datasheet(wanted.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");
+  if (wanted.find("h100") != std::string::npos)
+    return find_datasheet(wanted.find("pcie") != std::string::npos ? "h100pcie" : "h100sxm");
   return std::nullopt;
 }
 

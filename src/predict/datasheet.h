@@ -14,14 +14,14 @@
 namespace joulemap::predict {
 
 struct Datasheet {
-  std::string name;                      // "NVIDIA H200"
-  double multiprocessors = 0;            //
+  std::string name;                       // "NVIDIA H200"
+  double multiprocessors = 0;             //
   std::array<double, 4> peak_flops = {};  // of matrix products by Dtype, per second, without sparsity
   double memory_bytes_per_s = 0;
-  double cache_bytes = 0;         // the last level's
-  double cache_bytes_per_s = 0;   // measured or about twice the memory's; makers do not say
+  double cache_bytes = 0;        // the last level's
+  double cache_bytes_per_s = 0;  // measured or about twice the memory's; makers do not say
   double power_limit_w = 0;
-  double idle_w = 0;              // with clocks up and a context, which makers do not say either: about a sixth of the limit
+  double idle_w = 0;  // with clocks up and a context, which makers do not say either: about a sixth of the limit
 };
 
 // Those that predictions can be made for without a measurement. The first is the one with a fitted profile.

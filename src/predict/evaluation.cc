@@ -93,7 +93,8 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
 }
 
 // Host factors of runs, as the networks that were learned from tell them.
-std::map<std::string, double, std::less<>> host_factors(std::span<NetworkRow> rows, const LeftOut& left_out, const NetworkModel& start) {
+std::map<std::string, double, std::less<>> host_factors(std::span<NetworkRow> rows, const LeftOut& left_out,
+                                                        const NetworkModel& start) {
   std::vector<NetworkRow> learned;
   for (const NetworkRow& row : rows) {
     if (!left_out.families.contains(row.network->family)) learned.push_back(row);
@@ -104,7 +105,8 @@ std::map<std::string, double, std::less<>> host_factors(std::span<NetworkRow> ro
   return factors;
 }
 
-void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_out, bool all, std::vector<NetworkCase>& cases) {
+void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_out, bool all,
+               std::vector<NetworkCase>& cases) {
   NetworkModel start = profile.network;
   start.idle_w = data.sheet.idle_w;
   std::vector<NetworkRow> rows = network_rows(data, profile.operation, profile.network);
@@ -112,9 +114,11 @@ void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_
   for (const NetworkRow& row : rows) {
     if (!all && !left_out.families.contains(row.network->family)) continue;
     const auto factor = factors.find(row.network->slice);
-    const NetworkEstimate guess = estimate_network(profile.network, row.sums, factor == factors.end() ? 1 : factor->second);
-    cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j, guess.energy_j,
-                     row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s), 0, 0});
+    const NetworkEstimate guess =
+        estimate_network(profile.network, row.sums, factor == factors.end() ? 1 : factor->second);
+    cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j,
+                     guess.energy_j, row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s),
+                     0, 0});
   }
 }
 
@@ -145,7 +149,8 @@ std::set<std::string, std::less<>> largest_keys(const FitData& data) {
   std::set<std::string, std::less<>> keys;
   for (auto& [kind, rows] : by_kind) {
     std::sort(rows.begin(), rows.end());
-    for (std::size_t index = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(rows.size())); index < rows.size(); ++index) {
+    for (std::size_t index = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(rows.size()));
+         index < rows.size(); ++index) {
       keys.insert(rows[index].second);
     }
   }
@@ -235,6 +240,11 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   if (!floor) return floor.error();
   Evaluation evaluation;
   evaluation.floor = *floor;
+  if (!tables.networks.empty()) {
+    const Result<NoiseFloor> of_networks = noise_floor(tables.networks);
+    if (!of_networks) return of_networks.error();
+    evaluation.network_floor = *of_networks;
+  }
   Result<std::vector<NetworkCase>> cases = families_left_out(*data, folds);
   if (!cases) return std::move(cases).error();
   // Widths of each half of the families come from the other half: what is counted did not set its own width.

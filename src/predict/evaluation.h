@@ -65,7 +65,8 @@ struct NamedScore {
 };
 struct Evaluation {
   NoiseFloor floor;
-  std::vector<NamedScore> networks;   // all, by pass, bound by the GPU or the host
+  NoiseFloor network_floor;
+  std::vector<NamedScore> networks;    // all, by pass, bound by the GPU or the host
   std::vector<NamedScore> operations;  // random folds of distinct rows, by kind
   std::vector<NamedScore> larger;      // operations beyond the sizes learned from, by kind
   std::vector<NamedScore> alone;       // operations alone to whole networks

@@ -13,7 +13,9 @@ namespace joulemap::predict {
 Result<FitData> read_fit_data(const FitTables& tables) {
   FitData data;
   const std::optional<Datasheet> sheet = find_datasheet(tables.device);
-  if (!sheet) return Error{ErrorCode::not_found, fmt::format("no datasheet of \"{}\"", tables.device), "joulemap predict --device list"};
+  if (!sheet)
+    return Error{ErrorCode::not_found, fmt::format("no datasheet of \"{}\"", tables.device),
+                 "joulemap predict --device list"};
   data.sheet = *sheet;
   Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
   if (!operations) return std::move(operations).error().with_context("operations");
@@ -33,7 +35,8 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   return data;
 }
 
-std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& operation, const NetworkModel& network) {
+std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& operation,
+                                     const NetworkModel& network) {
   std::vector<std::optional<OperationEstimate>> known(data.networks.operations.size());
   std::vector<NetworkRow> rows;
   for (const MeasuredNetwork& measured : data.networks.networks) {

@@ -18,7 +18,7 @@ namespace joulemap::predict {
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 46;
 
 struct InputShape {
-  std::string name;                  // empty: the inputs in their order
+  std::string name;                 // empty: the inputs in their order
   std::vector<std::int64_t> sizes;  // with the batch
 };
 
@@ -30,8 +30,8 @@ struct GraphOptions {
 
 struct UnknownOperation {
   std::string layer;
-  std::string source;   // what the graph calls it
-  std::string reason;   // a sentence part: "an operation of the domain com.acme"
+  std::string source;    // what the graph calls it
+  std::string reason;    // a sentence part: "an operation of the domain com.acme"
   bool bounded = false;  // its sizes are known, so that what it draws at most can be said
 };
 
@@ -40,7 +40,7 @@ struct Graph {
   std::string format;  // "onnx", "keras", "torch"
   std::vector<Operation> operations;
   std::vector<UnknownOperation> unknown;
-  std::vector<std::string> notes;  // what a reader of the prediction should know: "batch 8 instead of the file's 1"
+  std::vector<std::string> notes;   // what a reader of the prediction should know: "batch 8 instead of the file's 1"
   std::int64_t weight_tensors = 0;  // trainable, for the optimizer's step
   std::int64_t weight_elements = 0;
 };

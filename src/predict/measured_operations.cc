@@ -14,7 +14,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype", "pass", "cold", "time_s", "energy_j"};
+constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype",   "pass",
+                                                           "cold", "time_s",     "energy_j"};
 constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
 
 std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
@@ -39,8 +40,8 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     if (is_new) {
       Result<Operation> operation = operation_of(columns, record);
       if (!operation) return std::move(operation).error();
-      rows.push_back({std::move(*operation), key, columns.text(record, "source"), columns.text(record, "cold") == "1", false,
-                      0, 0, 0.0, 0, false, 0});
+      rows.push_back({std::move(*operation), key, columns.text(record, "source"), columns.text(record, "cold") == "1",
+                      false, 0, 0, 0.0, 0, false, 0});
     }
     MeasuredOperation& row = rows[at->second];
     row.time_s += time_s;

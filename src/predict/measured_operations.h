@@ -17,16 +17,16 @@ namespace joulemap::predict {
 
 struct MeasuredOperation {
   Operation operation;
-  std::string key;         // "kind|parameters|dtype|pass|cold"
-  std::string family;      // of networks that have such a layer, or "designed"
-  bool cold = false;       // its data were not in the cache
+  std::string key;          // "kind|parameters|dtype|pass|cold"
+  std::string family;       // of networks that have such a layer, or "designed"
+  bool cold = false;        // its data were not in the cache
   bool in_network = false;  // measured where it stands in a network: a time without energy
-  double time_s = 0;       // on the GPU, of one call
-  double eager_s = 0;      // of one call that Python makes after another; 0 where not measured
+  double time_s = 0;        // on the GPU, of one call
+  double eager_s = 0;       // of one call that Python makes after another; 0 where not measured
   std::optional<double> energy_j;
-  double idle_w = 0;       // what the GPU drew at rest then
-  bool limited = false;    // power or heat lowered clocks
-  int repeats = 1;         // measurements that this is the mean of
+  double idle_w = 0;     // what the GPU drew at rest then
+  bool limited = false;  // power or heat lowered clocks
+  int repeats = 1;       // measurements that this is the mean of
 };
 
 // Rows of operations.csv: each distinct operation once, the mean of its repeats.

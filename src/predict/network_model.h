@@ -62,7 +62,8 @@ double launches_of(const NetworkModel& model, const Operation& operation);
 // `host_factor`: how much slower than that of the measurements the host is.
 NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, double host_factor);
 
-void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation, const OperationEstimate& guess);
+void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
+                   const OperationEstimate& guess);
 
 struct MeasuredNetwork {
   std::string name;
@@ -72,7 +73,7 @@ struct MeasuredNetwork {
   bool training = false;
   double time_s = 0;
   double energy_j = 0;
-  double busy_s = 0;                                   // of the GPU, 0 where not profiled
+  double busy_s = 0;                                       // of the GPU, 0 where not profiled
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
 };
 struct NetworkTable {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kOfNetworks = {"parameters", "dtype", "pass", "source", "time_s", "energy_j"};
 constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
-constexpr std::array<std::string_view, 8> kOfSettings = {"network", "family", "package", "batch", "size", "dtype", "pass", "operations"};
+constexpr std::array<std::string_view, 8> kOfSettings = {"network", "family", "package", "batch",
+                                                         "size",    "dtype",  "pass",    "operations"};
 
 // "name=resnet50;package=torchvision;batch=8;size=224"
 std::string part_of(std::string_view parameters, std::string_view name) {
@@ -40,8 +41,9 @@ Result<std::map<std::string, Sums>> measured_settings(std::string_view csv) {
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table->records) {
     const std::string& told = table->columns.text(record, "parameters");
-    const std::string key = fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
-                                        part_of(told, "size"), table->columns.text(record, "dtype"), table->columns.text(record, "pass"));
+    const std::string key =
+        fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
+                    part_of(told, "size"), table->columns.text(record, "dtype"), table->columns.text(record, "pass"));
     Sums& sums = measured[key];
     sums.time_s += table->columns.number(record, "time_s");
     sums.energy_j += table->columns.number(record, "energy_j");
@@ -57,7 +59,8 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
   for (std::string word; words >> word;) {
     char* end = nullptr;
     const std::size_t index = std::strtoul(word.c_str(), &end, 10);
-    if (*end != ':' || index >= operations) return Error{ErrorCode::malformed, fmt::format("\"{}\" is no operation", word), ""};
+    if (*end != ':' || index >= operations)
+      return Error{ErrorCode::malformed, fmt::format("\"{}\" is no operation", word), ""};
     counts.emplace_back(index, std::strtod(end + 1, nullptr));
   }
   return counts;
@@ -89,23 +92,26 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
   if (!lines) return lines.error();
   for (const formats::CsvRecord& record : lines->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
-    const std::string key = fmt::format("{}/{} {}x{} {} {}", text("package"), text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
+    const std::string key = fmt::format("{}/{} {}x{} {} {}", text("package"), text("network"), text("batch"),
+                                        text("size"), text("dtype"), text("pass"));
     const auto at = measured->find(key);
     if (at == measured->end()) continue;
     Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
     const Sums& sums = at->second;
-    table.networks.push_back({text("network"), text("family"),
-                              fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass")),
-                              sums.slice, text("pass") == "training", sums.time_s / sums.repeats, sums.energy_j / sums.repeats,
-                              busy_s[key], std::move(*counts)});
+    table.networks.push_back(
+        {text("network"), text("family"),
+         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass")),
+         sums.slice, text("pass") == "training", sums.time_s / sums.repeats, sums.energy_j / sums.repeats, busy_s[key],
+         std::move(*counts)});
   }
   return table;
 }
 
 std::map<std::string, double, std::less<>> fit_launches(std::string_view layers_csv) {
   std::map<std::string, std::pair<double, double>, std::less<>> sums;
-  const Result<Table> table = read_table(layers_csv, std::array<std::string_view, 5>{"kind", "parameters", "dtype", "pass", "launches"});
+  const Result<Table> table =
+      read_table(layers_csv, std::array<std::string_view, 5>{"kind", "parameters", "dtype", "pass", "launches"});
   std::map<std::string, double, std::less<>> means;
   if (!table) return means;
   for (const formats::CsvRecord& record : table->records) {

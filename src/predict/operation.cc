@@ -11,9 +11,9 @@ namespace joulemap::predict {
 namespace {
 
 constexpr std::array<std::string_view, 23> kKinds = {
-    "dense",   "bmm",         "attention", "convolution", "pooling", "padding", "normalization", "activation",
-    "rescaling", "reshape",   "dropout",   "add",         "multiply", "concatenate", "embedding", "loss",
-    "resize",  "cast",        "reduce",    "input",       "optimizer", "view",  "unknown"};
+    "dense",     "bmm",     "attention", "convolution", "pooling",   "padding",     "normalization", "activation",
+    "rescaling", "reshape", "dropout",   "add",         "multiply",  "concatenate", "embedding",     "loss",
+    "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown"};
 constexpr std::array<std::string_view, 4> kDtypes = {"fp32", "tf32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 4> kPasses = {"forward", "backward", "backward-weights", "optimizer"};
 

@@ -44,8 +44,29 @@
 namespace joulemap::predict {
 
 enum class Kind : std::uint8_t {
-  dense, bmm, attention, convolution, pooling, padding, normalization, activation, rescaling, reshape, dropout, add,
-  multiply, concatenate, embedding, loss, resize, cast, reduce, input, optimizer, view, unknown,
+  dense,
+  bmm,
+  attention,
+  convolution,
+  pooling,
+  padding,
+  normalization,
+  activation,
+  rescaling,
+  reshape,
+  dropout,
+  add,
+  multiply,
+  concatenate,
+  embedding,
+  loss,
+  resize,
+  cast,
+  reduce,
+  input,
+  optimizer,
+  view,
+  unknown,
 };
 // tf32: 32-bit numbers whose products are computed in 19 bits. default and amp are choices of a run, not of an
 // operation (run_options.h).

@@ -40,7 +40,8 @@ Described described(const OperationModel& model, const Operation& operation, con
   Described told;
   told.row.groups = groups_of(operation);
   told.row.terms = time_terms(operation, work, model.sheet, situation.cold);
-  told.features = features_of(operation, work, told.row.terms, model.sheet, situation, physical_time_s(model.times, told.row));
+  told.features =
+      features_of(operation, work, told.row.terms, model.sheet, situation, physical_time_s(model.times, told.row));
   return told;
 }
 
@@ -87,7 +88,8 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
   double power_w = guess.physical_power_w;
   if (guess.trust > 0) {
-    power_w *= std::exp(guess.trust * model.power_trees.ask(with_power(std::move(told.features), guess.time_s, power_w)));
+    power_w *=
+        std::exp(guess.trust * model.power_trees.ask(with_power(std::move(told.features), guess.time_s, power_w)));
   }
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
   return guess;

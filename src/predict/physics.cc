@@ -27,16 +27,16 @@ struct Tile {
 };
 // Small tiles reuse less of what they read.
 constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
-                                         {128, 256, 1.0},
-                                         {128, 128, 0.9},
-                                         {128, 64, 0.75},
-                                         {64, 128, 0.75},
-                                         {64, 64, 0.55},
-                                         {64, 32, 0.35},
-                                         {32, 32, 0.25},
-                                         {16, 64, 0.2},
-                                         {8, 128, 0.3},  // a few rows, and one: as vectors go through a matrix
-                                         {1, 256, 0.3}}};
+                                          {128, 256, 1.0},
+                                          {128, 128, 0.9},
+                                          {128, 64, 0.75},
+                                          {64, 128, 0.75},
+                                          {64, 64, 0.55},
+                                          {64, 32, 0.35},
+                                          {32, 32, 0.25},
+                                          {16, 64, 0.2},
+                                          {8, 128, 0.3},  // a few rows, and one: as vectors go through a matrix
+                                          {1, 256, 0.3}}};
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
@@ -47,11 +47,16 @@ bool is_small_number_of_bytes(std::int64_t elements, double size, std::int64_t b
 std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
   const Parameters& p = operation.parameters;
   switch (operation.kind) {
-    case Kind::dense: return {p.get("in", 1), p.get("out", 1)};
-    case Kind::bmm: return {p.get("k", 1), p.get("n", 1), p.get("m", 1)};
-    case Kind::attention: return {p.get("width", 1)};
-    case Kind::convolution: return {p.get("channels", 1), p.get("out", 1)};
-    default: return {};
+    case Kind::dense:
+      return {p.get("in", 1), p.get("out", 1)};
+    case Kind::bmm:
+      return {p.get("k", 1), p.get("n", 1), p.get("m", 1)};
+    case Kind::attention:
+      return {p.get("width", 1)};
+    case Kind::convolution:
+      return {p.get("channels", 1), p.get("out", 1)};
+    default:
+      return {};
   }
 }
 
@@ -64,15 +69,26 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
   return all == fitted.end() ? nullptr : &all->second;
 }
 
-// Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one.
-constexpr double kRowsOfBelief = 15;
+// Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one, from the
+// narrowest to all: kinds have little in common.
+constexpr std::array<double, kLevels + 1> kRowsOfBelief = {12, 12, 4, 0.5, 1};
 constexpr double kLeastPull = 1e-9;
+constexpr double kSquareOfBelief = 0.05;
 
 template <std::size_t N>
-std::array<double, N> fit_group(const statistics::GramSums& sums, const std::array<double, N>& wider) {
+struct Fitted {
+  std::array<double, N> coefficients = {};
+  std::array<double, N> squares = {};  // of the terms' shares of what was measured, their mean
+};
+
+// A term that hardly occurs in a group could take any coefficient and make it fit a little better, and be far off where
+// the term does occur: so beliefs are as strong as the term is in the wider group.
+template <std::size_t N>
+std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider, double rows_of_belief) {
   std::vector<statistics::Belief> beliefs(N);
   for (std::size_t index = 0; index < N; ++index) {
-    beliefs[index] = {wider[index], kLeastPull + kRowsOfBelief * sums.gram(index, index) / std::max(1.0, sums.rows())};
+    const double own = sums.gram(index, index) / std::max(1.0, sums.rows());
+    beliefs[index] = {wider.coefficients[index], kLeastPull + rows_of_belief * std::max(own, wider.squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, beliefs);
   std::array<double, N> coefficients{};
@@ -100,14 +116,20 @@ struct Group {
 };
 
 template <std::size_t N>
-std::array<double, N> fit_rows(std::span<const std::array<double, N>> rows, const std::array<double, N>& wider) {
-  std::array<double, N> coefficients = wider;
+Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double rows_of_belief) {
+  Fitted<N> fitted = wider;
   for (int round = 0; round < kRounds; ++round) {
     statistics::GramSums sums(N);
-    for (const std::array<double, N>& terms : rows) sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, coefficients));
-    coefficients = fit_group<N>(sums, wider);
+    for (const std::array<double, N>& terms : rows) {
+      sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
+    }
+    fitted.coefficients = fit_group<N>(sums, wider, rows_of_belief);
+    for (std::size_t index = 0; index < N && round == 0; ++index) {
+      fitted.squares[index] =
+          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.squares[index] / 4);
+    }
   }
-  return coefficients;
+  return fitted;
 }
 
 // From the widest group, which is all rows and believes in `first`, to the narrowest.
@@ -125,12 +147,18 @@ Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, 
       group.wider = level + 1 < kLevels ? row.groups[level + 1] : "";
     }
   }
-  Coefficients<N> fitted;
-  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, first);
+  std::map<std::string, Fitted<N>, std::less<>> fitted;
+  Fitted<N> start{first, {}};
+  start.squares.fill(kSquareOfBelief);
+  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, start, kRowsOfBelief[kLevels]);
   for (std::size_t level = kLevels; level-- > 0;) {
-    for (const auto& [name, group] : levels[level]) fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second);
+    for (const auto& [name, group] : levels[level]) {
+      fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kRowsOfBelief[level]);
+    }
   }
-  return fitted;
+  Coefficients<N> coefficients;
+  for (const auto& [name, one] : fitted) coefficients[name] = one.coefficients;
+  return coefficients;
 }
 
 std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_w) {
@@ -197,14 +225,18 @@ std::array<std::string, kLevels> groups_of(const Operation& operation) {
   const bool product = is_product(operation.kind);
   std::string form = operation.form;
   if (operation.kind == Kind::optimizer) {
-    form += operation.parameters.get("fused", 0) != 0 ? "-fused" : operation.parameters.get("foreach", 1) != 0 ? "" : "-one";
+    form += operation.parameters.get("fused", 0) != 0     ? "-fused"
+            : operation.parameters.get("foreach", 1) != 0 ? ""
+                                                          : "-one";
   }
   if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
   const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
   std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_of(operation))
                                : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
-  if (operation.kind == Kind::convolution) narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
-  return {narrow, product ? fmt::format("{}|{}", formed, name_of(operation.dtype)) : formed, fmt::format("{}|{}", kind, pass), kind};
+  if (operation.kind == Kind::convolution)
+    narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
+  return {narrow, product ? fmt::format("{}|{}", formed, name_of(operation.dtype)) : formed,
+          fmt::format("{}|{}", kind, pass), kind};
 }
 
 TimeCoefficients fit_times(std::span<const PhysicsRow> rows) {
@@ -222,7 +254,8 @@ EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
   const std::array<double, kTerms>* found = find_group(fitted, row.groups);
   double time_s = 0;
-  for (std::size_t index = 0; index < kTerms; ++index) time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
+  for (std::size_t index = 0; index < kTerms; ++index)
+    time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
   return std::max(time_s, kLeastTime_s);
 }
 
@@ -230,7 +263,8 @@ double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row,
   const std::array<double, kTerms + 1>* found = find_group(fitted, row.groups);
   const std::array<double, kTerms + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
-  for (std::size_t index = 0; index <= kTerms; ++index) energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
+  for (std::size_t index = 0; index <= kTerms; ++index)
+    energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
   return std::clamp(energy_j / row.time_s, sheet.idle_w, kBurst * sheet.power_limit_w);
 }
 

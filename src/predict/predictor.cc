@@ -81,7 +81,8 @@ const std::string& layer_name_of(const Operation& operation) {
 std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& options) {
   std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
-    std::erase_if(operations, [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
+    std::erase_if(operations,
+                  [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
   }
   return options.mode == Mode::compiled ? compiled(std::move(operations)) : operations;
 }
@@ -105,7 +106,8 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
   for (const LayerPrediction& layer : prediction.layers) prediction.flops += layer.flops;
   prediction.unknown = graph.unknown;
   prediction.notes = graph.notes;
-  for (const UnknownOperation& one : graph.unknown) prediction.is_total_sound = prediction.is_total_sound && one.bounded;
+  for (const UnknownOperation& one : graph.unknown)
+    prediction.is_total_sound = prediction.is_total_sound && one.bounded;
   set_intervals(prediction, profile, parts);
   return prediction;
 }

@@ -22,7 +22,7 @@ enum class Mode : std::uint8_t {
 enum class Precision : std::uint8_t { default_, fp32, tf32, fp16, bf16, amp_bf16 };
 
 struct PredictOptions {
-  bool training = false;           // a step: forward, loss, backward, optimizer
+  bool training = false;            // a step: forward, loss, backward, optimizer
   std::string optimizer = "adamw";  // sgd momentum adam adamw rmsprop
   Mode mode = Mode::eager;
   double host_factor = 1;  // how much slower the host is than that of the measurements
@@ -54,7 +54,7 @@ struct Prediction {
   double host_s = 0;
   double power_w = 0;
   double flops = 0;
-  double idle_j = 0;  // drawn while the GPU waits for the host: in energy_j, in no layer
+  double idle_j = 0;                    // drawn while the GPU waits for the host: in energy_j, in no layer
   std::vector<LayerPrediction> layers;  // in the order of the graph; their energy_j and idle_j sum to energy_j
   std::vector<UnknownOperation> unknown;
   bool is_total_sound = true;  // false where an operation could not even be bounded: the total is too low

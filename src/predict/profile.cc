@@ -48,11 +48,15 @@ void write_sheet(formats::JsonWriter& json, const Datasheet& sheet) {
 }
 
 void write_network(formats::JsonWriter& json, const NetworkModel& model) {
-  json.key("network").begin_object().member("idle_w", rounded(model.idle_w)).member("products_scale", rounded(model.products_scale));
+  json.key("network")
+      .begin_object()
+      .member("idle_w", rounded(model.idle_w))
+      .member("products_scale", rounded(model.products_scale));
   json.member("others_scale", rounded(model.others_scale)).member("gpu_time_scale", rounded(model.gpu_time_scale));
   write_numbers(json, "host_inference_s", model.inference);
   write_numbers(json, "host_training_s", model.training);
-  json.member("inference_width", rounded(model.inference_width)).member("training_width", rounded(model.training_width));
+  json.member("inference_width", rounded(model.inference_width))
+      .member("training_width", rounded(model.training_width));
   json.member("host_width", rounded(model.host_width)).member("layer_width", rounded(model.layer_width));
   json.key("launches").begin_object();
   for (const auto& [group, launches] : model.launches) json.member(group, rounded(launches));
@@ -92,7 +96,8 @@ Coefficients<N> read_groups(const formats::DocumentValue* told, std::string_view
     numbers.of(nullptr, name);
     return groups;
   }
-  for (const formats::DocumentMember& member : *told->table()) numbers.fill(&member.value, member.key, groups[member.key]);
+  for (const formats::DocumentMember& member : *told->table())
+    numbers.fill(&member.value, member.key, groups[member.key]);
   return groups;
 }
 
@@ -123,7 +128,8 @@ NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) 
   model.layer_width = numbers.of(told, "layer_width");
   const formats::DocumentValue* launches = told == nullptr ? nullptr : told->find("launches");
   if (launches != nullptr && launches->table() != nullptr) {
-    for (const formats::DocumentMember& member : *launches->table()) model.launches[member.key] = member.value.number().value_or(1);
+    for (const formats::DocumentMember& member : *launches->table())
+      model.launches[member.key] = member.value.number().value_or(1);
   }
   return model;
 }
@@ -138,7 +144,8 @@ void read_box(const formats::DocumentValue* told, Numbers& numbers, Box& box) {
 
 bool is_sensible(const Datasheet& sheet) {
   bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
-                  sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 && sheet.idle_w < sheet.power_limit_w;
+                  sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 &&
+                  sheet.idle_w < sheet.power_limit_w;
   for (const double peak : sheet.peak_flops) sensible = sensible && peak > 0;
   return sensible;
 }
@@ -148,7 +155,8 @@ bool is_sensible(const Datasheet& sheet) {
 std::string profile_json(const Profile& profile) {
   formats::JsonWriter json;
   json.begin_object().member("schema", kSchema).member("device", profile.device);
-  json.member("basis", profile.basis == ProfileBasis::fitted ? "fitted" : "datasheet").member("software", profile.software);
+  json.member("basis", profile.basis == ProfileBasis::fitted ? "fitted" : "datasheet")
+      .member("software", profile.software);
   json.member("operations", profile.operations).member("networks", profile.networks);
   write_sheet(json, profile.operation.sheet);
   write_network(json, profile.network);
@@ -168,7 +176,8 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   const Result<formats::DocumentValue> document = formats::read_json(json, name);
   if (!document) return document.error();
   const auto refused = [&name](std::string_view why) {
-    return Error{ErrorCode::malformed, fmt::format("{} is no profile of a GPU: {}", name, why), "joulemap model fit DIR -o PROFILE"};
+    return Error{ErrorCode::malformed, fmt::format("{} is no profile of a GPU: {}", name, why),
+                 "joulemap model fit DIR -o PROFILE"};
   };
   if (document->text_or_empty("schema") != kSchema) return refused(fmt::format("its schema is not {}", kSchema));
   Numbers numbers;
@@ -183,7 +192,8 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   profile.operation.times = read_groups<kTerms>(document->find("times"), "times", numbers);
   profile.operation.energies = read_groups<kTerms + 1>(document->find("energies"), "energies", numbers);
   read_box(document->find("box"), numbers, profile.operation.box);
-  if (!numbers.missing().empty()) return refused(fmt::format("\"{}\" is missing or of another size", numbers.missing()));
+  if (!numbers.missing().empty())
+    return refused(fmt::format("\"{}\" is missing or of another size", numbers.missing()));
   if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
   Result<Trees> times = read_trees(document->text_or_empty("time_trees"), feature_names().size());
   Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), feature_names().size() + kMoreOfPower);

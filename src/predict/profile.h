@@ -21,7 +21,7 @@ enum class ProfileBasis {
 struct Profile {
   std::string device;  // "NVIDIA H200"
   ProfileBasis basis = ProfileBasis::fitted;
-  std::string software;  // "PyTorch 2.11.0, driver 580.159.04"
+  std::string software;         // "PyTorch 2.11.0, driver 580.159.04"
   std::int64_t operations = 0;  // distinct ones that it was fitted to
   std::int64_t networks = 0;    // settings of networks
   OperationModel operation;

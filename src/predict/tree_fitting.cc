@@ -33,7 +33,8 @@ struct Xgboost {
 Result<Xgboost> open_xgboost() {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, dlerror()), "apt-get install libxgboost0"};
+    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, dlerror()),
+                 "apt-get install libxgboost0"};
   }
   Xgboost found;
   const auto resolve = [library](const char* name, auto& function) {
@@ -41,10 +42,11 @@ Result<Xgboost> open_xgboost() {
     return function != nullptr;
   };
   const bool complete = resolve("XGDMatrixCreateFromMat", found.create_matrix) &&
-                        resolve("XGDMatrixSetFloatInfo", found.set_info) && resolve("XGDMatrixFree", found.free_matrix) &&
-                        resolve("XGBoosterCreate", found.create) && resolve("XGBoosterSetParam", found.set) &&
-                        resolve("XGBoosterUpdateOneIter", found.update) && resolve("XGBoosterDumpModelEx", found.dump) &&
-                        resolve("XGBoosterFree", found.free) && resolve("XGBGetLastError", found.last_error);
+                        resolve("XGDMatrixSetFloatInfo", found.set_info) &&
+                        resolve("XGDMatrixFree", found.free_matrix) && resolve("XGBoosterCreate", found.create) &&
+                        resolve("XGBoosterSetParam", found.set) && resolve("XGBoosterUpdateOneIter", found.update) &&
+                        resolve("XGBoosterDumpModelEx", found.dump) && resolve("XGBoosterFree", found.free) &&
+                        resolve("XGBGetLastError", found.last_error);
   if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a function that is needed", kLibrary), ""};
   return found;
 }
@@ -66,7 +68,8 @@ bool add_node(const formats::DocumentValue& told, Trees& trees, std::int32_t& in
   const std::string split = told.text_or_empty("split");
   const auto yes = told.integer("yes");
   const formats::DocumentValue* children = told.find("children");
-  if (split.size() < 2 || !yes || children == nullptr || children->array() == nullptr || children->array()->size() != 2) return false;
+  if (split.size() < 2 || !yes || children == nullptr || children->array() == nullptr || children->array()->size() != 2)
+    return false;
   const formats::DocumentValue* first = &children->array()->front();
   const formats::DocumentValue* second = &children->array()->back();
   if (first->integer("nodeid") != yes) std::swap(first, second);
@@ -123,7 +126,8 @@ Result<Trees> fit_trees(const TreeRows& rows, const TreeOptions& options) {
   if (!opened) return opened.error();
   const Xgboost& xgboost = *opened;
   DMatrixHandle matrix = nullptr;
-  if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0) return refused(xgboost);
+  if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0)
+    return refused(xgboost);
   const std::unique_ptr<void, decltype(xgboost.free_matrix)> owned_matrix(matrix, xgboost.free_matrix);
   BoosterHandle booster = nullptr;
   if (xgboost.set_info(matrix, "label", rows.targets.data(), rows.size()) != 0 ||

@@ -41,7 +41,8 @@ class Reader {
     const std::size_t sign = word.find('<');
     if (sign == std::string_view::npos) return read_number(word, trees.nodes.back().value);
     TreeNode node;
-    if (!read_number(word.substr(0, sign), node.feature) || !read_number(word.substr(sign + 1), node.value)) return false;
+    if (!read_number(word.substr(0, sign), node.feature) || !read_number(word.substr(sign + 1), node.value))
+      return false;
     if (node.feature < 0 || static_cast<std::size_t>(node.feature) >= features_) return false;
     if (!read_node(trees, depth + 1, node.left) || !read_node(trees, depth + 1, node.right)) return false;
     trees.nodes[static_cast<std::size_t>(index)] = node;
@@ -72,7 +73,8 @@ Result<Trees> read_trees(std::string_view text, std::size_t features) {
   Reader reader(text, features);
   while (!reader.at_end()) {
     std::int32_t root = 0;
-    if (!reader.read_node(trees, 0, root)) return Error{ErrorCode::malformed, "trees that make no sense", "joulemap model fit"};
+    if (!reader.read_node(trees, 0, root))
+      return Error{ErrorCode::malformed, "trees that make no sense", "joulemap model fit"};
     trees.roots.push_back(root);
   }
   return trees;

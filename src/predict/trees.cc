@@ -46,7 +46,8 @@ void Box::include(std::span<const float> row) {
 double Box::trust(std::span<const float> row) const {
   double beyond = 0;
   for (std::size_t column = 0; column < std::min(row.size(), least.size()); ++column) {
-    beyond = std::max({beyond, static_cast<double>(least[column] - row[column]), static_cast<double>(row[column] - most[column])});
+    beyond = std::max(
+        {beyond, static_cast<double>(least[column] - row[column]), static_cast<double>(row[column] - most[column])});
   }
   return std::exp2(-beyond / kReach);
 }

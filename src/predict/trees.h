@@ -14,9 +14,9 @@
 namespace joulemap::predict {
 
 struct TreeNode {
-  std::int32_t feature = -1;   // of a leaf -1
-  float value = 0;             // goes left below it; of a leaf what it adds
-  std::int32_t left = 0;       // indices into Trees::nodes
+  std::int32_t feature = -1;  // of a leaf -1
+  float value = 0;            // goes left below it; of a leaf what it adds
+  std::int32_t left = 0;      // indices into Trees::nodes
   std::int32_t right = 0;
 };
 
@@ -43,8 +43,8 @@ struct TreeOptions {
   double rate = 0.1;
   double row_share = 0.8;
   double column_share = 0.6;
-  double least_weight = 2;  // of the rows of a leaf
-  double pull = 2;          // of a leaf towards 0
+  double least_weight = 2;      // of the rows of a leaf
+  double pull = 2;              // of a leaf towards 0
   std::vector<int> directions;  // by column: +1 may only rise, -1 only fall; empty: any
 };
 

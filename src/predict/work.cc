@@ -76,7 +76,8 @@ Amounts convolution(const Parameters& p) {
   const double filters = of(p, "out") * std::floor(of(p, "channels") / std::max(1.0, of(p, "groups"))) * kernel_area(p);
   const double into = image(p);
   // A transposed one multiplies every pixel that it reads, not every one that it writes.
-  const double multiplied = of(p, "transposed", 0) != 0 ? into / std::max(1.0, of(p, "channels")) : of(p, "batch") * pixels;
+  const double multiplied =
+      of(p, "transposed", 0) != 0 ? into / std::max(1.0, of(p, "channels")) : of(p, "batch") * pixels;
   return {.flops = 2 * multiplied * filters,
           .inputs = into,
           .outputs = of(p, "batch") * of(p, "out") * pixels,
@@ -159,33 +160,56 @@ Amounts amounts_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const double size = tensor(p);
   switch (operation.kind) {
-    case Kind::dense: return dense(p);
-    case Kind::bmm: return bmm(p);
-    case Kind::attention: return attention(p);
-    case Kind::convolution: return convolution(p);
-    case Kind::pooling: return pooling(operation);
+    case Kind::dense:
+      return dense(p);
+    case Kind::bmm:
+      return bmm(p);
+    case Kind::attention:
+      return attention(p);
+    case Kind::convolution:
+      return convolution(p);
+    case Kind::pooling:
+      return pooling(operation);
     case Kind::padding:
-    case Kind::resize: return resized(p);
+    case Kind::resize:
+      return resized(p);
     case Kind::normalization:
-      return {.flops = image(p), .inputs = image(p), .outputs = image(p), .weights = 2 * of(p, "channels"), .kept = image(p)};
-    case Kind::activation: return {.flops = size, .inputs = size, .outputs = size, .kept = size};
-    case Kind::rescaling: return rescaling(p);
-    case Kind::dropout: return {.flops = size, .inputs = size, .outputs = size, .other_bytes = size};
+      return {.flops = image(p),
+              .inputs = image(p),
+              .outputs = image(p),
+              .weights = 2 * of(p, "channels"),
+              .kept = image(p)};
+    case Kind::activation:
+      return {.flops = size, .inputs = size, .outputs = size, .kept = size};
+    case Kind::rescaling:
+      return rescaling(p);
+    case Kind::dropout:
+      return {.flops = size, .inputs = size, .outputs = size, .other_bytes = size};
     case Kind::add:
-    case Kind::multiply: return pair(operation);
-    case Kind::reshape: return {.inputs = size, .outputs = size};
-    case Kind::concatenate: return {.inputs = of(p, "parts") * size, .outputs = of(p, "parts") * size};
-    case Kind::embedding: return embedding(p);
+    case Kind::multiply:
+      return pair(operation);
+    case Kind::reshape:
+      return {.inputs = size, .outputs = size};
+    case Kind::concatenate:
+      return {.inputs = of(p, "parts") * size, .outputs = of(p, "parts") * size};
+    case Kind::embedding:
+      return embedding(p);
     case Kind::loss: {
       const double scores = of(p, "rows") * of(p, "classes");
       return {.flops = scores, .inputs = scores, .outputs = scores, .kept = scores, .other_bytes = 8 * of(p, "rows")};
     }
-    case Kind::cast: return cast(operation);
-    case Kind::reduce: return reduce(p);
-    case Kind::input: return input(p);
-    case Kind::optimizer: return optimizer(operation);
-    case Kind::view: return {};
-    case Kind::unknown: return {.flops = of(p, "out", size), .inputs = of(p, "in", size), .outputs = of(p, "out", size)};
+    case Kind::cast:
+      return cast(operation);
+    case Kind::reduce:
+      return reduce(p);
+    case Kind::input:
+      return input(p);
+    case Kind::optimizer:
+      return optimizer(operation);
+    case Kind::view:
+      return {};
+    case Kind::unknown:
+      return {.flops = of(p, "out", size), .inputs = of(p, "in", size), .outputs = of(p, "out", size)};
   }
   return {};
 }
@@ -200,7 +224,8 @@ std::vector<Product> convolution_products(const Parameters& p, Pass pass) {
   if (pass == Pass::forward) return {forward};
   std::vector<Product> products = {{forward.n, forward.k, forward.m, groups}};
   if (pass == Pass::backward) {
-    products.push_back({of(p, "batch") * of(p, "height") * of(p, "width") * of(p, "depth"), into, forward.n * area, groups});
+    products.push_back(
+        {of(p, "batch") * of(p, "height") * of(p, "width") * of(p, "depth"), into, forward.n * area, groups});
   }
   return products;
 }
@@ -209,7 +234,8 @@ std::vector<Product> products_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const bool forward = operation.pass == Pass::forward;
   switch (operation.kind) {
-    case Kind::convolution: return convolution_products(p, operation.pass);
+    case Kind::convolution:
+      return convolution_products(p, operation.pass);
     case Kind::dense:
     case Kind::bmm: {
       const Product one = operation.kind == Kind::dense ? Product{of(p, "rows"), of(p, "out"), of(p, "in"), 1}
@@ -225,7 +251,8 @@ std::vector<Product> products_of(const Operation& operation) {
       if (forward) return {scores, mixed};
       return {scores, mixed, scores, mixed, scores};
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -240,8 +267,11 @@ bool is_product(Kind kind) {
 Extent output_extent(const Parameters& p) {
   const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view written) {
     if (const auto told = p.find(written)) return static_cast<double>(*told);
-    if (const auto told = p.find("out"); told && !p.find("kernel")) return static_cast<double>(*told);  // adaptive, resize
-    const auto one = [&](const std::string& name, double otherwise) { return of(p, name + suffix, of(p, name, otherwise)); };
+    if (const auto told = p.find("out"); told && !p.find("kernel"))
+      return static_cast<double>(*told);  // adaptive, resize
+    const auto one = [&](const std::string& name, double otherwise) {
+      return of(p, name + suffix, of(p, name, otherwise));
+    };
     return pooled(of(p, size), one("kernel", 1), one("stride", 1), one("padding", 0), one("dilation", 1));
   };
   Extent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
@@ -251,7 +281,9 @@ Extent output_extent(const Parameters& p) {
 
 Work work_of(const Operation& operation) {
   const Amounts amounts = amounts_of(operation);
-  Work work{.inputs = amounts.inputs, .outputs = amounts.outputs, .weights = amounts.weights,
+  Work work{.inputs = amounts.inputs,
+            .outputs = amounts.outputs,
+            .weights = amounts.weights,
             .products = products_of(operation)};
   const double size = bytes_of(operation.dtype);
   if (operation.pass == Pass::forward || operation.pass == Pass::optimizer) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "formats/csv.h"
+#include "formats/json_writer.h"
+#include "predict/evaluation.h"
+
+namespace joulemap::predict {
+namespace {
+
+void write_table(std::string& text, std::string_view title, std::span<const NamedScore> scores, bool intervals) {
+  fmt::format_to(std::back_inserter(text), "\n## {}\n\n| | cases | RMSPE | MAPE | median | p90 | bias | tau |{}\n",
+                 title, intervals ? " held | half width |" : "");
+  text += intervals ? "|---|---|---|---|---|---|---|---|---|---|\n" : "|---|---|---|---|---|---|---|---|\n";
+  for (const auto& [name, score] : scores) {
+    fmt::format_to(std::back_inserter(text),
+                   "| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} % | {:.3f} |", name, score.cases,
+                   100 * score.rmspe, 100 * score.mape, 100 * score.median, 100 * score.p90, 100 * score.bias,
+                   score.tau);
+    if (intervals)
+      fmt::format_to(std::back_inserter(text), " {:.1f} % | {:.1f} % |", 100 * score.coverage, 100 * score.width);
+    text += "\n";
+  }
+}
+
+void write_scores(formats::JsonWriter& json, std::string_view key, std::span<const NamedScore> scores) {
+  json.key(key).begin_array();
+  for (const auto& [name, score] : scores) {
+    json.begin_object()
+        .member("name", name)
+        .member("cases", static_cast<std::uint64_t>(score.cases))
+        .member("rmspe", score.rmspe);
+    json.member("mape", score.mape).member("median", score.median).member("p90", score.p90).member("bias", score.bias);
+    json.member("tau", score.tau).member("coverage", score.coverage).member("half_width", score.width).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string evaluation_markdown(const Evaluation& evaluation) {
+  std::string text = "# How good predictions are on what they were not fitted to\n";
+  fmt::format_to(std::back_inserter(text),
+                 "\nOperations measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 evaluation.floor.operations, 100 * evaluation.floor.energy, 100 * evaluation.floor.time);
+  fmt::format_to(std::back_inserter(text),
+                 "Settings of networks measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 evaluation.network_floor.operations, 100 * evaluation.network_floor.energy,
+                 100 * evaluation.network_floor.time);
+  write_table(text, "Networks, their families left out", evaluation.networks, true);
+  write_table(text, "Networks, by operations alone", evaluation.alone, false);
+  write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
+  write_table(text, "Operations larger than those learned from", evaluation.larger, false);
+  return text;
+}
+
+std::string evaluation_json(const Evaluation& evaluation) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", "joulemap.evaluation/1");
+  json.key("noise_floor").begin_object().member("operations", static_cast<std::uint64_t>(evaluation.floor.operations));
+  json.member("energy", evaluation.floor.energy).member("time", evaluation.floor.time).end_object();
+  json.key("network_noise_floor")
+      .begin_object()
+      .member("settings", static_cast<std::uint64_t>(evaluation.network_floor.operations));
+  json.member("energy", evaluation.network_floor.energy).member("time", evaluation.network_floor.time).end_object();
+  write_scores(json, "networks", evaluation.networks);
+  write_scores(json, "networks_by_operations_alone", evaluation.alone);
+  write_scores(json, "operations", evaluation.operations);
+  write_scores(json, "larger_operations", evaluation.larger);
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string predictions_csv(const Evaluation& evaluation) {
+  std::string text = formats::csv_line({"split", "key", "predicted_j", "low_j", "high_j"});
+  const auto number = [](double value) { return fmt::format("{:.6g}", value); };
+  for (const NetworkCase& one : evaluation.network_cases) {
+    text += formats::csv_line(
+        {"network-family", one.setting, number(one.predicted_j), number(one.low_j), number(one.high_j)});
+  }
+  for (const OperationCase& one : evaluation.operation_cases) {
+    text += formats::csv_line({"random", one.key, number(one.predicted_j), "", ""});
+  }
+  return text;
+}
+
+}  // namespace joulemap::predict
