@@ -104,7 +104,12 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   if (!file) return file.error();
   const std::string name = flags.model == "-" ? "stdin" : flags.model;
   Result<predict::Graph> graph = predict::read_graph(file->bytes(), *options);
-  if (!graph) return std::move(graph).error().with_context(name);
+  if (!graph) {
+    Error error = std::move(graph).error().with_context(name);
+    // A network that cannot be read here cannot be read on any other machine either.
+    if (error.code == ErrorCode::unsupported) error.code = ErrorCode::malformed;
+    return error;
+  }
   Result<predict::PredictionReport> report =
       predict::report_prediction(*profile, std::move(*graph), request_of(flags, *options));
   if (!report) return std::move(report).error().with_context(name);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/energy_rows.h"
 #include "report/energy_text.h"
 #include "report/text_table.h"
@@ -19,13 +20,9 @@ std::string per_flop(const CardRow& row) {
   return row.flops > 0 ? number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
 }
 
-std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward, bool repeats_size) {
-  std::vector<std::string> cells = {repeats_size ? "" : first.size,
-                                    std::string(name_of(first.operation.dtype)),
-                                    energy_text(first.energy_j),
-                                    duration_text(first.time_s),
-                                    per_flop(first),
-                                    std::string(name_of(first.bound))};
+std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward) {
+  std::vector<std::string> cells = {std::string(name_of(first.operation.dtype)), energy_text(first.energy_j),
+                                    duration_text(first.time_s), per_flop(first), std::string(name_of(first.bound))};
   if (backward != nullptr) {
     cells.push_back(energy_text(backward->energy_j));
     cells.push_back(duration_text(backward->time_s));
@@ -40,23 +37,30 @@ bool has_backward(const Card& card) {
   return false;
 }
 
-// A line for each size and precision; the backward pass stands to the right of its forward pass.
-TextTable table_of(const Card& card) {
-  TextTable table{
-      "", {"size", "type", "energy", "time", "pJ/FLOP", "bound"}, {false, false, true, true, true, false}, {}};
+// A line for each size, and under it one for each precision; the backward pass stands to the right of its forward pass.
+std::string table_text(const Card& card, std::size_t columns) {
+  TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
   if (has_backward(card)) {
     table.heads.insert(table.heads.end(), {"backward", "time"});
     table.is_number.insert(table.is_number.end(), {true, true});
   }
-  std::string_view size_before;
+  std::vector<std::string_view> sizes;
   for (std::size_t index = 0; index < card.rows.size(); ++index) {
     const CardRow& row = card.rows[index];
     if (row.operation.pass == Pass::backward) continue;
     const bool followed = index + 1 < card.rows.size() && card.rows[index + 1].operation.pass == Pass::backward;
-    table.rows.push_back(cells_of(row, followed ? &card.rows[index + 1] : nullptr, row.size == size_before));
-    size_before = row.size;
+    table.rows.push_back(cells_of(row, followed ? &card.rows[index + 1] : nullptr));
+    sizes.push_back(row.size);
   }
-  return table;
+  const std::string lines = terminal_table(table, "    ", columns);
+  std::string out;
+  std::size_t number_of_line = 0;
+  for (const std::string_view line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
+    const std::size_t row = number_of_line++;  // the first line has the heads
+    if (row > 0 && (row == 1 || sizes[row - 1] != sizes[row - 2])) out += fmt::format("  {}\n", sizes[row - 1]);
+    out += fmt::format("{}\n", line);
+  }
+  return out;
 }
 
 }  // namespace
@@ -77,7 +81,7 @@ std::string card_text(const Card& card, const TextStyle& style) {
                     "By the datasheet of this GPU, which nothing was measured on: good for comparing, not for "
                     "counting.",
                     style.columns);
-  out += "\n" + terminal_table(table_of(card), "  ", style.columns) + "\n";
+  out += "\n" + table_text(card, style.columns) + "\n";
   for (const std::string& sentence : card.advice) out += wrapped(" - ", sentence, style.columns);
   return out + "\n";
 }
