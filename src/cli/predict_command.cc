@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -95,6 +98,13 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   return request;
 }
 
+// The file's name says more than what exporters call every graph.
+std::string title_of(const std::string& graph_name, const std::string& path) {
+  constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
+  const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
+  return says_nothing && path != "-" ? std::filesystem::path(path).stem().string() : graph_name;
+}
+
 Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   const Result<predict::GraphOptions> options = graph_options(flags);
   if (!options) return options.error();
@@ -113,6 +123,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   Result<predict::PredictionReport> report =
       predict::report_prediction(*profile, std::move(*graph), request_of(flags, *options));
   if (!report) return std::move(report).error().with_context(name);
+  report->model = title_of(report->model, flags.model);
   if (const std::string note = assumed_device_note(flags.device, *profile); !note.empty()) {
     report->prediction.notes.push_back(note);
   }

@@ -47,6 +47,7 @@ def test_a_prediction_has_every_key_and_adds_up(joulemap):
     assert outcome.code == 0, outcome.err
     assert set(told) == KEYS
     assert told["schema"] == "joulemap.prediction/1" and told["interval"] == 0.9
+    assert told["model"] == "resnet18", "exporters call every graph the same"
     assert told["pass"] == "inference" and told["basis"] == "fitted" and "H200" in told["device"]
     assert 0 < told["low_j"] < told["energy_j"] < told["high_j"]
     assert told["power_w"] == pytest.approx(told["energy_j"] / told["time_s"], rel=1e-6)
