@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import design, layers, networks, operations, rows, summary, tables
+from . import design, layer_tables, layers, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -151,7 +151,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="joulemap collect", description=__doc__)
     made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
     made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
-    made.add_argument("--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network`: whole, `layers`: in them")
+    made.add_argument(
+        "--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network`: whole ones, `layers`: within them"
+    )
     made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
@@ -242,6 +244,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         measured = [design.with_cost(row) for row in rows.measured_in(options.out)]
         for name, count in tables.write(measured, slices, options.tables).items():
             print(f"{name}: {count} rows")
+        if profiled := [line for line in rows.lines_of(options.out) if "layers_of" in line]:
+            for name, count in layer_tables.write(profiled, options.tables).items():
+                print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     return collect(options)

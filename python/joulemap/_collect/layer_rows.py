@@ -11,12 +11,12 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 from .kind import BACKWARD, BACKWARD_WEIGHTS, FORWARD
 
 TYPES = {"float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16"}
-ACTIVATIONS = {
-    name: name.rstrip("_") for name in "relu relu_ gelu silu silu_ sigmoid sigmoid_ hardswish hardswish_ tanh leaky_relu_".split()
-} | {"leaky_relu": "leaky_relu", "hardtanh": "relu6", "hardtanh_": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
+ACTIVATIONS = {name: name for name in "relu gelu silu sigmoid hardswish tanh leaky_relu".split()}
+ACTIVATIONS |= {f"{name}_": name for name in ACTIVATIONS}
+ACTIVATIONS |= {"hardtanh": "relu6", "hardtanh_": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
 ELEMENTWISE = (
-    "pow rsqrt sqrt exp neg erf reciprocal hardsigmoid hardsigmoid_ softplus mish mish_ elu elu_ clamp clamp_ cos sin abs log "
-    "clamp_min bitwise_not eq ne lt gt le ge isinf isnan fill_ zero_ zeros ones full triu tril arange masked_fill "
+    "pow rsqrt sqrt exp neg erf reciprocal hardsigmoid hardsigmoid_ softplus mish mish_ elu elu_ clamp clamp_ cos sin "
+    "abs log clamp_min bitwise_not eq ne lt gt le ge isinf isnan fill_ zero_ zeros ones full triu tril arange masked_fill "
     "masked_fill_ where addcmul"
 ).split()
 ADDS = {"add", "add_", "sub", "sub_", "rsub", "maximum", "minimum", "logical_and", "bitwise_and"}
@@ -68,7 +68,8 @@ def is_channels_last(call: Call) -> bool:
 def convolution(call: Call) -> Optional[tuple]:
     x, weight = call.sizes[0], call.sizes[1]
     if call.name == "_convolution_mode":
-        stride, dilation, groups = list_of(call.arguments[3], [1, 1]), list_of(call.arguments[5], [1, 1]), call.arguments[6]
+        stride, dilation = (list_of(call.arguments[at], [1, 1]) for at in (3, 5))
+        groups = call.arguments[6]
         padding = [(size - 1) // 2 for size in weight[2:]]
         transposed = False
     else:
@@ -91,9 +92,7 @@ def convolution(call: Call) -> Optional[tuple]:
 
 
 def dense(call: Call) -> tuple:
-    first, second = call.sizes[-4:-2] if call.name == "addmm" else call.sizes[:2]
-    if call.name == "addmm":
-        first, second = call.sizes[1], call.sizes[2]
+    first, second = call.sizes[1:3] if call.name == "addmm" else call.sizes[:2]
     return "dense", {"rows": first[0], "in": first[1], "out": second[1], "bias": int(call.name == "addmm")}
 
 
@@ -114,7 +113,8 @@ def normalization(call: Call) -> Optional[tuple]:
     x = call.sizes[0]
     if call.name == "native_layer_norm":
         channels = product(list_of(call.arguments[1], x[-1:]))
-        return "normalization", {"form": "layer", "batch": product(x) // channels, "channels": channels, "height": 1, "width": 1}
+        told = {"form": "layer", "batch": product(x) // channels, "channels": channels}
+        return "normalization", {**told, "height": 1, "width": 1}
     form = "group"
     if "batch_norm" in call.name:
         form = "batch" if call.arguments[5] == "True" else "batch-inference"
@@ -160,7 +160,8 @@ def concatenate(call: Call) -> Optional[tuple]:
 def reduce(call: Call) -> tuple:
     x, over = call.sizes[0], list_of(call.arguments[1] if len(call.arguments) > 1 else "", [])
     last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
-    told = {"batch": 1, "rows": product(x[: len(x) - len(over)]), "width": product(x[len(x) - len(over) :])} if last else three(x)
+    kept = len(x) - len(over)
+    told = {"batch": 1, "rows": product(x[:kept]), "width": product(x[kept:])} if last else three(x)
     where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
     return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **told}
 
@@ -207,7 +208,8 @@ def kind_of(call: Call) -> Optional[tuple]:
     if call.name in ADDS or call.name in MULTIPLIES:
         return pair(call)
     if call.name in ELEMENTWISE and call.sizes:
-        return "activation", {"form": call.name.rstrip("_"), **three(max((s for s in call.sizes if s), key=product, default=[1]))}
+        largest = max((sizes for sizes in call.sizes if sizes), key=product, default=[1])
+        return "activation", {"form": call.name.rstrip("_"), **three(largest)}
     if call.name in ("native_dropout", "bernoulli_"):
         return "dropout", {**three(call.sizes[0]), "rate": 0.1}
     made = MAKERS.get(call.name)

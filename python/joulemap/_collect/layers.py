@@ -18,14 +18,14 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 COMPOSITE = {
     f"aten::{name}"
     for name in (
-        "conv1d conv2d conv3d conv_transpose2d _convolution linear matmul einsum batch_norm _batch_norm_impl_index layer_norm "
-        "group_norm instance_norm rms_norm dropout feature_dropout alpha_dropout reshape contiguous to flatten max_pool2d "
-        "adaptive_avg_pool2d adaptive_avg_pool1d avg_pool1d scaled_dot_product_attention cross_entropy_loss nll_loss "
-        "nll_loss_nd softmax log_softmax upsample_nearest2d upsample_bilinear2d pad silu_backward relu6 hardtanh_ "
-        "type_as float half repeat_interleave tile stack chunk split unflatten embedding_backward mean square std var "
-        "cumsum where __and__ meshgrid roll one_hot pixel_shuffle multi_head_attention_forward"
+        "conv1d conv2d conv3d conv_transpose2d _convolution linear matmul einsum batch_norm _batch_norm_impl_index "
+        "layer_norm group_norm instance_norm rms_norm dropout feature_dropout alpha_dropout reshape contiguous to flatten "
+        "max_pool2d adaptive_avg_pool2d adaptive_avg_pool1d avg_pool1d scaled_dot_product_attention cross_entropy_loss "
+        "nll_loss nll_loss_nd softmax log_softmax upsample_nearest2d upsample_bilinear2d pad silu_backward relu6 hardtanh_ "
+        "type_as float half repeat_interleave tile stack chunk split unflatten embedding_backward square __and__ meshgrid "
+        "one_hot pixel_shuffle multi_head_attention_forward"
     ).split()
-} - {"aten::mean", "aten::cumsum", "aten::where", "aten::roll", "aten::std", "aten::var"}
+}
 BACKWARD = "autograd::engine::evaluate_function: "
 OPTIMIZER = "Optimizer.step"
 WARM_STEPS = 2
@@ -65,7 +65,8 @@ def profile(torch: Any, call: Callable[[], Any]) -> dict:
 def operations_of(events: list[dict]) -> dict:
     """A trace, added up by operation; times in microseconds."""
     calls, parents = nested([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
-    by_id = {call["args"]["External id"]: index for index, call in enumerate(calls) if "External id" in call.get("args", {})}
+    numbers = [call.get("args", {}).get("External id") for call in calls]
+    by_id = {number: index for index, number in enumerate(numbers) if number is not None}
     makers = makers_of_gradients(calls, parents)
     added: dict[Ran, list[float]] = {}
     counted: set[tuple[Ran, int]] = set()

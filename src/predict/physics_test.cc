@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/physics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "predict/operation_model.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation relu(std::int64_t width) {
+  Operation operation;
+  operation.kind = Kind::activation;
+  operation.form = "relu";
+  operation.parameters = {{"batch", 1}, {"rows", 1}, {"width", width}};
+  return operation;
+}
+
+Operation dense(std::int64_t rows, std::int64_t in, std::int64_t out, Dtype dtype) {
+  Operation operation;
+  operation.kind = Kind::dense;
+  operation.parameters = {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 0}};
+  operation.dtype = dtype;
+  return operation;
+}
+
+PhysicsRow row_of(const Operation& operation, const Datasheet& sheet) {
+  return {groups_of(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
+}
+
+TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
+    PhysicsRow row = row_of(relu(width), sheet);
+    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2] + 1.3 * row.terms[3];
+    rows.push_back(row);
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
+}
+
+TEST(Physics, ATermThatWasNeverSeenInAGroupDoesNotRunAway) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it in the cache
+    PhysicsRow row = row_of(relu(width), sheet);
+    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2];
+    row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
+    rows.push_back(row);
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  const PhysicsRow large = row_of(relu(400'000'000), sheet);
+  const double ideal_s = large.terms[3];
+  EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
+  EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
+}
+
+TEST(Physics, WidthsThatTensorCoresDoNotLikeAreAGroupOfTheirOwn) {
+  EXPECT_EQ(alignment_of(dense(64, 1024, 1024, Dtype::bf16)), 0);
+  EXPECT_EQ(alignment_of(dense(64, 1024, 30522, Dtype::bf16)), 2);
+  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::bf16)), 3);
+  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::fp32)), 0);
+}
+
+TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Product small{64, 64, 512, 1};
+  const Product large{8192, 8192, 4096, 1};
+  EXPECT_GT(padded_flops(small, sheet), 10 * 2 * small.m * small.n * small.k);
+  EXPECT_LT(padded_flops(large, sheet), 1.3 * 2 * large.m * large.n * large.k);
+}
+
+TEST(Physics, PowerStaysBetweenRestAndTheLimit) {
+  const Datasheet sheet = *find_datasheet("h200");
+  PhysicsRow row = row_of(relu(1'000'000), sheet);
+  row.time_s = 1;
+  EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, sheet), sheet.idle_w);
+  EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);
+}
+
+TEST(Datasheet, IsFoundByThePartsOfANameThatDriversWrite) {
+  EXPECT_EQ(find_datasheet("h200")->name, "NVIDIA H200");
+  EXPECT_EQ(find_datasheet("NVIDIA A100-SXM4-80GB")->name, "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(find_datasheet("NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");
+  EXPECT_FALSE(find_datasheet("Voodoo 2"));
+  EXPECT_FALSE(find_datasheet(""));
+}
+
+}  // namespace
+}  // namespace joulemap::predict
