@@ -18,16 +18,16 @@ from ._measure import Measurement, begin, end, measure
 
 __all__ = [
     "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "attach", "begin", "doctor", "end", "epoch",
-    "is_recording", "load", "log", "measure", "module_names", "region", "save_module_names", "start", "step", "stop",
-    "validate", "version",
+    "is_recording", "load", "log", "measure", "module_names", "predict", "region", "save_module_names", "start", "step",
+    "stop", "trace", "validate", "version",
 ]  # fmt: skip
 
 # What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
 _LATER = {
     "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "attach": "_attach",
     "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter",
-    "module_names": "_module_names", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
-    "validate": "_validate", "version": "_library",
+    "module_names": "_module_names", "predict": "_prediction", "save_module_names": "_module_names", "start": "_library",
+    "stop": "_library", "trace": "_predict.trace", "validate": "_validate", "version": "_library",
 }  # fmt: skip
 
 
@@ -53,5 +53,7 @@ if TYPE_CHECKING:
     from ._energy import Diagnostic, Domain, Energy
     from ._library import JoulemapError, doctor, start, stop, version
     from ._module_names import module_names, save_module_names
+    from ._predict.trace import trace
+    from ._prediction import predict
     from ._run import load
     from ._validate import validate

@@ -4,13 +4,16 @@
 #include <array>
 
 #include "cli/calibrate_command.h"
+#include "cli/card_command.h"
 #include "cli/command.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
 #include "cli/experiment_command.h"
 #include "cli/export_command.h"
 #include "cli/import_command.h"
+#include "cli/model_command.h"
 #include "cli/output.h"
+#include "cli/predict_command.h"
 #include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/stat_command.h"
@@ -18,18 +21,22 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 9> kCommands = {{
+constexpr std::array<Command, 12> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"calibrate",
      "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
      "they are",
      &add_calibrate_command},
+    {"card", "what one call of an operation draws, by size and precision: card torch.nn.Conv2d", &add_card_command},
     {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
     {"experiment", "designed comparisons: plan, run, resume, status, analyze ...; each row is a recording",
      &add_experiment_command},
     {"export", "a recording for TensorBoard, Perfetto, pprof, speedscope, spreadsheets and databases",
      &add_export_command},
     {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},
+    {"model", "profiles of GPUs for predict: fit them to measurements, see how good they are", &add_model_command},
+    {"predict", "the energy of a network before it runs, layer by layer, for inference and training",
+     &add_predict_command},
     {"record", "samples and events of a command, into a file", &add_record_command},
     {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",
      &add_report_command},

@@ -24,7 +24,7 @@ struct Parts {
 };
 
 LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
-  const std::string& name = operation.layer.empty() ? operation.source : operation.layer;
+  const std::string& name = layer_name_of(operation);
   const auto [at, is_new] = parts.index_of.try_emplace(name, parts.layers.size());
   if (is_new) {
     parts.layers.emplace_back();
@@ -74,16 +74,23 @@ void set_intervals(Prediction& prediction, const Profile& profile, const Parts& 
 
 }  // namespace
 
-Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
+const std::string& layer_name_of(const Operation& operation) {
+  return operation.layer.empty() ? operation.source : operation.layer;
+}
+
+std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& options) {
   std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
     std::erase_if(operations,
                   [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
   }
-  if (options.mode == Mode::compiled) operations = compiled(std::move(operations));
+  return options.mode == Mode::compiled ? compiled(std::move(operations)) : operations;
+}
+
+Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
   Parts parts;
   parts.sums.training = options.training;
-  for (const Operation& operation : operations) add(parts, profile, operation);
+  for (const Operation& operation : operations_of(graph, options)) add(parts, profile, operation);
   const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.host_factor);
   Prediction prediction;
   prediction.device = profile.device;

@@ -63,6 +63,11 @@ struct Prediction {
 
 Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options);
 
+// What runs: of training the whole step, of inference without what it leaves out, compiled where that is asked for.
+std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& options);
+// Whose layer an operation is.
+const std::string& layer_name_of(const Operation& operation);
+
 // Forward operations in the types that a run computes in. Graphs say fp32 where they say nothing.
 Graph with_precision(Graph graph, Precision precision);
 

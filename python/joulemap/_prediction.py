@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jm.predict: what a network draws on a GPU before it runs, layer by layer. A PyTorch module is traced on tensors
+without data, a Keras model tells its own JSON, a file is read as it is; `joulemap predict` does the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Optional, Sequence, Union
+
+from ._library import JoulemapError
+from ._recorder import program
+
+LONGEST_S = 120
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of a prediction; `low` and `high` hold nine of ten such layers between them."""
+
+    name: str
+    op: str
+    joules: float
+    low: float
+    high: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The energy of a pass or a training step on one GPU, in joules: the GPU's alone."""
+
+    joules: float
+    low: float
+    high: float
+    seconds: float
+    watts: float
+    device: str
+    layers: list[Layer] = field(repr=False)
+    unknown_ops: list[dict] = field(repr=False)
+    notes: list[str] = field(repr=False)
+    told: dict = field(repr=False)  # all that `joulemap predict --json` says
+
+    def __str__(self) -> str:
+        what = "a training step" if self.told["pass"] == "training" else "a pass"
+        return (
+            f"{what} on {self.device}: {self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g}) in {self.seconds:.3g} s"
+        )
+
+    def to_pandas(self) -> Any:
+        """The layers as a table."""
+        import pandas
+
+        return pandas.DataFrame([vars(layer) for layer in self.layers])
+
+
+def predict(
+    model: Any,
+    inputs: Sequence[Any] = (),
+    named: Optional[dict] = None,
+    *,
+    device: Optional[str] = None,
+    profile: Union[str, os.PathLike, None] = None,
+    training: bool = False,
+    optimizer: Union[str, Any, None] = "adamw",
+    loss: Any = None,
+    dtype: str = "default",
+    autocast: Any = None,
+    batch: Optional[int] = None,
+    mode: str = "eager",
+    host_factor: float = 1.0,
+) -> Prediction:
+    """The energy of a call of `model`, or of a training step, without running it.
+
+    `model` is a PyTorch module (with `inputs`, `named`, `optimizer`, `loss` and `autocast` as `joulemap.trace` takes
+    them; nothing is computed, and everything may lie on the meta device), a Keras model, or the path of an ONNX file or
+    of a Keras model's JSON; `batch` is for the latter. `device` is a GPU's name, h200 where none is given; `profile` a
+    file of `joulemap model fit`. `dtype`: default, fp32, tf32 (of a file also fp16, bf16, amp-bf16).
+    """
+    options = ["--mode", mode, "--host-factor", str(host_factor)]
+    options += ["--device", device] if device else []
+    options += ["--profile", os.fspath(profile)] if profile else []
+    if hasattr(model, "named_modules"):
+        if batch is not None:
+            raise ValueError("the batch of a PyTorch module is that of its inputs: give others")
+        from ._predict.trace import trace
+
+        step = {"optimizer": optimizer, "loss": loss} if training else {}
+        listed = trace(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
+        return _asked(["-", *options], json.dumps(listed))
+    options += ["--precision", dtype, "--pass", "training" if training else "inference"]
+    options += ["--batch", str(batch)] if batch is not None else []
+    options += ["--optimizer", optimizer] if training and isinstance(optimizer, str) else []
+    if hasattr(model, "to_json"):
+        return _asked(["-", *options], model.to_json())
+    if isinstance(model, (str, os.PathLike)):
+        return _asked([os.fspath(model), *options], None)
+    raise TypeError(f"{type(model).__name__} is no PyTorch module, no Keras model and no path of a file")
+
+
+def _asked(arguments: list, text: Optional[str]) -> Prediction:
+    command = [program(), "predict", *arguments, "--json"]
+    given: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
+    options = {"capture_output": True, "text": True, "timeout": LONGEST_S, **given}
+    ended = subprocess.run(command, **options)  # type: ignore[call-overload]
+    if not ended.stdout.strip():
+        raise JoulemapError(
+            ended.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {ended.returncode}"
+        )
+    told = json.loads(ended.stdout)
+    if ended.returncode != 0:
+        warnings.warn(ended.stderr.strip().replace("joulemap: ", ""), stacklevel=3)
+    layers = [
+        Layer(one["name"], one["op"], one["energy_j"], one["low_j"], one["high_j"], one["time_s"])
+        for one in told["layers"]
+    ]
+    total = (told["energy_j"], told["low_j"], told["high_j"], told["time_s"], told["power_w"])
+    return Prediction(*total, told["device"], layers, told["unknown_ops"], told["notes"], told)

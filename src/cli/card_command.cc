@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/card_command.h"
+
+#include <memory>
+
+#include "cli/device_profile.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "predict/card.h"
+#include "report/card_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct CardFlags {
+  std::string name;
+  DeviceFlags device;
+  bool json = false;
+  std::string output;
+};
+
+int run_card(const CardFlags& flags, const CommandLine& line) {
+  if (line.has_dashes) return fail({ErrorCode::usage, "card runs no command", "leave out what stands after --"});
+  const Result<predict::CardSubject> subject = predict::card_subject(flags.name);
+  if (!subject) return fail(subject.error());
+  const Result<predict::Profile> profile = profile_of(flags.device);
+  if (!profile) return fail(profile.error());
+  const predict::Card card = predict::make_card(*profile, *subject);
+  report::TextStyle style = style_of_stdout();
+  if (!flags.output.empty()) style.colour = false;
+  const std::string text = flags.json ? report::card_json(card) + "\n" : report::card_text(card, style);
+  const Status written = write_to_file_or_stdout(flags.output, text);
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_card_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<CardFlags>();
+  verb.add_option("NAME", flags->name, "of PyTorch, Keras or ONNX: torch.nn.Conv2d, keras.layers.Dense, Gemm ...")
+      ->required();
+  add_device_options(verb, flags->device);
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_card(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/device_profile.h"
+
+#include <fmt/format.h>
+
+#include "cli/model_file.h"
+
+namespace joulemap::cli {
+
+void add_device_options(CLI::App& verb, DeviceFlags& flags) {
+  CLI::Option* const device =
+      verb.add_option("--device", flags.device, "the GPU: h200, a100, l40s ... (h200)")->type_name("D");
+  verb.add_option("--profile", flags.profile, "a profile that joulemap model fit has made")
+      ->type_name("FILE")
+      ->excludes(device);
+}
+
+Result<predict::Profile> profile_of(const DeviceFlags& flags) {
+  if (flags.profile.empty()) {
+    return flags.device.empty() ? Result<predict::Profile>(predict::h200_profile())
+                                : predict::profile_for(flags.device);
+  }
+  const Result<std::string> text = read_maybe_gzip(flags.profile);
+  if (!text) return text.error();
+  return predict::read_profile(*text, flags.profile);
+}
+
+std::string assumed_device_note(const DeviceFlags& flags, const predict::Profile& profile) {
+  if (!flags.device.empty() || !flags.profile.empty()) return {};
+  return fmt::format("no GPU was named: this is for {} (--device names another)", profile.device);
+}
+
+}  // namespace joulemap::cli

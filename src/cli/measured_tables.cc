@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/measured_tables.h"
+
+#include <filesystem>
+
+#include "base/small_file.h"
+#include "cli/model_file.h"
+
+namespace joulemap::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "operations" is operations.csv.gz, or operations.csv where somebody has unpacked it. Empty where there is neither.
+Result<std::string> read_table(const fs::path& folder, const std::string& name) {
+  for (const char* ending : {".csv.gz", ".csv"}) {
+    const std::string path = (folder / (name + ending)).string();
+    if (file_exists(path)) return read_maybe_gzip(path);
+  }
+  return std::string();
+}
+
+// The rows of another table with the same columns.
+Status append(std::string& table, std::string more, const std::string& name) {
+  if (table.empty()) {
+    table = std::move(more);
+    return Done{};
+  }
+  if (more.empty()) return Done{};
+  const std::size_t head = more.find('\n');
+  if (head == std::string::npos || table.compare(0, head + 1, more, 0, head + 1) != 0) {
+    return Error{ErrorCode::malformed, name + ".csv has other columns in the one folder than in the other",
+                 "joulemap collect --out ROWS --tables FOLDER writes it again"};
+  }
+  if (table.back() != '\n') table += '\n';
+  table.append(more, head + 1);
+  return Done{};
+}
+
+// "data/h200/" and "." have a folder beside them, too.
+fs::path beside(const std::string& folder) {
+  const fs::path whole = fs::weakly_canonical(fs::path(folder));
+  return whole.parent_path() / "networks";
+}
+
+}  // namespace
+
+Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& folders, const std::string& device) {
+  predict::FitTables tables;
+  tables.device = device;
+  const auto add = [](std::string& table, const fs::path& folder, const std::string& name) -> Status {
+    Result<std::string> text = read_table(folder, name);
+    if (!text) return std::move(text).error();
+    return append(table, std::move(*text), name);
+  };
+  for (const std::string& folder : folders) {
+    for (const auto& [table, name] : {std::pair<std::string*, const char*>{&tables.operations, "operations"},
+                                      {&tables.layers, "layers"},
+                                      {&tables.networks, "networks"},
+                                      {&tables.busy, "busy"}}) {
+      if (const Status added = add(*table, folder, name); !added) return added.error();
+    }
+    if (!tables.network_operations.empty()) continue;  // one list of networks holds for all
+    if (const Status added = add(tables.network_operations, beside(folder), "operations"); !added) return added.error();
+    if (const Status added = add(tables.network_settings, beside(folder), "settings"); !added) return added.error();
+  }
+  if (tables.operations.empty()) {
+    return Error{ErrorCode::not_found, "there is no operations.csv.gz in " + folders.front(),
+                 "joulemap collect --out ROWS --tables " + folders.front()};
+  }
+  return tables;
+}
+
+}  // namespace joulemap::cli

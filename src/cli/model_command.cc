@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/measured_tables.h"
+#include "cli/output.h"
+#include "predict/evaluation.h"
+#include "predict/fitting.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct ModelFlags {
+  std::vector<std::string> folders;
+  std::string device = "h200";
+  std::string output;
+  std::string predictions;
+  int folds = predict::kFoldsOfIntervals;
+  bool json = false;
+};
+
+int run_fit(const ModelFlags& flags) {
+  // A wrong path is told before the work begins.
+  Result<OutputFile> file = OutputFile::open(flags.output);
+  if (!file) return fail(file.error());
+  const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
+  if (!tables) return fail(tables.error());
+  const Result<predict::Profile> profile = predict::fit_profile(*tables);
+  if (!profile) return fail(profile.error());
+  const std::string text = predict::profile_json(*profile) + "\n";
+  if (const Status written = file->replace_content(text); !written) return fail(written.error());
+  const Status told = write_to(
+      Stream::out, fmt::format("{}: {}, fitted to {} operations and {} settings of networks; {} kB\n", flags.output,
+                               profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
+  return told ? kDone : fail(told.error());
+}
+
+int run_eval(const ModelFlags& flags) {
+  const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
+  if (!tables) return fail(tables.error());
+  const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds);
+  if (!evaluation) return fail(evaluation.error());
+  if (!flags.predictions.empty()) {
+    const Status written = write_to_file_or_stdout(flags.predictions, predict::predictions_csv(*evaluation));
+    if (!written) return fail(written.error());
+  }
+  const Status written = write_to_file_or_stdout(flags.output, flags.json ? predict::evaluation_json(*evaluation) + "\n"
+                                                                          : predict::evaluation_markdown(*evaluation));
+  return written ? kDone : fail(written.error());
+}
+
+void add_table_options(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("FOLDER", flags.folders,
+                  "with operations.csv.gz and the other tables of joulemap collect; several are one")
+      ->required();
+  verb.add_option("--device", flags.device, "the GPU that was measured, for its datasheet (h200)")->type_name("D");
+}
+
+void add_model_fit(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<ModelFlags>();
+  add_table_options(verb, *flags);
+  verb.add_option("-o,--output", flags->output, "the profile, for predict --profile")->type_name("FILE")->required();
+  verb.callback([flags, &line] { line.exit_code = run_fit(*flags); });
+}
+
+void add_model_eval(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<ModelFlags>();
+  add_table_options(verb, *flags);
+  verb.add_option("--folds", flags->folds, "groups of families, each predicted by a model of the others")
+      ->type_name("N")
+      ->check(CLI::Range(2, 1000));
+  verb.add_option("--predictions", flags->predictions, "write every prediction that is judged to FILE, as CSV")
+      ->type_name("FILE");
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_eval(*flags); });
+}
+
+}  // namespace
+
+void add_model_command(CLI::App& verb, CommandLine& line) {
+  verb.require_subcommand(1);
+  constexpr std::array<Command, 2> kVerbs = {{
+      {"fit", "a profile of a GPU, from tables of measurements", &add_model_fit},
+      {"eval", "how good predictions are on families, sizes and networks that were left out", &add_model_eval},
+  }};
+  for (const Command& command : kVerbs) {
+    CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
+    sub->fallthrough();  // --sysroot may stand behind it, too
+    command.add(*sub, line);
+  }
+}
+
+}  // namespace joulemap::cli

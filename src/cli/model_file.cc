@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_file.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/small_file.h"
+#include "formats/gzip.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 16;
+// Protobuf ends at 2 GiB, and so does every ONNX file.
+constexpr std::size_t kMostBytes = std::size_t{2} << 30;
+// Tables of measurements have some megabytes.
+constexpr std::size_t kMostUnpacked = std::size_t{512} << 20;
+
+Error too_large(std::string_view path, std::size_t most) {
+  return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, most >> 20), ""};
+}
+
+Result<std::string> read_to_end(int descriptor, std::string_view path) {
+  std::string text;
+  while (true) {
+    const std::size_t before = text.size();
+    text.resize(before + kPiece);
+    const ssize_t got = ::read(descriptor, text.data() + before, kPiece);
+    if (got < 0 && errno == EINTR) {
+      text.resize(before);
+      continue;
+    }
+    if (got < 0) return system_error("read", path, errno);
+    text.resize(before + static_cast<std::size_t>(got));
+    if (got == 0) return text;
+    if (text.size() > kMostBytes) return too_large(path, kMostBytes);
+  }
+}
+
+}  // namespace
+
+Result<ModelFile> ModelFile::open(const std::string& path) {
+  if (path == "-") {
+    Result<std::string> text = read_to_end(STDIN_FILENO, "stdin");
+    if (!text) return std::move(text).error();
+    return ModelFile(std::move(*text));
+  }
+  Result<FileDescriptor> file = open_for_reading(path);
+  if (!file) return std::move(file).error();
+  struct stat status = {};
+  if (::fstat(file->get(), &status) != 0) return system_error("stat", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    return Error{ErrorCode::malformed, path + " is a folder", "name the file of the model in it: .onnx or .json"};
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (!S_ISREG(status.st_mode) || size == 0) {
+    Result<std::string> text = read_to_end(file->get(), path);
+    if (!text) return std::move(text).error();
+    return ModelFile(std::move(*text));
+  }
+  if (size > kMostBytes) return too_large(path, kMostBytes);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->get(), 0);
+  if (mapped == MAP_FAILED) return system_error("mmap", path, errno);
+  return ModelFile(mapped, size);
+}
+
+ModelFile::ModelFile(ModelFile&& other) noexcept
+    : text_(std::move(other.text_)),
+      mapped_(std::exchange(other.mapped_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+ModelFile::~ModelFile() {
+  if (mapped_ != nullptr) ::munmap(mapped_, size_);
+}
+
+std::string_view ModelFile::bytes() const {
+  return mapped_ != nullptr ? std::string_view(static_cast<const char*>(mapped_), size_) : std::string_view(text_);
+}
+
+Result<std::string> read_maybe_gzip(const std::string& path) {
+  Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
+  if (!file) return std::move(file).error();
+  std::string text;
+  while (true) {
+    const std::size_t before = text.size();
+    text.resize(before + kPiece);
+    const Result<std::size_t> got = file->read({text.data() + before, kPiece});
+    if (!got) return got.error();
+    text.resize(before + *got);
+    if (*got == 0) break;
+    if (text.size() > kMostUnpacked) return too_large(path, kMostUnpacked);
+  }
+  if (file->end() == formats::StreamEnd::cut || file->end() == formats::StreamEnd::damaged) {
+    return Error{ErrorCode::malformed, path + " is cut or damaged", "get it again"};
+  }
+  return text;
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModelFile: the bytes of a network's file, or of stdin. A file is mapped: of an ONNX file with gigabytes of weights only
+// the pages that are looked at are read. Owns the mapping; views end with it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace joulemap::cli {
+
+class ModelFile {
+ public:
+  // "-" is stdin, which is read to its end.
+  static Result<ModelFile> open(const std::string& path);
+  ModelFile(ModelFile&& other) noexcept;
+  ModelFile& operator=(ModelFile&&) = delete;
+  ~ModelFile();
+
+  std::string_view bytes() const;
+
+ private:
+  explicit ModelFile(std::string text) : text_(std::move(text)) {}
+  ModelFile(void* mapped, std::size_t size) : mapped_(mapped), size_(size) {}
+
+  std::string text_;
+  void* mapped_ = nullptr;  // nothing: the bytes are in text_
+  std::size_t size_ = 0;
+};
+
+// All of a file, unpacked where it is gzip's: a table, a profile.
+Result<std::string> read_maybe_gzip(const std::string& path);
+
+}  // namespace joulemap::cli

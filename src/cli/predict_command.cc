@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/predict_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/device_profile.h"
+#include "cli/model_file.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "predict/graph_file.h"
+#include "predict/prediction_report.h"
+#include "report/prediction_json.h"
+#include "report/prediction_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct PredictFlags {
+  std::string model;
+  DeviceFlags device;
+  std::optional<std::int64_t> batch;
+  std::vector<std::string> inputs;
+  std::string pass;
+  std::string precision = "default";
+  std::string mode = "eager";
+  std::string optimizer = "adamw";
+  std::optional<std::string> explain;
+  std::size_t top = 20;
+  std::int64_t steps = 0;
+  std::int64_t inferences = 0;
+  std::optional<double> grid_gco2_kwh;
+  std::optional<double> price_kwh;
+  double pue = 1;
+  double host_factor = 1;
+  bool json = false;
+  std::string output;
+};
+
+Error not_a_shape(const std::string& text) {
+  return {ErrorCode::usage, fmt::format("--input {} is no shape", quoted(text, 80)),
+          "--input 8x3x224x224, or with the input's name --input pixels=8x3x224x224"};
+}
+
+// "8x3x224x224", "8,3,224,224", "pixels=8x3x224x224". A name may hold any sign, an equals sign too.
+Result<predict::InputShape> shape_of(const std::string& text) {
+  predict::InputShape shape;
+  std::string_view sizes = text;
+  if (const std::size_t equals = text.rfind('='); equals != std::string::npos) {
+    shape.name = text.substr(0, equals);
+    sizes.remove_prefix(equals + 1);
+  }
+  const char between = sizes.find(',') != std::string_view::npos ? ',' : 'x';
+  double elements = 1;
+  for (const std::string_view size : split(sizes, between)) {
+    const std::optional<std::uint64_t> value = parse_u64(size);
+    if (!value || *value == 0) return not_a_shape(text);
+    elements *= static_cast<double>(*value);
+    if (elements > static_cast<double>(predict::kMostElements)) {
+      return Error{ErrorCode::usage, fmt::format("--input {} is larger than any GPU's memory", quoted(text, 80)), ""};
+    }
+    shape.sizes.push_back(static_cast<std::int64_t>(*value));
+  }
+  return shape;
+}
+
+Result<predict::GraphOptions> graph_options(const PredictFlags& flags) {
+  predict::GraphOptions options;
+  options.batch = flags.batch;
+  for (const std::string& text : flags.inputs) {
+    Result<predict::InputShape> shape = shape_of(text);
+    if (!shape) return std::move(shape).error();
+    options.inputs.push_back(std::move(*shape));
+  }
+  return options;
+}
+
+predict::PredictionRequest request_of(const PredictFlags& flags, const predict::GraphOptions& options) {
+  predict::PredictionRequest request;
+  if (!flags.pass.empty()) request.training = flags.pass == "training";
+  request.optimizer = flags.optimizer;
+  request.mode = flags.mode == "compiled" ? predict::Mode::compiled : predict::Mode::eager;
+  request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::default_);
+  request.host_factor = flags.host_factor;
+  request.batch = flags.batch;
+  if (!request.batch && !options.inputs.empty() && options.inputs.front().sizes.size() > 1) {
+    request.batch = options.inputs.front().sizes.front();
+  }
+  request.steps = flags.steps;
+  request.inferences = flags.inferences;
+  request.tariff = {flags.grid_gco2_kwh, flags.price_kwh, flags.pue};
+  request.explain = flags.explain;
+  return request;
+}
+
+// The file's name says more than what exporters call every graph.
+std::string title_of(const std::string& graph_name, const std::string& path) {
+  constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
+  const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
+  return says_nothing && path != "-" ? std::filesystem::path(path).stem().string() : graph_name;
+}
+
+Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
+  const Result<predict::GraphOptions> options = graph_options(flags);
+  if (!options) return options.error();
+  const Result<predict::Profile> profile = profile_of(flags.device);
+  if (!profile) return profile.error();
+  const Result<ModelFile> file = ModelFile::open(flags.model);
+  if (!file) return file.error();
+  const std::string name = flags.model == "-" ? "stdin" : flags.model;
+  Result<predict::Graph> graph = predict::read_graph(file->bytes(), *options);
+  if (!graph) {
+    Error error = std::move(graph).error().with_context(name);
+    // A network that cannot be read here cannot be read on any other machine either.
+    if (error.code == ErrorCode::unsupported) error.code = ErrorCode::malformed;
+    return error;
+  }
+  Result<predict::PredictionReport> report =
+      predict::report_prediction(*profile, std::move(*graph), request_of(flags, *options));
+  if (!report) return std::move(report).error().with_context(name);
+  report->model = title_of(report->model, flags.model);
+  if (const std::string note = assumed_device_note(flags.device, *profile); !note.empty()) {
+    report->prediction.notes.push_back(note);
+  }
+  return report;
+}
+
+int run_predict(PredictFlags flags, const CommandLine& line) {
+  if (line.has_dashes) return fail({ErrorCode::usage, "predict runs no command", "leave out what stands after --"});
+  // --explain takes a layer if one follows: in `predict --explain model.onnx` it has taken the model.
+  if (flags.model.empty() && flags.explain) std::swap(flags.model, *flags.explain);
+  if (flags.model.empty()) {
+    return fail({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});
+  }
+  const Result<predict::PredictionReport> report = report_of(flags);
+  if (!report) return fail(report.error());
+  report::TextStyle style = style_of_stdout();
+  if (!flags.output.empty()) style.colour = false;
+  const std::string text =
+      flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
+  const Status written = write_to_file_or_stdout(flags.output, text);
+  if (!written) return fail(written.error());
+  if (report->prediction.is_total_sound) return kDone;
+  return fail({ErrorCode::malformed, "the sizes of some operations are not known: the total is too low",
+               "--input NAME=SHAPE gives the shapes of inputs; or export the model with static shapes"});
+}
+
+void add_model_options(CLI::App& verb, PredictFlags& flags) {
+  verb.add_option("MODEL", flags.model, "an ONNX file, a Keras model's JSON, or a list of joulemap.trace; - is stdin");
+  add_device_options(verb, flags.device);
+  verb.add_option("--batch", flags.batch, "instead of the leading dimension of every input")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, predict::kMostElements));
+  verb.add_option("--input", flags.inputs, "an input's shape: 8x3x224x224, or NAME=8x3x224x224; for each input again")
+      ->type_name("SHAPE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.add_option("--pass", flags.pass, "inference (the default) or training: a step with backward pass and optimizer")
+      ->type_name("PASS")
+      ->check(CLI::IsMember({"inference", "training"}));
+  verb.add_option("--precision", flags.precision,
+                  "default (PyTorch's: TF32 in convolutions only), fp32, tf32, fp16, bf16, amp-bf16 (autocast)")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
+  verb.add_option("--mode", flags.mode, "eager (the default), or compiled: neighbours joined as torch.compile does")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"eager", "compiled"}));
+  verb.add_option("--optimizer", flags.optimizer,
+                  "of a training step: sgd, momentum, adam, adamw (the default), rmsprop")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
+  verb.add_option("--host-factor", flags.host_factor, "how much slower the host is than that of the measurements (1)")
+      ->type_name("F")
+      ->check(CLI::Range(0.01, 100.0));
+}
+
+void add_cost_options(CLI::App& verb, PredictFlags& flags) {
+  constexpr std::int64_t kMostTimes = 1'000'000'000'000'000;
+  verb.add_option("--steps", flags.steps, "training steps in a lifetime")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, kMostTimes));
+  verb.add_option("--inferences", flags.inferences, "passes of inference, of the same batch, in a lifetime")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, kMostTimes));
+  verb.add_option("--grid-gco2-kwh", flags.grid_gco2_kwh, "grams of CO2 for a kWh (400, about the world's mean)")
+      ->type_name("G")
+      ->check(CLI::Range(0.0, 1e5));
+  verb.add_option("--price-kwh", flags.price_kwh, "of a kWh, in any money; without it prices are not told")
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 1e9));
+  verb.add_option("--pue", flags.pue, "energy of the building over that of its computers (1): for CO2 and price")
+      ->type_name("X")
+      ->check(CLI::Range(1.0, 10.0));
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<PredictFlags>();
+  add_model_options(verb, *flags);
+  add_cost_options(verb, *flags);
+  verb.add_option_function<std::string>(
+          "--explain", [flags](const std::string& layer) { flags->explain = layer; },
+          "features and physics of a layer; of the one that draws most where none is named")
+      ->type_name("[LAYER]")
+      ->expected(0, 1)
+      ->default_str("");
+  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in the network's order")->type_name("N");
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.prediction/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_predict(*flags, line); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What joules weigh and cost elsewhere: kg of CO2 by the grid's intensity, money by its price, both with what the building
+// draws beside the GPU (PUE). Plain data, pure.
+#pragma once
+
+#include <optional>
+
+namespace joulemap::predict {
+
+// About the world's mean of electricity, g/kWh: IEA, Electricity 2025, says 445 for 2024 and 400 for 2027.
+inline constexpr double kMeanGridIntensity = 400;
+
+struct Tariff {
+  std::optional<double> grid_gco2_kwh;  // else the world's mean, and reports say so
+  std::optional<double> price_kwh;      // in whatever money; nothing: prices are not known
+  double pue = 1;                       // energy of the building over that of its computers
+
+  double intensity() const { return grid_gco2_kwh.value_or(kMeanGridIntensity); }
+};
+
+struct Footprint {
+  double co2_kg = 0;
+  std::optional<double> price = {};
+};
+
+inline Footprint footprint_of(double energy_j, const Tariff& tariff) {
+  constexpr double kJoulesPerKwh = 3.6e6;
+  constexpr double kGramsPerKg = 1000;
+  const double kwh = energy_j * tariff.pue / kJoulesPerKwh;
+  Footprint footprint{.co2_kg = kwh * tariff.intensity() / kGramsPerKg};
+  if (tariff.price_kwh) footprint.price = kwh * *tariff.price_kwh;
+  return footprint;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,291 @@
+"""predict, card and model: energies before anything runs, and what is said where they cannot be known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.onnx_bytes import ints, model, node, value, weight
+
+ROOT = Path(__file__).resolve().parents[2]
+RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
+
+KEYS = {
+    "schema", "interval", "model", "format", "device", "basis", "pass", "batch", "precision", "mode", "optimizer",
+    "energy_j", "low_j", "high_j", "time_s", "power_w", "gpu_s", "host_s", "idle_j", "flops", "is_total_sound",
+    "co2_kg", "price", "layers", "unknown_ops", "tariff", "lifetime", "explanation", "notes", "diagnostics",
+}  # fmt: skip
+
+
+def small_network(batch: object = 2, *more: bytes) -> bytes:
+    """A convolution, an activation and what else is given, which reads "y" and writes "z"."""
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
+        node("Relu", ["c"], ["y"]),
+        *more,
+    ]
+    last = "z" if more else "y"
+    return model(
+        nodes, [value("x", [batch, 3, 32, 32])], [value(last, [batch, 16, 32, 32])], [weight("w", [16, 3, 3, 3])]
+    )
+
+
+@pytest.fixture
+def network(tmp_path: Path):
+    def write(content: bytes, name: str = "model.onnx") -> Path:
+        file = tmp_path / name
+        file.write_bytes(content)
+        return file
+
+    return write
+
+
+def test_a_prediction_has_every_key_and_adds_up(joulemap):
+    outcome = joulemap("predict", RESNET, "--json")
+    told = outcome.json
+    assert outcome.code == 0, outcome.err
+    assert set(told) == KEYS
+    assert told["schema"] == "joulemap.prediction/1" and told["interval"] == 0.9
+    assert told["model"] == "resnet18", "exporters call every graph the same"
+    assert told["pass"] == "inference" and told["basis"] == "fitted" and "H200" in told["device"]
+    assert 0 < told["low_j"] < told["energy_j"] < told["high_j"]
+    assert told["power_w"] == pytest.approx(told["energy_j"] / told["time_s"], rel=1e-6)
+    for layer in told["layers"]:
+        assert {"name", "op", "energy_j", "low_j", "high_j", "time_s"} <= set(layer)
+        assert layer["low_j"] <= layer["energy_j"] <= layer["high_j"]
+    summed = sum(layer["energy_j"] for layer in told["layers"]) + told["idle_j"]
+    assert summed == pytest.approx(told["energy_j"], rel=1e-6)
+    assert told["unknown_ops"] == [] and told["is_total_sound"]
+    assert told["price"] is None and told["lifetime"] is None and told["explanation"] is None
+    assert any("no GPU was named" in note for note in told["notes"])
+
+
+def test_resnet18_has_the_flops_that_it_is_known_for(joulemap):
+    told = joulemap("predict", RESNET, "--batch", 1, "--json").json
+    assert told["flops"] == pytest.approx(3.64e9, rel=0.02), (
+        "1.82 billion multiply-adds, and what is element by element"
+    )
+
+
+def test_batch_overrides_the_file_and_says_so(joulemap):
+    one, many = (joulemap("predict", RESNET, "--batch", batch, "--json").json for batch in (1, 64))
+    assert many["batch"] == 64 and one["batch"] == 1
+    assert many["flops"] == pytest.approx(64 * one["flops"], rel=0.01)
+    assert many["energy_j"] > 5 * one["energy_j"]
+    assert any("64" in note for note in many["notes"])
+    assert "a sample" in joulemap("predict", RESNET, "--batch", 64).out
+
+
+def test_a_training_step_draws_more_than_a_pass_and_has_an_optimizer(joulemap):
+    told = {
+        name: joulemap("predict", RESNET, "--batch", 32, "--pass", name, "--json").json
+        for name in ("inference", "training")
+    }
+    assert 2 < told["training"]["energy_j"] / told["inference"]["energy_j"] < 6
+    assert told["training"]["optimizer"] == "adamw" and told["inference"]["optimizer"] is None
+
+
+@pytest.mark.parametrize("options", [["--precision", "bf16"], ["--mode", "compiled"], ["--precision", "amp-bf16"]])
+def test_precision_and_mode_change_what_is_predicted(joulemap, options):
+    precision = [] if "--precision" in options else ["--precision", "fp32"]
+    plain = joulemap("predict", RESNET, "--batch", 64, "--precision", "fp32", "--json").json
+    other = joulemap("predict", RESNET, "--batch", 64, *precision, *options, "--json").json
+    assert 0 < other["energy_j"] < plain["energy_j"]
+
+
+def test_a_model_may_come_from_stdin(joulemap):
+    keras = ROOT / "tests" / "data" / "keras" / "tiny_cnn_keras3.json"
+    from_file = joulemap("predict", keras, "--batch", 4, "--json").json
+    from_stdin = joulemap("predict", "-", "--batch", 4, "--json", input=keras.read_text()).json
+    assert from_file["format"] == "keras" and from_stdin["energy_j"] == from_file["energy_j"]
+
+
+def test_a_traced_list_says_its_sizes_and_types_itself(joulemap):
+    dense = {"rows": 64, "in": 512, "out": 512, "bias": 1}
+    operation = {"layer": "fc", "source": "aten.addmm", "kind": "dense", "form": "", "parameters": dense}
+    operation |= {"dtype": "bf16", "pass": "forward", "phase": "forward", "gradient": "all", "count": 1}
+    listed = {"schema": "joulemap.operations/1", "name": "Net", "format": "torch", "pass": "inference", "notes": []}
+    listed |= {"operations": [operation], "unknown": [], "weight_tensors": 2, "weight_elements": 512 * 513}
+    text = json.dumps(listed)
+    outcome = joulemap("predict", "-", "--json", input=text)
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["precision"] == "traced" and outcome.json["format"] == "torch"
+    assert [layer["name"] for layer in outcome.json["layers"]] == ["fc"]
+    for options in (["--batch", "8"], ["--input", "8x512"], ["--precision", "fp16"]):
+        refused = joulemap("predict", "-", *options, input=text)
+        assert refused.code == 2 and "->" in refused.err, options
+
+
+def test_what_is_not_known_is_listed_and_bounded(joulemap, network):
+    file = network(small_network(2, node("Mystery", ["y"], ["z"], domain="com.acme")))
+    outcome = joulemap("predict", file, "--json")
+    told = outcome.json
+    assert [one["op"] for one in told["unknown_ops"]] and all("reason" in one for one in told["unknown_ops"])
+    sound = all(one["bounded"] for one in told["unknown_ops"])
+    assert told["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
+    assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in told["diagnostics"]}
+    assert "Mystery" in joulemap("predict", file).out
+
+
+def test_a_batch_without_a_number_has_to_be_given(joulemap, network):
+    file = network(small_network("batch"))
+    outcome = joulemap("predict", file, "--json")
+    given = joulemap("predict", file, "--batch", 2, "--json")
+    assert given.code == 0, given.err
+    assert given.json["energy_j"] == joulemap("predict", network(small_network(2)), "--json").json["energy_j"]
+    assert outcome.code == 1 or outcome.json["notes"], "either it says that a size is missing, or which one it took"
+    named = joulemap("predict", file, "--input", "x=2x3x32x32", "--json")
+    assert named.json["energy_j"] == given.json["energy_j"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--batch", "0"], ["--batch", "-4"], ["--batch", "many"], ["--input", "3x0x4"], ["--input", "x=3xx4"],
+        ["--input", "99999999999x99999999999"], ["--pass", "sideways"], ["--precision", "fp8"], ["--mode", "lazy"],
+        ["--optimizer", "magic"], ["--pue", "0.5"], ["--price-kwh", "-1"], ["--explain", "no-such-layer"],
+        ["--host-factor", "0"], ["--", "true"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_usage_is_2(joulemap, network, options):
+    outcome = joulemap("predict", network(small_network()), *options)
+    assert outcome.code == 2, outcome.out + outcome.err
+    assert outcome.err
+
+
+def test_no_model_is_wrong_usage(joulemap):
+    assert joulemap("predict").code == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b'{"class_name": 3}',
+        b"PK\x03\x04....",
+        b"\x89HDF....",
+        b"\x08",
+        b"GIF89a",
+        b'{"schema": "joulemap.operations/9"}',
+    ],
+    ids=["empty", "no graph", "no layers", "zip", "hdf5", "cut", "picture", "newer list"],
+)
+def test_what_is_no_network_is_refused_with_a_reason(joulemap, network, content):
+    outcome = joulemap("predict", network(content))
+    assert outcome.code == 1, outcome.out + outcome.err
+    assert "model.onnx" in outcome.err and outcome.out == ""
+
+
+def test_every_beginning_of_a_file_is_answered(joulemap, network):
+    whole = small_network()
+    for length in range(0, len(whole), 23):
+        assert joulemap("predict", network(whole[:length])).code in (0, 1)
+
+
+def test_files_and_folders_that_are_not_there_are_named(joulemap, tmp_path):
+    for path in (tmp_path / "none.onnx", tmp_path):
+        outcome = joulemap("predict", path)
+        assert outcome.code == 1 and str(path) in outcome.err
+    outcome = joulemap("predict", RESNET, "-o", tmp_path / "none" / "out.txt")
+    assert outcome.code == 1
+
+
+def test_a_gpu_that_was_never_measured_is_marked_and_less_sure(joulemap):
+    measured, scaled = (joulemap("predict", RESNET, "--device", name, "--json") for name in ("H200", "a100"))
+    assert scaled.code == 0 and scaled.json["basis"] == "datasheet"
+    assert "datasheet_only" in {one["code"] for one in scaled.json["diagnostics"]}
+
+    def width(told: dict) -> float:
+        return (told["high_j"] - told["low_j"]) / told["energy_j"]
+
+    assert width(scaled.json) > width(measured.json)
+    unknown = joulemap("predict", RESNET, "--device", "abacus")
+    assert unknown.code != 0 and "->" in unknown.err and "H200" in unknown.err
+
+
+def test_carbon_price_and_a_lifetime(joulemap):
+    options = [
+        "--steps",
+        1000,
+        "--inferences",
+        50000,
+        "--grid-gco2-kwh",
+        50,
+        "--price-kwh",
+        0.3,
+        "--pue",
+        1.5,
+        "--json",
+    ]
+    told = joulemap("predict", RESNET, "--batch", 16, *options).json
+    kwh = told["energy_j"] * 1.5 / 3.6e6
+    assert told["co2_kg"] == pytest.approx(0.05 * kwh) and told["price"] == pytest.approx(0.3 * kwh)
+    life = told["lifetime"]
+    assert life["inference_j"] == pytest.approx(told["energy_j"])
+    assert life["energy_j"] == pytest.approx(1000 * life["step_j"] + 50000 * life["inference_j"])
+    assert life["low_j"] < life["energy_j"] < life["high_j"]
+    text = joulemap("predict", RESNET).out
+    assert "400 g/kWh" in text and "world's mean" in text and "of the GPU alone" in text
+
+
+def test_explain_shows_features_and_physics_of_a_layer(joulemap):
+    told = joulemap("predict", RESNET, "--explain", "--json").json["explanation"]
+    assert told["operations"]
+    for operation in told["operations"]:
+        assert {"flops", "bytes", "granted_s", "physical_s", "tree_factor", "trust", "features", "bound"} <= set(
+            operation
+        )
+    same = joulemap("predict", RESNET, "--explain", told["layer"], "--json").json["explanation"]
+    assert same == told
+    text = joulemap("predict", "--explain", RESNET).out
+    assert f"Why {told['layer']}" in text and "trusted to" in text and "feature" in text
+
+
+def test_top_limits_the_layers_of_the_text_alone(joulemap):
+    text = joulemap("predict", RESNET, "--top", 3).out
+    assert "more" in text and len(joulemap("predict", RESNET, "--top", 3, "--json").json["layers"]) > 3
+    assert "and" not in [
+        line.split()[0] for line in joulemap("predict", RESNET, "--top", 0).out.splitlines() if line.strip()
+    ]
+
+
+def test_output_goes_into_a_file(joulemap, tmp_path):
+    file = tmp_path / "told.json"
+    outcome = joulemap("predict", RESNET, "--json", "-o", file)
+    assert outcome.code == 0 and outcome.out == ""
+    assert json.loads(file.read_text())["schema"] == "joulemap.prediction/1"
+
+
+@pytest.mark.parametrize(
+    "name", ["torch.nn.Conv2d", "torch.nn.Linear", "torch.nn.functional.relu", "Dense", "Conv", "AdamW", "add"]
+)
+def test_a_card_has_joules_by_size_and_precision(joulemap, name):
+    outcome = joulemap("card", name, "--json")
+    told = outcome.json
+    assert outcome.code == 0 and told["schema"] == "joulemap.card/1" and told["name"] == name
+    assert {row["precision"] for row in told["rows"]} >= {"fp32", "bf16"}
+    assert len({row["size"] for row in told["rows"]}) >= 3 and told["advice"]
+    assert all(
+        row["energy_j"] > 0 and row["time_s"] > 0 and row["bound"] in ("launch", "memory", "compute")
+        for row in told["rows"]
+    )
+    assert name in joulemap("card", name).out
+
+
+def test_a_card_that_is_not_there_names_near_ones(joulemap):
+    outcome = joulemap("card", "torch.nn.Linaer")
+    assert outcome.code == 2 and "Linear" in outcome.err
+    assert joulemap("card").code == 2
+    assert joulemap("card", "Linear", "--device", "abacus").code != 0
+
+
+def test_model_says_which_table_is_missing(joulemap, tmp_path):
+    for verb in (["fit", tmp_path, "-o", tmp_path / "p.json"], ["eval", tmp_path]):
+        outcome = joulemap("model", *verb)
+        assert outcome.code == 1 and "operations.csv" in outcome.err, outcome.err
+    assert joulemap("model").code == 2
+    assert joulemap("model", "fit", tmp_path).code == 2, "where to?"
+    assert joulemap("predict", RESNET, "--profile", tmp_path / "none.json").code == 1
