@@ -61,6 +61,7 @@ Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
   for (const MeasuredOperation& row : data.operations) {
     if (is_wanted(row)) rows.push_back(row);
   }
+  const std::size_t alone = rows.size();
   for (const MeasuredOperation& row : data.layers) {
     if (is_wanted(row) && !left_out.all_networks) rows.push_back(row);
   }
@@ -68,7 +69,7 @@ Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
   if (!operation) return std::move(operation).error();
   Profile profile;
   profile.device = data.sheet.name;
-  profile.operations = static_cast<std::int64_t>(rows.size());
+  profile.operations = static_cast<std::int64_t>(alone);
   profile.operation = std::move(*operation);
   profile.network.idle_w = data.sheet.idle_w;
   profile.network.launches = data.launches;
