@@ -244,7 +244,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         measured = [design.with_cost(row) for row in rows.measured_in(options.out)]
         for name, count in tables.write(measured, slices, options.tables).items():
             print(f"{name}: {count} rows")
-        if profiled := [line for line in rows.lines_of(options.out) if "layers_of" in line]:
+        if profiled := [line for line in rows.lines_of(options.out) if "operations" in line]:
             for name, count in layer_tables.write(profiled, options.tables).items():
                 print(f"{name}: {count} rows")
         return 0

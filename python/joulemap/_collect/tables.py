@@ -26,16 +26,23 @@ SLICE_NUMBERS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", 
 
 
 def lines_of(folder: Path) -> Iterator[dict]:
-    for path in sorted(folder.glob("*.csv.gz")):
-        with gzip.open(path, "rt", newline="") as file:
-            for line in csv.DictReader(file):
-                row = {name: value_of(text) for name, text in line.items()}
-                row["parameters"], row["slice"] = line["parameters"], line["slice"]
-                yield {"key": key_of(row), **row}
+    for name in ("networks", "operations"):
+        for line in records_of(folder / f"{name}.csv.gz"):
+            row = {name: value_of(text) for name, text in line.items()}
+            row["parameters"], row["slice"] = line["parameters"], line["slice"]
+            yield {"key": key_of(row), **row}
+    for line in records_of(folder / "busy.csv.gz"):  # profiled: not again
+        yield {"layers_of": f"network {line['setting']}"}
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:
             for line in csv.DictReader(file):
                 yield {name: value_of(text) if name in SLICE_NUMBERS else text for name, text in line.items()}
+
+
+def records_of(path: Path) -> Iterator[dict]:
+    if path.exists():
+        with gzip.open(path, "rt", newline="") as file:
+            yield from csv.DictReader(file)
 
 
 def value_of(text: str) -> Any:

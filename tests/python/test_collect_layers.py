@@ -1,0 +1,86 @@
+"""Times of operations within networks: from a profiler's trace to rows of the kinds that are measured alone."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _collect import layer_rows, layer_tables, layers, tables  # noqa: E402
+
+CONVOLUTION = {
+    "Input Dims": [[8, 64, 56, 56], [128, 64, 3, 3], [], [], [], [], [], [], []],
+    "Input type": ["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar"],
+    "Input Strides": [[200704, 3136, 56, 1]],
+    "Concrete Inputs": ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"],
+}
+
+
+def call(name, begin, length, number, thread=1, **more):
+    return {"cat": "cpu_op", "name": name, "tid": thread, "ts": begin, "dur": length, "args": {"External id": number, **more}}
+
+
+def kernel(begin, length, number):
+    return {"cat": "kernel", "name": "k", "tid": 7, "ts": begin, "dur": length, "args": {"External id": number}}
+
+
+# A convolution through its wrapper, its gradient in another thread under the same sequence number, an optimizer's step.
+TRACE = [
+    call("aten::conv2d", 0, 20, 1, **{"Sequence number": 5}),
+    call("aten::convolution", 1, 18, 2, **{"Sequence number": 5}, **CONVOLUTION),
+    call("aten::cudnn_convolution", 2, 10, 3),
+    call("autograd::engine::evaluate_function: ConvolutionBackward0", 50, 30, 4, thread=2, **{"Sequence number": 5}),
+    call("aten::convolution_backward", 52, 20, 5, thread=2),
+    {"cat": "user_annotation", "name": "Optimizer.step#SGD.step", "tid": 1, "ts": 90, "dur": 20, "args": {}},
+    call("aten::_foreach_add_", 92, 5, 6),
+    kernel(10, 7.0, 3),
+    kernel(18, 2.0, 3),
+    kernel(60, 20.0, 5),
+    kernel(95, 4.0, 6),
+    kernel(99, 1.0, 77),
+]
+
+
+def test_kernels_go_to_the_operation_that_no_wrapper_is():
+    told = layers.operations_of(TRACE)
+    by_phase = {row[0]: row for row in told["operations"]}
+    assert by_phase["forward"][1] == "aten::convolution"
+    assert by_phase["forward"][-3:] == [1, 9.0, 2]
+    assert told["busy_us"] == 34 and told["kernels"] == 5 and told["untold_us"] == 1
+
+
+def test_a_gradient_is_told_by_the_operation_whose_gradient_it_is():
+    by_phase = {row[0]: row for row in layers.operations_of(TRACE)["operations"]}
+    assert by_phase["backward"][1] == "aten::convolution" and by_phase["backward"][6] == "ConvolutionBackward0"
+    assert by_phase["backward"][-2] == 20
+    assert by_phase["optimizer"][-2] == 4
+
+
+def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone():
+    line = {"layers_of": "network torchvision/resnet18 8x224 default training", **layers.operations_of(TRACE)}
+    rows = {layer.row.which: layer for layer in layer_rows.layers_of(line) if layer.row}
+    forward = rows["forward"].row
+    assert forward.kind == "convolution" and forward.dtype == "tf32"
+    assert forward.parameters["channels"] == 64 and forward.parameters["out"] == 128 and forward.parameters["stride"] == 2
+    assert round(rows["backward"].time_s * 1e6, 6) == 20 and rows["forward"].launches == 2
+
+
+def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
+    line = {"layers_of": "network torchvision/resnet18 8x224 default training", "slice": "s", **layers.operations_of(TRACE)}
+    assert layer_tables.write([line], tmp_path) == {"layers": 2, "busy": 1}
+    assert [told["layers_of"] for told in tables.lines_of(tmp_path)] == [line["layers_of"]]  # not profiled again
+    with gzip.open(tmp_path / "layers.csv.gz", "rt") as file:
+        assert {row["source"] for row in csv.DictReader(file)} == {"ResNet"}
+
+
+def test_dense_layers_and_sums_are_read_from_what_the_dispatcher_saw():
+    dense = layer_rows.Call("addmm", [[10], [8, 64], [64, 10], [], []], ["float"] * 3, [1], ["", "", "", "1", "1"])
+    assert layer_rows.kind_of(dense) == ("dense", {"rows": 8, "in": 64, "out": 10, "bias": 1})
+    mean = layer_rows.Call("mean", [[8, 64, 7, 7], [], []], ["float"], [], ["", "[-1, -2]", "True"])
+    kind, told = layer_rows.kind_of(mean)
+    assert kind == "reduce" and told["over"] == "last" and told["rows"] == 512 and told["width"] == 49
+    assert layer_rows.kind_of(layer_rows.Call("aten_custom", [[1]], [], [], [])) is None
