@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; fmt is text, and everybody's.
-FACES = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics"}
+FACES = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
 FACES |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
 LINK = re.compile(r"joulemap_(\w+)")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import platform
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TAG = "cp39-abi3-manylinux_2_34_x86_64"
+TAG = f"cp39-abi3-manylinux_2_34_{platform.machine()}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file knows
 

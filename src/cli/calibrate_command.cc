@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "cli/calibrate_prediction.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "load/cuda_driver.h"
@@ -23,10 +24,13 @@ struct CalibrateFlags {
   bool no_load = false;
   bool json = false;
   std::string output;
+  bool predict = false;
+  PredictionCalibration prediction;
 };
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "calibrate runs no command", "leave out what stands after --"});
+  if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
   Result<sampling::OpenSensors> opened = sampling::open_sensors(
       {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
   if (!opened) return fail(opened.error());
@@ -65,6 +69,14 @@ void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--no-load", flags->no_load,
                 "load no GPU; else each NVIDIA GPU is then loaded for 20 s, to see how its sensors follow");
   verb.add_option("--sensors", flags->sensors, "these only, e.g. nvml,powercap")->type_name("LIST");
+  verb.add_flag("--predict", flags->predict,
+                "instead: measure operations on this GPU and fit the profile that predict uses (docs/prediction.md)");
+  verb.add_option("--minutes", flags->prediction.minutes, "with --predict: to measure for (8)")
+      ->type_name("N")
+      ->check(CLI::Range(0.05, 600.0));
+  verb.add_option("--python", flags->prediction.python,
+                  "with --predict: a Python that has PyTorch and joulemap (python3)")
+      ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.calibrate/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_calibrate(*flags, line); });

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 
 namespace joulemap::cli {
@@ -32,5 +33,17 @@ std::string data_folder() {
 std::string calibration_path() { return data_folder() + "/calibration.joule"; }
 
 std::string kernel_library_path() { return data_folder() + "/kernels.joule"; }
+
+std::string profile_path(std::string_view device) {
+  std::string name;
+  for (const char letter : device) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+  }
+  return data_folder() + "/profiles/" + name + ".json";
+}
+
+std::string prediction_rows_folder() { return data_folder() + "/prediction"; }
 
 }  // namespace joulemap::cli

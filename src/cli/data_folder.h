@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace joulemap::cli {
 
@@ -11,5 +12,9 @@ namespace joulemap::cli {
 // does not let the caller's variables choose: then the home of its user.
 std::string calibration_path();
 std::string kernel_library_path();
+// Profiles of GPUs that were made here, by the GPU's name.
+std::string profile_path(std::string_view device);
+// What `calibrate --predict` measures; it goes on from there the next time.
+std::string prediction_rows_folder();
 
 }  // namespace joulemap::cli

@@ -2,7 +2,9 @@
 #include "cli/device_profile.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "cli/data_folder.h"
 #include "cli/model_file.h"
 
 namespace joulemap::cli {
@@ -17,6 +19,10 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags) {
 
 Result<predict::Profile> profile_of(const DeviceFlags& flags) {
   if (flags.profile.empty()) {
+    // One that was made on this machine comes before the one that the program has.
+    if (const std::string own = profile_path(flags.device); !flags.device.empty() && ::access(own.c_str(), R_OK) == 0) {
+      return profile_of({.device = {}, .profile = own});
+    }
     return flags.device.empty() ? Result<predict::Profile>(predict::h200_profile())
                                 : predict::profile_for(flags.device);
   }

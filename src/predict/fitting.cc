@@ -3,23 +3,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "predict/evaluation.h"
 
 namespace joulemap::predict {
+namespace {
+
+// What the best kernels reach of what a maker promises.
+constexpr double kOfPeak = 0.75;
+constexpr double kOfMemory = 0.9;
+// Bytes that are in no cache.
+constexpr double kSurelyInMemory = 300e6;
+
+}  // namespace
+
+Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
+  Datasheet sheet = known_datasheets().front();  // what cannot be told: multiprocessors, the cache's size
+  sheet.name = name;
+  sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
+  sheet.memory_bytes_per_s = 1e10;
+  sheet.power_limit_w = 0;
+  double idle_w = 0;
+  for (const MeasuredOperation& row : rows) {
+    const Work work = work_of(row.operation);
+    double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
+    if (is_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kOfPeak);
+    if (!is_product(row.operation.kind) && row.operation.kind != Kind::embedding && work.bytes > kSurelyInMemory) {
+      sheet.memory_bytes_per_s = std::max(sheet.memory_bytes_per_s, work.bytes / row.time_s / kOfMemory);
+    }
+    sheet.power_limit_w = std::max(sheet.power_limit_w, row.energy_j.value_or(0) / row.time_s);
+    idle_w += row.idle_w / static_cast<double>(rows.size());
+  }
+  sheet.cache_bytes_per_s = 2 * sheet.memory_bytes_per_s;
+  sheet.idle_w = idle_w > 0 && idle_w < sheet.power_limit_w ? idle_w : sheet.power_limit_w / 6;
+  return sheet;
+}
 
 Result<FitData> read_fit_data(const FitTables& tables) {
   FitData data;
-  const std::optional<Datasheet> sheet = find_datasheet(tables.device);
-  if (!sheet)
-    return Error{ErrorCode::not_found, fmt::format("no datasheet of \"{}\"", tables.device),
-                 "joulemap predict --device list"};
-  data.sheet = *sheet;
   Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
   if (!operations) return std::move(operations).error().with_context("operations");
   data.operations = std::move(*operations);
+  if (data.operations.empty()) return Error{ErrorCode::malformed, "no operation was measured", "joulemap collect"};
+  const std::optional<Datasheet> sheet = find_datasheet(tables.device);
+  data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
   if (!tables.layers.empty()) {
     Result<std::vector<MeasuredOperation>> layers = read_layers_table(tables.layers);
     if (!layers) return std::move(layers).error().with_context("layers");

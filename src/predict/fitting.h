@@ -22,7 +22,7 @@ struct FitTables {
   std::string busy;
   std::string network_operations;
   std::string network_settings;
-  std::string device;  // as a datasheet knows it
+  std::string device;  // its name; where no datasheet has it, the measurements tell its rates
 };
 
 struct FitData {
@@ -32,6 +32,9 @@ struct FitData {
   std::map<std::string, double, std::less<>> launches;
   Datasheet sheet;
 };
+// What the fastest of the measured operations say of a GPU that is in no table of datasheets.
+Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);
+
 Result<FitData> read_fit_data(const FitTables& tables);
 
 // What of the data is not to be learned from.

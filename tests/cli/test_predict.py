@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -289,3 +291,30 @@ def test_model_says_which_table_is_missing(joulemap, tmp_path):
     assert joulemap("model").code == 2
     assert joulemap("model", "fit", tmp_path).code == 2, "where to?"
     assert joulemap("predict", RESNET, "--profile", tmp_path / "none.json").code == 1
+
+
+SIMULATED = """#!/bin/sh
+# Only measuring can be simulated; writing the tables takes no such options.
+case "$*" in *--tables*) exec {python} "$@" ;; esac
+exec {python} "$@" --simulated --scale 0.02 --active 0.06
+"""
+
+
+def test_a_profile_of_this_machine_is_measured_fitted_and_then_used(joulemap, binaries, tmp_path):
+    """With the collector's simulated GPU, which is this CPU with made-up power."""
+    pytest.importorskip("torch")
+    python = tmp_path / "python"
+    python.write_text(SIMULATED.format(python=sys.executable))
+    python.chmod(0o755)
+    environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data"), "PYTHONPATH": str(binaries.parent / "python")}
+    made = joulemap("calibrate", "--predict", "--minutes", "0.2", "--python", python, env=environment)
+    assert made.code == 0, made.err
+    device = made.out.rstrip().split('"')[-2]
+    told = joulemap("predict", RESNET, "--device", device, "--json", env=environment).json
+    assert told["basis"] == "fitted" and told["device"] == device and told["energy_j"] > 0
+
+
+def test_a_python_without_the_package_is_said(joulemap, tmp_path):
+    environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data")}
+    failed = joulemap("calibrate", "--predict", "--python", "/bin/false", env=environment)
+    assert failed.code != 0 and "--python" in failed.err

@@ -94,6 +94,7 @@ void add_toolkits(CandidateList& candidates, const std::vector<int>& majors) {
   for (const std::string& toolkit : toolkits) {
     candidates.add_versions(toolkit + "/extras/CUPTI/lib64", majors);
     candidates.add_versions(toolkit + "/targets/x86_64-linux/lib", majors);
+    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);  // Arm
     candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);
     candidates.add_versions(toolkit + "/lib64", majors);
   }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate_prediction.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <vector>
+
+#include "base/child_process.h"
+#include "base/small_file.h"
+#include "cli/command.h"
+#include "cli/data_folder.h"
+#include "cli/measured_tables.h"
+#include "cli/output.h"
+#include "formats/csv.h"
+#include "predict/fitting.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr double kSecondsPerMinute = 60;
+
+Status collected(const PredictionCalibration& wanted, std::vector<std::string> options) {
+  std::vector<std::string> argv = {wanted.python, "-m", "joulemap", "collect"};
+  argv.insert(argv.end(), options.begin(), options.end());
+  sigset_t mask;
+  sigprocmask(SIG_SETMASK, nullptr, &mask);
+  Result<ChildProcess> child = ChildProcess::prepare(argv, mask);
+  if (!child) return std::move(child).error();
+  if (Status started = child->release(); !started) return started;
+  int status = 0;
+  while (::waitpid(child->pid(), &status, 0) < 0 && errno == EINTR) {
+  }
+  const ExitStatus end = ExitStatus::from_wait_status(status);
+  if (end.code == 0) return Done{};
+  return Error{ErrorCode::unsupported, fmt::format("{} -m joulemap collect ended with {}", wanted.python, end.code),
+               "name a Python with PyTorch and the package joulemap: --python FILE"};
+}
+
+// The GPU that the last run of the collector names.
+std::string measured_gpu(const std::string& folder) {
+  const Result<std::string> text = read_small_file(folder + "/slices.csv");
+  if (!text) return "";
+  const std::vector<formats::CsvRecord> records = formats::read_csv(*text);
+  for (std::size_t column = 0; !records.empty() && column < records.front().size(); ++column) {
+    if (records.front()[column] == "gpu" && column < records.back().size()) return records.back()[column];
+  }
+  return "";
+}
+
+}  // namespace
+
+int calibrate_prediction(const PredictionCalibration& wanted, const std::string& output) {
+  const std::string rows = prediction_rows_folder() + "/rows";
+  const std::string tables = prediction_rows_folder() + "/tables";
+  std::error_code failed;
+  std::filesystem::create_directories(rows, failed);
+  const std::string seconds = fmt::format("{:.0f}", wanted.minutes * kSecondsPerMinute);
+  if (const Status done = collected(wanted, {"--out", rows, "--seconds", seconds}); !done) return fail(done.error());
+  if (const Status done = collected(wanted, {"--out", rows, "--tables", tables}); !done) return fail(done.error());
+  const std::string gpu = measured_gpu(tables);
+  const Result<predict::FitTables> read = read_measured_tables({tables}, gpu.empty() ? "GPU" : gpu);
+  if (!read) return fail(read.error());
+  const Result<predict::Profile> profile = predict::fit_profile(*read);
+  if (!profile) return fail(profile.error());
+  const std::string path = output.empty() ? profile_path(profile->device) : output;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (const Status written = write_to_file_or_stdout(path, predict::profile_json(*profile)); !written) {
+    return fail(written.error());
+  }
+  const Status told =
+      write_to(Stream::out, fmt::format("{}: {}, fitted to {} operations\njoulemap predict MODEL --{}\n", path,
+                                        profile->device, profile->operations,
+                                        output.empty() ? "device \"" + profile->device + "\"" : "profile " + path));
+  return told ? kDone : fail(told.error());
+}
+
+}  // namespace joulemap::cli
