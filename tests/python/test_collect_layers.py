@@ -21,7 +21,8 @@ CONVOLUTION = {
 
 
 def call(name, begin, length, number, thread=1, **more):
-    return {"cat": "cpu_op", "name": name, "tid": thread, "ts": begin, "dur": length, "args": {"External id": number, **more}}
+    told = {"External id": number, **more}
+    return {"cat": "cpu_op", "name": name, "tid": thread, "ts": begin, "dur": length, "args": told}
 
 
 def kernel(begin, length, number):
