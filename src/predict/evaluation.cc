@@ -15,6 +15,8 @@ namespace {
 
 constexpr unsigned kSeed = 11;
 constexpr int kOperationFolds = 5;
+// Of the time; below it the host sets the pace at least in parts.
+constexpr double kBusy = 0.9;
 // Of a kind the largest so many are what "larger sizes" means.
 constexpr double kLargest = 0.2;
 // How much an own error and the host's weigh in a width before it is scaled to cover.
@@ -118,7 +120,7 @@ void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_
         estimate_network(profile.network, row.sums, factor == factors.end() ? 1 : factor->second);
     cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j,
                      guess.energy_j, row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s),
-                     0, 0});
+                     0, 0, row.network->busy_s / row.network->time_s});
   }
 }
 
@@ -175,7 +177,8 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
     for (const NetworkCase& one : cases) {
       if (one.training != training) continue;
       all.push_back(one);
-      (one.waiting < 0.25 ? gpu : host).push_back(one);
+      const double busy = one.busy > 0 ? one.busy : 1 - one.waiting;
+      (busy >= kBusy ? gpu : host).push_back(one);
     }
     scores.push_back({pass, score(all)});
     scores.push_back({pass + ", bound by the GPU", score(gpu)});

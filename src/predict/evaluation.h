@@ -26,6 +26,7 @@ struct NetworkCase {
   double waiting = 0;  // share of the predicted time in which the GPU waits for the host
   double low_j = 0;
   double high_j = 0;
+  double busy = 0;  // share of the measured time in which the GPU computed, as far as it was profiled
 };
 
 struct OperationCase {
