@@ -125,8 +125,6 @@ void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_
 }
 
 Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::set<std::string, std::less<>>& keys) {
-  LeftOut left_out;
-  left_out.keys = keys;
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : data.operations) {
     if (!keys.contains(row.key)) rows.push_back(row);

@@ -43,7 +43,7 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
-bool is_small_number_of_bytes(std::int64_t elements, double size, std::int64_t bytes) {
+bool is_no_multiple(std::int64_t elements, double size, std::int64_t bytes) {
   return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
 }
 
@@ -217,7 +217,7 @@ int alignment_of(const Operation& operation) {
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {
-    while (bytes > 2 && is_small_number_of_bytes(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
+    while (bytes > 2 && is_no_multiple(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
   }
   return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
 }
