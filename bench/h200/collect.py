@@ -45,6 +45,7 @@ def collect(folder: Path, seconds: float, more: list[str], log) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=float, default=240, help="seconds for operations")
+    parser.add_argument("--kinds", nargs="*", default=[], help="of operations; all, where none is named")
     parser.add_argument("--networks", type=float, default=0, help="seconds for whole networks")
     parser.add_argument("--layers", type=float, default=0, help="seconds for the times of operations within networks")
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
@@ -62,7 +63,7 @@ def main() -> int:
             for path in sorted(options.earlier.glob(kind)) if options.earlier else []:
                 shutil.copy(path, folder)
         if options.operations:
-            collect(folder, options.operations, more, log)
+            collect(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
         if options.networks:
             collect(folder, options.networks, ["--kinds", "network", *more], log)
         if options.layers:

@@ -72,10 +72,20 @@ def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone
 
 def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
     line = {"layers_of": "network torchvision/resnet18 8x224 default training", "slice": "s", **layers.operations_of(TRACE)}
-    assert layer_tables.write([line], tmp_path) == {"layers": 2, "busy": 1}
+    assert layer_tables.write([line], tmp_path, tmp_path) == {"layers": 2, "busy": 1}
     assert [told["layers_of"] for told in tables.lines_of(tmp_path)] == [line["layers_of"]]  # not profiled again
     with gzip.open(tmp_path / "layers.csv.gz", "rt") as file:
         assert {row["source"] for row in csv.DictReader(file)} == {"ResNet"}
+
+
+def test_a_later_profile_adds_to_the_tables_and_counts_nothing_twice(tmp_path):
+    told = layers.operations_of(TRACE)
+    first, second = ({"layers_of": f"network torchvision/resnet18 {batch}x224 default training"} for batch in (8, 16))
+    layer_tables.write([{**first, "slice": "s", **told}], tmp_path, tmp_path)
+    again = [{**line, "slice": "s", **told} for line in (first, second)]
+    assert layer_tables.write(again, tmp_path, tmp_path) == {"layers": 2, "busy": 2}
+    counts = [int(row["count"]) for row in tables.records_of(tmp_path / "layers.csv.gz")]
+    assert counts == [2 * row.count for row in layer_rows.layers_of({**first, **told}) if row.row]
 
 
 def test_dense_layers_and_sums_are_read_from_what_the_dispatcher_saw():

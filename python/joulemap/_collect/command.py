@@ -245,7 +245,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         for name, count in tables.write(measured, slices, options.tables).items():
             print(f"{name}: {count} rows")
         if profiled := [line for line in rows.lines_of(options.out) if "operations" in line]:
-            for name, count in layer_tables.write(profiled, options.tables).items():
+            for name, count in layer_tables.write(profiled, options.out, options.tables).items():
                 print(f"{name}: {count} rows")
         return 0
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

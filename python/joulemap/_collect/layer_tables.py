@@ -14,12 +14,16 @@ LAYER_COLUMNS = "kind parameters dtype pass source count time_s launches".split(
 BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
 
 
-def write(lines: Iterable[dict], out: Path) -> dict[str, int]:
+def write(lines: Iterable[dict], earlier: Path, out: Path) -> dict[str, int]:
+    """What the tables in `earlier` have stays; settings in them are not counted twice."""
     family = {f"{one.package}/{one.name}": one.family for held in (False, True) for one in networks.all_networks(held)}
-    sums: dict[tuple, list[float]] = {}
-    busy: dict[str, dict] = {}
+    sums = {key_of(line): sums_of(line) for line in tables.records_of(earlier / "layers.csv.gz")}
+    busy: dict[str, dict] = {line["setting"]: line for line in tables.records_of(earlier / "busy.csv.gz")}
+    known = set(busy)
     for line in lines:
         setting = line["layers_of"].removeprefix("network ")
+        if setting in known:
+            continue
         busy[setting] = {**line, "setting": setting, "busy_s": line["busy_us"] * 1e-6}
         for layer in layer_rows.layers_of(line):
             if layer.row is None:
@@ -37,6 +41,15 @@ def write(lines: Iterable[dict], out: Path) -> dict[str, int]:
     packed(layers, LAYER_COLUMNS, out / "layers.csv.gz")
     packed([busy[name] for name in sorted(busy)], BUSY_COLUMNS, out / "busy.csv.gz")
     return {"layers": len(layers), "busy": len(busy)}
+
+
+def key_of(line: dict) -> tuple:
+    return tuple(line[name] for name in LAYER_COLUMNS[:5])
+
+
+def sums_of(line: dict) -> list[float]:
+    count = float(line["count"])
+    return [count, count * float(line["time_s"]), count * float(line["launches"])]
 
 
 def packed(rows: Sequence[dict], columns: Sequence[str], path: Path) -> None:

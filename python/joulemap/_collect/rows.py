@@ -26,12 +26,17 @@ NEVER_IN_GRAPH = {"network", "optimizer", "input"}
 MISSED = "too few samples of power"
 
 
+# A step in which the GPU is busy for less of the time waits for the host.
+BUSY = 0.9
+
+
 class Rows:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.failed = {line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSED}
         self.times = Counter(line["key"] for line in measured_in(folder))
+        self._to_repeat = found_disturbed(folder)
         self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
         begun = folder / "begun"
         if begun.exists() and (key := begun.read_text()) and key not in self.times:
@@ -39,7 +44,7 @@ class Rows:
         begun.unlink(missing_ok=True)
 
     def is_settled(self, key: str) -> bool:
-        return key in self.times or key in self.failed
+        return (key in self.times and key not in self._to_repeat) or key in self.failed
 
     def begin(self, key: str) -> None:
         (self.folder / "begun").write_text(key)
@@ -50,6 +55,7 @@ class Rows:
     def add(self, row: dict) -> None:
         self._append("rows.jsonl", {**row, "repeat": self.times[row["key"]]})
         self.times[row["key"]] += 1
+        self._to_repeat.discard(row["key"])
 
     def add_failure(self, key: str, reason: str) -> None:
         self._append("rows.jsonl", {"key": key, "failed": reason})
@@ -87,6 +93,15 @@ def measured_in(folder: Path) -> list[dict]:
     rows = [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
     # The same row may lie there as a line of JSON and in a table.
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
+
+
+def found_disturbed(folder: Path) -> set[str]:
+    """Networks that waited for a host of which nobody knows whether it was left alone: measured before that was asked."""
+    busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
+    networks = [row for row in measured_in(folder) if row["kind"] == "network"]
+    known = {row["key"] for row in networks if row.get("launch_s") is not None}
+    waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
+    return waited - known
 
 
 def is_sound(row: dict, not_in_graph: set[str]) -> bool:

@@ -63,8 +63,11 @@ class Session:
         in_graph = in_graph and group not in self.rows.not_in_graph
         try:
             with track:
-                run = self.runner.run(
-                    self.runner.prepared(make_calls), active_s, in_graph, LEAST_STEPS if counted else 1
+                calls = self.runner.prepared(make_calls)
+                run = (
+                    self.runner.run_network(calls[0], active_s, LEAST_STEPS)
+                    if counted
+                    else self.runner.run(calls, active_s, in_graph)
                 )
         except NotCapturable as error:
             self.finish()
@@ -123,6 +126,8 @@ class Session:
                 "calls": run.calls,
                 "time_s": run.time_s,
                 "eager_s": run.eager_s,
+                "issue_s": run.issue_s,
+                "launch_s": run.launch_s,
                 "energy_j": watts * run.time_s,
                 "power_w": watts,
                 "history_w": power.watts,

@@ -13,7 +13,8 @@ from typing import Any, Iterator, Sequence
 
 COLUMNS = (
     "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
-    "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice"
+    "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice "
+    "issue_s launch_s"
 ).split()
 
 
@@ -32,7 +33,7 @@ def lines_of(folder: Path) -> Iterator[dict]:
             row["parameters"], row["slice"] = line["parameters"], line["slice"]
             yield {"key": key_of(row), **row}
     for line in records_of(folder / "busy.csv.gz"):  # profiled: not again
-        yield {"layers_of": f"network {line['setting']}"}
+        yield {"layers_of": f"network {line['setting']}", "busy_us": float(line["busy_s"]) * 1e6}
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:
             for line in csv.DictReader(file):
