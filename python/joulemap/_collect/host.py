@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 LAUNCHES = 60
-# Of the processors, which the process may then use: Python's thread, autograd's, and the one that reads counters.
+# Of the processors, which Python's thread and autograd's may then use.
 KEPT = 3
+AUTOGRAD = "pt_autograd"
 # So much slower than the fastest launches of this run, and the host is not left alone.
 DISTURBED = 1.15
 
@@ -45,7 +46,7 @@ class Host:
         return launch_s > DISTURBED * self.quickest_s
 
     def find_quiet(self) -> float:
-        """Moves all threads to the processors that are quickest now; a launch there, in seconds."""
+        """Moves the threads that launch to the processors that are quickest now; a launch there, in seconds."""
         by_processor = []
         for processor in self._allowed:
             os.sched_setaffinity(0, {processor})
@@ -55,10 +56,11 @@ class Host:
         self.quickest_s = min(self.quickest_s, by_processor[0][0])
         return by_processor[0][0]
 
-    @staticmethod
-    def _use(processors: set[int]) -> None:
+    def _use(self, processors: set[int]) -> None:
+        """Others, which compute on processors or read counters, may go anywhere: they would only be in the way."""
         for task in Path("/proc/self/task").iterdir():
             try:
-                os.sched_setaffinity(int(task.name), processors)
-            except ProcessLookupError:  # a thread that has just ended
+                launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD)
+                os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed))
+            except (ProcessLookupError, FileNotFoundError):  # a thread that has just ended
                 continue

@@ -27,7 +27,7 @@ MOST_IN_GRAPH = 256
 STATE_AT = 0.7
 # A step that the host needs at least this share of is disturbed when the host is.
 HOST_SHARE = 0.7
-MOST_TRIES = 4
+MOST_TRIES = 5
 ISSUES = 4
 ISSUES_S = 0.1
 # Quarters of a run that differ more did not find the same host.

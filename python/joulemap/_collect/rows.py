@@ -28,6 +28,8 @@ MISSED = "too few samples of power"
 
 # A step in which the GPU is busy for less of the time waits for the host.
 BUSY = 0.9
+# A launch that takes so much longer than the fastest of its run found the host disturbed.
+UNDISTURBED = 1.25
 
 
 class Rows:
@@ -96,10 +98,14 @@ def measured_in(folder: Path) -> list[dict]:
 
 
 def found_disturbed(folder: Path) -> set[str]:
-    """Networks that waited for a host of which nobody knows whether it was left alone: measured before that was asked."""
+    """Networks that waited for a host which was not left alone, or of which nobody knows whether it was."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
     networks = [row for row in measured_in(folder) if row["kind"] == "network"]
-    known = {row["key"] for row in networks if row.get("launch_s") is not None}
+    told = [row for row in networks if row.get("launch_s") is not None]
+    quickest_s: dict[str, float] = {}
+    for row in told:
+        quickest_s[row["slice"]] = min(row["launch_s"], quickest_s.get(row["slice"], row["launch_s"]))
+    known = {row["key"] for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]}
     waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
     return waited - known
 
