@@ -32,18 +32,18 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from _collect import design, rows  # noqa: E402
 
-# (network, family)
+# (network, family as data/networks has it)
 NETWORKS = (
-    *((name, "vgg") for name in ("VGG16", "VGG19")),
-    *((name, "resnet") for name in ("ResNet50", "ResNet101", "ResNet152")),
-    ("MobileNet", "mobilenet"),
-    ("MobileNetV2", "mobilenet"),
-    ("InceptionV3", "inception"),
-    ("Xception", "xception"),
-    *((name, "resnet") for name in ("ResNet50V2", "ResNet101V2", "ResNet152V2")),
-    ("EfficientNetB0", "efficientnet"),
-    ("InceptionResNetV2", "inception"),
-    *((f"EfficientNetB{number}", "efficientnet") for number in range(1, 8)),
+    *((name, "VGG") for name in ("VGG16", "VGG19")),
+    *((name, "ResNet") for name in ("ResNet50", "ResNet101", "ResNet152")),
+    ("MobileNet", "MobileNet"),
+    ("MobileNetV2", "MobileNet"),
+    ("InceptionV3", "Inception"),
+    ("Xception", "Xception"),
+    *((name, "ResNet") for name in ("ResNet50V2", "ResNet101V2", "ResNet152V2")),
+    ("EfficientNetB0", "EfficientNet"),
+    ("InceptionResNetV2", "Inception"),
+    *((f"EfficientNetB{number}", "EfficientNet") for number in range(1, 8)),
 )
 BATCHES, SIZES = (16, 32, 64), (300, 400, 500)
 HIDDEN = (4096, 2048, 1024, 512, 256, 128, 64, 32, 10)

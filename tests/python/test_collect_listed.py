@@ -60,7 +60,7 @@ def test_every_listed_network_has_all_nine_settings_and_is_none_that_predictions
 
 def test_the_networks_that_come_first_are_complete_before_the_next_one_begins(plan):
     families = [row.source for row in plan]
-    assert families[:216] == ["vgg"] * 216 and "vgg" not in families[216:]
+    assert families[:216] == ["VGG"] * 216 and "VGG" not in families[216:]
 
 
 def test_listed_rows_fit_into_the_memory_of_a_gpu(plan):
