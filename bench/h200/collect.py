@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="*", default=[], help="of operations; all, where none is named")
     parser.add_argument("--networks", type=float, default=0, help="seconds for whole networks")
     parser.add_argument("--layers", type=float, default=0, help="seconds for the times of operations within networks")
+    parser.add_argument("--seed-layers", type=float, default=0, help="seconds for the operations listed in data/seed")
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
     parser.add_argument("--out", type=Path, required=True)
@@ -64,6 +65,8 @@ def main() -> int:
                 shutil.copy(path, folder)
         if options.operations:
             collect(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
+        if options.seed_layers:
+            collect(folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *more], log)
         if options.networks:
             collect(folder, options.networks, ["--kinds", "network", *more], log)
         if options.layers:

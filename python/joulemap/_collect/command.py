@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import design, layer_tables, layers, networks, operations, rows, summary, tables
+from . import design, layer_tables, layers, listed, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -126,8 +126,16 @@ def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting
         session.runner.tidy()
 
 
+def planned_operations(options: argparse.Namespace) -> list[design.Planned]:
+    if not options.listed:
+        return design.plan(options.kinds, options.scale)
+    if planned := listed.plan(options.listed):
+        return [row for row in planned if not options.kinds or row.kind in options.kinds]
+    raise SystemExit(f"joulemap collect: {options.listed} has no list of operations (operations.csv.gz, settings.csv.gz)")
+
+
 def print_plan(options: argparse.Namespace) -> None:
-    planned = design.plan(options.kinds, options.scale)
+    planned = planned_operations(options)
     counts, real = (
         Counter(row.kind for row in planned),
         Counter(row.kind for row in planned if row.source != "designed"),
@@ -139,7 +147,7 @@ def print_plan(options: argparse.Namespace) -> None:
     for name in ("dtype", "which"):
         counted = Counter(getattr(row, name) for row in planned)
         print(", ".join(f"{value} {count}" for value, count in sorted(counted.items())))
-    if not options.kinds or "network" in options.kinds:
+    if "network" in options.kinds or not (options.kinds or options.listed):
         settings = networks.plan_networks(options.settings, options.held_out)
         names = {setting.network for some in settings for setting in some}
         print(
@@ -153,6 +161,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
     made.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network`: whole ones, `layers`: within them"
+    )
+    made.add_argument(
+        "--listed", type=Path, metavar="FOLDER", help="operations of the networks that are listed there (data/seed)"
     )
     made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
@@ -194,7 +205,7 @@ def collect(options: argparse.Namespace) -> int:
     gpu.mean = Mean()
     begin = (time.monotonic(), gpu.energy_j())
     if [kind for kind in options.kinds if kind not in WHOLE] or not options.kinds:
-        planned = design.plan(options.kinds, options.scale)
+        planned = planned_operations(options)
         if options.simulated:
             planned = [row for row in planned if row.cost.bytes < SMALL_BYTES and row.cost.flops < SMALL_FLOPS]
         collect_operations(session, planned, until_s)

@@ -38,26 +38,40 @@ def draw_convolution(u):
     }
 
 
-def pooled(size: int, p) -> int:
-    reach = p.get("dilation", 1) * (p["kernel"] - 1) + 1
-    return max(0, (size + 2 * p["padding"] - reach) // p["stride"] + 1)
+def of_width(p, name: str) -> int:
+    """What a width has for itself, where it differs from the height's."""
+    return p.get(f"{name}_width", p[name])
+
+
+def both(p, name: str) -> tuple[int, int]:
+    return p[name], of_width(p, name)
+
+
+def pooled_side(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    return max(0, (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
+
+
+def pooled_pixels(p) -> int:
+    dilation = p.get("dilation", 1)
+    height = pooled_side(p["height"], p["kernel"], p["stride"], p["padding"], dilation)
+    return height * pooled_side(p["width"], *(of_width(p, name) for name in ("kernel", "stride", "padding")), dilation)
 
 
 def build_convolution(make, p):
     torch = make.torch
     x = make.input(p["batch"], p["channels"], p["height"], p["width"], channels_last=p["channels_last"])
-    shape = (p["out"], p["channels"] // p["groups"], p["kernel"], p["kernel"])
-    weight = make.weight(*shape, channels_last=p["channels_last"])
+    weight_shape = (p["out"], p["channels"] // p["groups"], *both(p, "kernel"))
+    weight = make.weight(*weight_shape, channels_last=p["channels_last"])
     bias = make.weight(p["out"]) if p["bias"] else None
-    more = {name: p[name] for name in ("stride", "padding", "dilation", "groups")}
+    more = {"stride": both(p, "stride"), "padding": both(p, "padding"), "dilation": p["dilation"], "groups": p["groups"]}
     convolve = torch.nn.functional.conv2d
     return Built(lambda: convolve(x, weight, bias, **more), [x], [weight] if bias is None else [weight, bias])
 
 
 def work_convolution(p):
-    out_pixels = pooled(p["height"], p) * pooled(p["width"], p)
+    out_pixels = pooled_pixels(p)
     into = product(p["batch"], p["channels"], p["height"], p["width"])
-    filters = product(p["out"], p["channels"] // p["groups"], p["kernel"], p["kernel"])
+    filters = product(p["out"], p["channels"] // p["groups"], *both(p, "kernel"))
     flops = 2 * p["batch"] * out_pixels * filters
     return Work(flops, into, p["batch"] * p["out"] * out_pixels, filters + p["bias"] * p["out"], kept=into)
 
@@ -85,7 +99,7 @@ def work_pooling(p):
     image = p["batch"] * p["channels"]
     if p["form"] == "adaptive":
         return Work(image * p["height"] * p["width"], image * p["height"] * p["width"], image * p["out"] ** 2)
-    outputs = image * pooled(p["height"], p) * pooled(p["width"], p)
+    outputs = image * pooled_pixels(p)
     indices = 8 * outputs if p["form"] == "max" else 0
     return Work(outputs * p["kernel"] ** 2, image * p["height"] * p["width"], outputs, other_bytes=indices)
 
@@ -110,13 +124,19 @@ def draw_padding(u):
 
 def build_padding(make, p):
     x = make.input(p["batch"], p["channels"], p["height"], p["width"])
-    pad, sides = make.torch.nn.functional.pad, (p["padding"],) * 4
+    pad, before = make.torch.nn.functional.pad, p["padding"]
+    height, width = padded(p)
+    sides = (before, width - p["width"] - before, before, height - p["height"] - before)
     return Built(lambda: pad(x, sides, mode=p["form"]), [x])
 
 
+def padded(p) -> tuple[int, int]:
+    """Height and width afterwards, which are told where the second side gets more than the first."""
+    return tuple(p.get(f"out_{side}", p[side] + 2 * p["padding"]) for side in ("height", "width"))
+
+
 def work_padding(p):
-    sides = (p["height"] + 2 * p["padding"]) * (p["width"] + 2 * p["padding"])
-    outputs = p["batch"] * p["channels"] * sides
+    outputs = product(p["batch"], p["channels"], *padded(p))
     return Work(outputs, image_elements(p), outputs)
 
 

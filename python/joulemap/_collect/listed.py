@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of networks that are listed in a folder (operations.csv.gz and settings.csv.gz, as in data/networks and
+data/seed), as rows to measure.
+
+They come network after network, in the order of the list and shuffled within each, always in the same way: a run that
+ends anywhere has the networks that come first complete, and of the next one a balanced part.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from .design import KINDS, SEED, Planned
+from .kind import FORWARD
+from .tables import records_of, value_of
+
+
+def plan(folder: Path) -> list[Planned]:
+    """What a kind of the collector can run in a forward pass, each distinct operation once."""
+    listed = {line["id"]: line for line in records_of(folder / "operations.csv.gz")}
+    of_networks: dict[str, tuple[str, dict[str, None]]] = {}
+    for setting in records_of(folder / "settings.csv.gz"):
+        _, numbers = of_networks.setdefault(setting["network"], (setting["family"], {}))
+        numbers.update(dict.fromkeys(told.split(":")[0] for told in setting["operations"].split()))
+    rows: dict[str, Planned] = {}
+    for network, (family, numbers) in of_networks.items():
+        planned = [planned_of(listed[number], family) for number in numbers if is_measurable(listed[number])]
+        random.Random(f"{SEED} {network}").shuffle(planned)
+        for row in planned:
+            rows.setdefault(row.key, row)
+    return list(rows.values())
+
+
+def is_measurable(line: dict) -> bool:
+    return line["kind"] in KINDS and line["pass"] == FORWARD
+
+
+def planned_of(line: dict, family: str) -> Planned:
+    pairs = (pair.split("=") for pair in line["parameters"].split(";"))
+    parameters = {name: value_of(text) for name, text in pairs}
+    return Planned(line["kind"], parameters, line["dtype"], line["pass"], False, family)

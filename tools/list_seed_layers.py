@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes data/seed/: the layers of Keras' networks at batches of 16, 32 and 64 and sizes of 300, 400 and 500, for a
+forward pass, with fully connected layers of 4096, 2048, 1024, 512, 256, 128, 64, 32 and 10 after them.
+
+Two tables as those in data/networks: `operations.csv.gz` has every distinct operation with a number, as the collector
+measures it (`joulemap collect --listed data/seed`); `settings.csv.gz` a line for each network, batch and size with its
+operations as `number:count`. Networks come in the order in which they are to be measured, each with all nine settings.
+Needs Keras with PyTorch; nothing is computed.
+
+Types are what PyTorch does by itself: TF32 in convolutions, else 32 bits. A layer with an activation of its own is two
+operations, a separable convolution two, too. Uneven padding of a convolution or pooling becomes an even one with an
+output of the same size. What launches nothing is not listed: dropout, reshape, flatten. DenseNet and ConvNeXt, which
+predictions are judged by, are never listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "python" / "joulemap"))  # not before Keras: there is a module of that name
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+from _collect import design, rows  # noqa: E402
+
+# (network, family as data/networks has it)
+NETWORKS = (
+    *((name, "VGG") for name in ("VGG16", "VGG19")),
+    *((name, "ResNet") for name in ("ResNet50", "ResNet101", "ResNet152")),
+    ("MobileNet", "MobileNet"),
+    ("MobileNetV2", "MobileNet"),
+    ("InceptionV3", "Inception"),
+    ("Xception", "Xception"),
+    *((name, "ResNet") for name in ("ResNet50V2", "ResNet101V2", "ResNet152V2")),
+    ("EfficientNetB0", "EfficientNet"),
+    ("InceptionResNetV2", "Inception"),
+    *((f"EfficientNetB{number}", "EfficientNet") for number in range(1, 8)),
+)
+BATCHES, SIZES = (16, 32, 64), (300, 400, 500)
+HIDDEN = (4096, 2048, 1024, 512, 256, 128, 64, 32, 10)
+NOTHING = {"Dropout", "Flatten", "Reshape"}
+FORMS = {"swish": "silu", "silu": "silu", "relu": "relu", "relu6": "relu6", "sigmoid": "sigmoid", "softmax": "softmax"}
+OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
+SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
+
+Told = tuple[str, dict]  # kind and parameters
+
+
+def image(batch: int, shape) -> dict:
+    _, height, width, channels = shape
+    return {"batch": batch, "channels": channels, "height": height, "width": width}
+
+
+def three(batch: int, shape) -> dict:
+    """Any tensor as (batch, rows, width), channels before pixels."""
+    if len(shape) == 4:
+        return {"batch": batch, "rows": shape[3], "width": shape[1] * shape[2]}
+    return {"batch": 1, "rows": batch, "width": shape[-1]}
+
+
+def inputs_of(layer) -> list:
+    return layer.input if isinstance(layer.input, (list, tuple)) else [layer.input]
+
+
+def even_padding(size: int, out: int, kernel: int, stride: int, padding: str) -> int:
+    even = (kernel - 1) // 2 if padding == "same" else 0
+    if (size + 2 * even - kernel) // stride + 1 != out:
+        raise ValueError(f"{size} to {out} by a kernel of {kernel} and a stride of {stride} has no even padding")
+    return even
+
+
+def slid(layer, kernel, strides, before, after) -> dict:
+    height, width = (
+        even_padding(before[side], after[side], kernel[side - 1], strides[side - 1], layer.padding) for side in (1, 2)
+    )
+    told = {"kernel": kernel[0], "stride": strides[0], "padding": height}
+    more = {"kernel_width": kernel[1], "stride_width": strides[1], "padding_width": width}
+    return told, {name: value for name, value in more.items() if value != told[name.removesuffix("_width")]}
+
+
+def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> Told:
+    before, after = inputs_of(layer)[0].shape, layer.output.shape
+    told, more = slid(layer, layer.kernel_size, layer.strides, before, after)
+    sides = {"height": before[1], "width": before[2]}
+    channels = {"batch": batch, "channels": before[3], "out": out, **sides}
+    rest = {"dilation": 1, "groups": groups, "bias": bias, "channels_last": False}
+    return "convolution", {**channels, **told, **rest, **more}
+
+
+def activation(name: str, batch: int, shape) -> Iterator[Told]:
+    if name != "linear":
+        yield "activation", {"form": FORMS[name], **three(batch, shape)}
+
+
+def conv2d(layer, batch: int) -> Iterator[Told]:
+    yield convolution(layer, batch, layer.filters, layer.groups, layer.use_bias)
+    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+
+
+def depthwise(layer, batch: int) -> Iterator[Told]:
+    channels = inputs_of(layer)[0].shape[3]
+    yield convolution(layer, batch, channels * layer.depth_multiplier, channels, layer.use_bias)
+    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+
+
+def separable(layer, batch: int) -> Iterator[Told]:
+    channels, after = inputs_of(layer)[0].shape[3], layer.output.shape
+    yield convolution(layer, batch, channels, channels, False)
+    told = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
+    told |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+    yield "convolution", {**told, "bias": layer.use_bias, "channels_last": False}
+    yield from activation(layer.activation.__name__, batch, after)
+
+
+def pooling(form: str):
+    def told(layer, batch: int) -> Iterator[Told]:
+        before = inputs_of(layer)[0].shape
+        sizes, more = slid(layer, layer.pool_size, layer.strides, before, layer.output.shape)
+        yield "pooling", {"form": form, **image(batch, before), **sizes, **more}
+
+    return told
+
+
+def global_pooling(layer, batch: int) -> Iterator[Told]:
+    yield "pooling", {"form": "adaptive", **image(batch, inputs_of(layer)[0].shape), "out": 1}
+
+
+def zero_padding(layer, batch: int) -> Iterator[Told]:
+    before, after = inputs_of(layer)[0].shape, layer.output.shape
+    padding = layer.padding[1][0]
+    told = {**image(batch, before), "form": "constant", "padding": padding}
+    if any(sides != (padding, padding) for sides in map(tuple, layer.padding)):
+        told |= {"out_height": after[1], "out_width": after[2]}
+    yield "padding", told
+
+
+def batch_normalization(layer, batch: int) -> Iterator[Told]:
+    yield "normalization", {"form": "batch-inference", **image(batch, inputs_of(layer)[0].shape)}
+
+
+def activation_layer(layer, batch: int) -> Iterator[Told]:
+    yield from activation(layer.activation.__name__, batch, layer.output.shape)
+
+
+def relu(layer, batch: int) -> Iterator[Told]:
+    yield from activation("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
+
+
+def rescaling(layer, batch: int) -> Iterator[Told]:
+    yield "rescaling", {**three(batch, layer.output.shape), "from_bytes": False}
+
+
+def merged(kind: str):
+    def told(layer, batch: int) -> Iterator[Told]:
+        shapes, out = [one.shape for one in inputs_of(layer)], layer.output.shape
+        form = "same" if all(shape == out for shape in shapes) else "row"
+        for _ in shapes[1:]:
+            yield kind, {"form": form, **three(batch, out)}
+
+    return told
+
+
+def scaled_sum(layer, batch: int) -> Iterator[Told]:
+    shape = three(batch, layer.output.shape)
+    yield "multiply", {"form": "scalar", **shape}
+    yield "add", {"form": "same", **shape}
+
+
+def concatenate(layer, batch: int) -> Iterator[Told]:
+    """As parts of one size."""
+    parts, told = len(inputs_of(layer)), three(batch, layer.output.shape)
+    yield "concatenate", {**told, "rows": -(-told["rows"] // parts), "parts": parts}
+
+
+def given(layer, batch: int) -> Iterator[Told]:
+    yield "input", {**image(batch, layer.output.shape), "pinned": False, "bytes": False}
+
+
+RULES = {
+    "InputLayer": given,
+    "Conv2D": conv2d,
+    "DepthwiseConv2D": depthwise,
+    "SeparableConv2D": separable,
+    "MaxPooling2D": pooling("max"),
+    "AveragePooling2D": pooling("avg"),
+    "GlobalAveragePooling2D": global_pooling,
+    "ZeroPadding2D": zero_padding,
+    "BatchNormalization": batch_normalization,
+    "Activation": activation_layer,
+    "ReLU": relu,
+    "Rescaling": rescaling,
+    "Normalization": rescaling,
+    "Add": merged("add"),
+    "Multiply": merged("multiply"),
+    "Concatenate": concatenate,
+    "CustomScaleLayer": scaled_sum,
+}
+
+
+def fully_connected(batch: int, features: int) -> Iterator[Told]:
+    for into, out in zip((features, *HIDDEN), HIDDEN):
+        yield "dense", {"rows": batch, "in": into, "out": out, "bias": True}
+
+
+def operations_of(model: Any, batch: int) -> Iterator[Told]:
+    for layer in model.layers:
+        if type(layer).__name__ not in NOTHING:
+            yield from RULES[type(layer).__name__](layer, batch)
+    last = model.output.shape
+    yield "pooling", {"form": "adaptive", **image(batch, last), "out": 1}
+    yield from fully_connected(batch, last[3])
+
+
+def told_of(kind: str, parameters: dict) -> tuple[str, ...]:
+    dtype = "tf32" if kind == "convolution" else "fp32"
+    return kind, design.parameters_text(parameters), dtype, "forward", "forward"
+
+
+def settings_of(name: str, family: str) -> Iterator[tuple[list, Counter]]:
+    import keras
+
+    for size in SIZES:
+        with keras.device("meta"):
+            make = getattr(keras.applications, name)
+            model = make(weights=None, include_top=False, input_shape=(size, size, 3))
+        for batch in BATCHES:
+            counts = Counter(told_of(*told) for told in operations_of(model, batch))
+            yield [name, family, "keras", batch, size, "default", "inference", ""], counts
+
+
+def write(path: Path, columns: list[str], lines: list) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "data" / "seed")
+    parser.add_argument("--measured", type=Path, default=ROOT / "data" / "h200", help="what is there counts as had")
+    parser.add_argument("--rows", type=int, default=4000, help="at most, that are not measured yet (4000)")
+    options = parser.parse_args()
+    had = {row["key"] for row in rows.measured_in(options.measured)}
+    numbers: dict[tuple, int] = {}
+    lines, new = [], 0
+    for name, family in NETWORKS:
+        settings = list(settings_of(name, family))
+        distinct = {told for _, counts in settings for told in counts}
+        missing = {told for told in distinct - set(numbers) if " ".join(told[:4]) not in had}
+        if new + len(missing) > options.rows:
+            print(f"{name}: {len(missing)} new rows are too many")
+            continue
+        new += len(missing)
+        for setting, counts in settings:
+            listed = [f"{numbers.setdefault(told, len(numbers))}:{count}" for told, count in counts.items()]
+            lines.append([*setting, " ".join(listed)])
+        print(f"{name}: {len(missing)} new rows of {len(distinct)}", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    write(options.out / "operations.csv.gz", OPERATIONS, [[number, *told] for told, number in numbers.items()])
+    write(options.out / "settings.csv.gz", SETTINGS, lines)
+    print(f"{len(lines)} settings of {len(numbers)} operations, {new} of them not measured yet, in {options.out}")
+    for kind, count in Counter(told[0] for told in numbers).most_common():
+        print(f"{kind:<14} {count:>6}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
