@@ -3,8 +3,8 @@
 """Writes data/networks/: the operations of the networks that the collector measures, setting by setting.
 
 `operations.csv.gz` has every distinct operation with a number; `settings.csv.gz` a line for each setting (network,
-batch, size, type, pass) with its operations as `number:count`, in the order in which they first appear. Networks run
-on tensors without data. Settings that were measured come first; what is there already is kept, so that the tool can be
+batch, size, type, pass) with its operations as `number:count`, in the order in which they first appear, and how many
+Python functions its forward pass calls. Networks run on tensors without data. Settings that were measured come first; what is there already is kept, so that the tool can be
 ended at any time and goes on the next time.
 """
 
@@ -30,7 +30,7 @@ from _collect.design import parameters_text  # noqa: E402
 from _predict.trace import trace  # noqa: E402
 
 OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
-SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
+SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations", "python_calls"]
 
 
 def text_of(operation: dict) -> tuple[str, ...]:
@@ -77,7 +77,8 @@ class Tables:
             for row in self._read("operations.csv.gz"):
                 self.numbers[tuple(row[1:])] = int(row[0])
             for row in self._read("settings.csv.gz"):
-                self.settings[tuple(row[:7])] = row
+                if len(row) == len(SETTINGS):  # one of an earlier version is listed again
+                    self.settings[tuple(row[:7])] = row
 
     def _read(self, name: str) -> list[list[str]]:
         with gzip.open(self._folder / name, "rt", newline="") as file:
@@ -103,7 +104,7 @@ class Tables:
             counts[text_of(operation)] += operation["count"]
         listed = [f"{self.numbers.setdefault(told, len(self.numbers))}:{count}" for told, count in counts.items()]
         unknown = " ".join(sorted({one["source"] for one in traced["unknown"]}))
-        self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed)]
+        self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed), str(traced["python_calls"])]
 
 
 def key_of(setting: networks.Setting) -> tuple[str, ...]:

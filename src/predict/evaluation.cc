@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/quadrature.h"
 #include "statistics/correlation.h"
 
 namespace joulemap::predict {
@@ -60,7 +61,7 @@ Score score_of(std::span<const Case> cases) {
   return total;
 }
 
-double shape_of(const NetworkCase& one) { return std::hypot(kOwnShape, kHostShape * one.waiting); }
+double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
 
 // Weighted by 1 / cases of the family.
 double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
@@ -94,30 +95,11 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
   return fold;
 }
 
-// Host factors of runs, as the networks that were learned from tell them.
-std::map<std::string, double, std::less<>> host_factors(std::span<NetworkRow> rows, const LeftOut& left_out,
-                                                        const NetworkModel& start) {
-  std::vector<NetworkRow> learned;
-  for (const NetworkRow& row : rows) {
-    if (!left_out.families.contains(row.network->family)) learned.push_back(row);
-  }
-  fit_network_model(learned, start);
-  std::map<std::string, double, std::less<>> factors;
-  for (const NetworkRow& row : learned) factors[row.network->slice] = row.host_factor;
-  return factors;
-}
-
 void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_out, bool all,
                std::vector<NetworkCase>& cases) {
-  NetworkModel start = profile.network;
-  start.idle_w = data.sheet.idle_w;
-  std::vector<NetworkRow> rows = network_rows(data, profile.operation, profile.network);
-  const auto factors = host_factors(rows, left_out, start);
-  for (const NetworkRow& row : rows) {
+  for (const NetworkRow& row : network_rows(data, profile.operation, profile.network)) {
     if (!all && !left_out.families.contains(row.network->family)) continue;
-    const auto factor = factors.find(row.network->slice);
-    const NetworkEstimate guess =
-        estimate_network(profile.network, row.sums, factor == factors.end() ? 1 : factor->second);
+    const NetworkEstimate guess = estimate_network(profile.network, row.sums, row.network->host_factor);
     cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j,
                      guess.energy_j, row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s),
                      0, 0, row.network->busy_s / row.network->time_s});

@@ -52,8 +52,8 @@ Score score(std::span<const NetworkCase> cases);
 Score score(std::span<const OperationCase> cases);
 
 inline constexpr int kFoldsOfIntervals = 6;
-// Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by the
-// other families that were measured in it.
+// Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by how
+// long a launch took in it.
 Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int folds);
 
 // As wide as 90 % of such cases need, each family counting the same.

@@ -70,8 +70,9 @@ std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& 
   std::vector<std::optional<OperationEstimate>> known(data.networks.operations.size());
   std::vector<NetworkRow> rows;
   for (const MeasuredNetwork& measured : data.networks.networks) {
-    NetworkRow row{&measured, {}, 1};
+    NetworkRow row{&measured, {}};
     row.sums.training = measured.training;
+    row.sums.python = measured.python;
     for (const auto& [index, count] : measured.operations) {
       Operation one = data.networks.operations[index];
       if (!known[index]) known[index] = estimate(operation, one, {false, true});
@@ -102,6 +103,7 @@ Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
   profile.operations = static_cast<std::int64_t>(alone);
   profile.operation = std::move(*operation);
   profile.network.idle_w = data.sheet.idle_w;
+  profile.network.power_limit_w = data.sheet.power_limit_w;
   profile.network.launches = data.launches;
   std::vector<NetworkRow> all = network_rows(data, profile.operation, profile.network);
   std::vector<NetworkRow> learned;

@@ -43,6 +43,7 @@ struct Graph {
   std::vector<std::string> notes;   // what a reader of the prediction should know: "batch 8 instead of the file's 1"
   std::int64_t weight_tensors = 0;  // trainable, for the optimizer's step
   std::int64_t weight_elements = 0;
+  std::int64_t python_calls = 0;  // of functions, in a forward pass; 0 where the file does not tell
 };
 
 }  // namespace joulemap::predict

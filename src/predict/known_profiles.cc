@@ -43,6 +43,7 @@ Result<Profile> profile_for(std::string_view device) {
   scaled.operation = datasheet_model(profile.operation, *sheet);
   scaled.network = profile.network;
   scaled.network.idle_w = sheet->idle_w;
+  scaled.network.power_limit_w = sheet->power_limit_w;
   scaled.network.inference_width = kWidthOfDatasheet;
   scaled.network.training_width = kWidthOfDatasheet;
   scaled.network.host_width = 0.5;

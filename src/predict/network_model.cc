@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <utility>
 
+#include "base/quadrature.h"
 #include "statistics/nonnegative_least_squares.h"
 
 namespace joulemap::predict {
@@ -16,12 +19,11 @@ constexpr double kSharpness = 6;
 constexpr double kHostBound = 0.75;
 // Trees tell middles of errors that are skewed; of operations that they did not learn from, sums come out so much lower.
 constexpr double kMeanOverMiddle = 1.03;
-constexpr int kRounds = 6;
-constexpr double kLeastFactor = 0.5;
-constexpr double kMostFactor = 2;
-// Seconds of a call, a view, a kernel, and once, before any network is seen.
-constexpr HostCosts kInferenceBelief = {14e-6, 2e-6, 6e-6, 50e-6};
-constexpr HostCosts kTrainingBelief = {24e-6, 6e-6, 8e-6, 600e-6};
+// A host that launches one call after another takes a little longer for each than for the fastest of a few.
+constexpr double kSteadyOverIssue = 1.06;
+// Before any network is seen.
+constexpr HostCosts kInferenceBelief = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};
+constexpr HostCosts kTrainingBelief = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
 constexpr double kRowsOfBelief = 3;
 
 double median(std::vector<double> values) {
@@ -42,70 +44,101 @@ std::vector<double> fit_shares(std::span<const std::vector<double>> shares, std:
   return statistics::nonnegative_least_squares(sums, pulled).x;
 }
 
-double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
-  const HostCosts& costs = sums.training ? model.training : model.inference;
-  return costs[0] * sums.calls + costs[1] * sums.views + costs[2] * sums.launches + costs[3] + sums.steps_s;
+using HostWork = std::array<double, 5>;
+
+// What of it there is of each of the costs.
+HostWork host_work(const NetworkModel& model, const NetworkSums& sums) {
+  const double python = sums.python > 0 ? sums.python : model.python_per_call * sums.calls;
+  return {sums.calls, sums.views, sums.launches, 1, python};
 }
 
-bool is_host_bound(const NetworkRow& row, const NetworkModel& model) {
-  const double busy_s = row.network->busy_s > 0 ? row.network->busy_s : row.sums.gpu_s * model.gpu_time_scale;
-  return busy_s < kHostBound * row.network->time_s;
+double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
+  const HostCosts& costs = sums.training ? model.training : model.inference;
+  const HostWork work = host_work(model, sums);
+  return std::inner_product(work.begin(), work.end(), costs.begin(), sums.steps_s);
+}
+
+// What the host needed for a step; nothing where the step does not tell.
+std::optional<double> told_host_s(const NetworkRow& row) {
+  const MeasuredNetwork& network = *row.network;
+  const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
+  if (!waited && network.issue_s <= 0) return std::nullopt;
+  const double host_s = waited ? network.time_s : kSteadyOverIssue * network.issue_s;
+  const double own_s = host_s / network.host_factor - row.sums.steps_s;
+  return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
 
 HostCosts fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
   const HostCosts& belief = training ? kTrainingBelief : kInferenceBelief;
   std::vector<std::vector<double>> shares;
   for (const NetworkRow& row : rows) {
-    if (row.sums.training != training || !is_host_bound(row, model)) continue;
-    const double time_s = row.network->time_s / row.host_factor - row.sums.steps_s;
-    if (!(time_s > 0)) continue;
-    const NetworkSums& sums = row.sums;
-    shares.push_back({sums.calls * belief[0] / time_s, sums.views * belief[1] / time_s,
-                      sums.launches * belief[2] / time_s, belief[3] / time_s});
+    const std::optional<double> host_s = told_host_s(row);
+    if (row.sums.training != training || !host_s) continue;
+    const HostWork work = host_work(model, row.sums);
+    std::vector<double>& share = shares.emplace_back();
+    for (std::size_t index = 0; index < work.size(); ++index) share.push_back(work[index] * belief[index] / *host_s);
   }
-  const std::array<double, 4> ones = {1, 1, 1, 1};
+  const std::array<double, 5> ones = {1, 1, 1, 1, 1};
   const std::vector<double> found = fit_shares(shares, ones);
   HostCosts costs{};
   for (std::size_t index = 0; index < costs.size(); ++index) costs[index] = found[index] * belief[index];
   return costs;
 }
 
-// Of each run the middle of how much longer its host-bound networks took; together they are 1.
-void find_host_factors(std::span<NetworkRow> rows, const NetworkModel& model) {
-  std::map<std::string, std::vector<double>, std::less<>> ratios;
+double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
+  std::vector<double> ratios;
   for (const NetworkRow& row : rows) {
-    if (is_host_bound(row, model))
-      ratios[row.network->slice].push_back(row.network->time_s / host_seconds(model, row.sums));
+    if (row.sums.python > 0 && row.sums.calls > 0 && !row.sums.training)
+      ratios.push_back(row.sums.python / row.sums.calls);
   }
-  std::vector<double> all;
-  for (const auto& [slice, some] : ratios) all.insert(all.end(), some.begin(), some.end());
-  const double usual = median(all);
-  for (NetworkRow& row : rows) {
-    const auto at = ratios.find(row.network->slice);
-    if (at == ratios.end()) continue;
-    row.host_factor = std::clamp(median(at->second) / usual, kLeastFactor, kMostFactor);
-  }
+  return ratios.empty() ? otherwise : median(ratios);
 }
 
 void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
   std::vector<std::vector<double>> shares;
   for (const NetworkRow& row : rows) {
     const double energy_j = row.network->energy_j;
-    shares.push_back(
-        {row.sums.products_j / energy_j, row.sums.others_j / energy_j, model.idle_w * row.network->time_s / energy_j});
+    std::vector<double>& share = shares.emplace_back();
+    for (const double above_j : row.sums.above_j) share.push_back(above_j / energy_j);
+    share.push_back(model.idle_w * row.network->time_s / energy_j);
   }
-  const std::array<double, 3> ones = {1, 1, 1};
+  const std::vector<double> ones(kEnergyGroups.size() + 1, 1.0);
   const std::vector<double> found = fit_shares(shares, ones);
-  model.products_scale = found[0];
-  model.others_scale = found[1];
-  model.idle_w *= found[2];
+  std::copy_n(found.begin(), kEnergyGroups.size(), model.energy_scales.begin());
+  model.idle_w *= found.back();
 }
 
 }  // namespace
 
+std::size_t energy_group_of(const Operation& operation) {
+  const std::size_t by_type = operation.dtype == Dtype::fp32 ? 0 : operation.dtype == Dtype::tf32 ? 1 : 2;
+  switch (operation.kind) {
+    case Kind::convolution:
+      return by_type;
+    case Kind::dense:
+    case Kind::bmm:
+      return 3 + by_type;
+    case Kind::attention:
+      return 6;
+    case Kind::normalization:
+      return 7;
+    case Kind::activation:
+    case Kind::add:
+    case Kind::multiply:
+    case Kind::dropout:
+    case Kind::rescaling:
+    case Kind::cast:
+      return 8;
+    case Kind::optimizer:
+      return 10;
+    default:
+      return 9;
+  }
+}
+
 double interval_width(const NetworkModel& model, bool training, double waiting) {
   const double own = training ? model.training_width : model.inference_width;
-  return own * std::hypot(1.0, model.host_width * waiting);
+  return own * in_quadrature(1.0, model.host_width * waiting);
 }
 
 double launches_of(const NetworkModel& model, const Operation& operation) {
@@ -124,8 +157,7 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
     return;
   }
   sums.gpu_s += count * guess.time_s;
-  const double above_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
-  (is_product(operation.kind) ? sums.products_j : sums.others_j) += count * above_j;
+  sums.above_j[energy_group_of(operation)] += count * std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
   sums.calls += count;
   sums.launches += count * launches_of(model, operation);
   sums.steps_s += count * guess.host_s;
@@ -138,27 +170,27 @@ NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& s
   const double most = std::max({guess.gpu_s, guess.host_s, 1e-12});
   guess.time_s = most * std::pow(std::pow(guess.gpu_s / most, kSharpness) + std::pow(guess.host_s / most, kSharpness),
                                  1 / kSharpness);
-  guess.energy_j =
-      model.products_scale * sums.products_j + model.others_scale * sums.others_j + model.idle_w * guess.time_s;
+  const double above_j = std::inner_product(sums.above_j.begin(), sums.above_j.end(), model.energy_scales.begin(), 0.0);
+  // At the limit clocks go down until the power fits; what has to be computed is the same.
+  if (model.power_limit_w > model.idle_w)
+    guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - model.idle_w));
+  guess.energy_j = above_j + model.idle_w * guess.time_s;
   return guess;
 }
 
-NetworkModel fit_network_model(std::span<NetworkRow> rows, const NetworkModel& start) {
+NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start) {
   NetworkModel model = start;
   std::vector<double> ratios;
   for (const NetworkRow& row : rows) {
     if (row.network->busy_s > 0 && row.sums.gpu_s > 0) ratios.push_back(row.network->busy_s / row.sums.gpu_s);
   }
   model.gpu_time_scale = median(ratios);
-  model.inference = kInferenceBelief;
-  model.training = kTrainingBelief;
-  for (int round = 0; round < kRounds; ++round) {
-    find_host_factors(rows, model);
-    model.inference = fit_host(rows, model, false);
-    model.training = fit_host(rows, model, true);
-  }
+  model.python_per_call = python_per_call_of(rows, start.python_per_call);
+  model.inference = fit_host(rows, model, false);
+  model.training = fit_host(rows, model, true);
   fit_energies_of(rows, model);
-  for (double* scale : {&model.gpu_time_scale, &model.products_scale, &model.others_scale}) *scale *= kMeanOverMiddle;
+  model.gpu_time_scale *= kMeanOverMiddle;
+  for (double& scale : model.energy_scales) scale *= kMeanOverMiddle;
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,15 +18,23 @@
 
 namespace joulemap::predict {
 
+// Operations that draw more or less in networks than alone by the same factor: data differ (after a ReLU half of the
+// numbers are zero) and so do neighbours.
+inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
+    "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
+    "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
+using GroupNumbers = std::array<double, kEnergyGroups.size()>;
+std::size_t energy_group_of(const Operation& operation);
+
 // What is added up over the operations of a network.
 struct NetworkSums {
-  double gpu_s = 0;       // of all operations
-  double products_j = 0;  // above rest: of matrix products, convolutions, attention
-  double others_j = 0;    // above rest: of everything else
-  double calls = 0;       // operations that launch something
-  double views = 0;       // that launch nothing, and cost the host a little
-  double launches = 0;    // kernels
-  double steps_s = 0;     // of the host for optimizers' steps, which are measured with it
+  double gpu_s = 0;        // of all operations
+  GroupNumbers above_j{};  // above rest
+  double calls = 0;        // operations that launch something
+  double views = 0;        // that launch nothing, and cost the host a little
+  double launches = 0;     // kernels
+  double steps_s = 0;      // of the host for optimizers' steps, which are measured with it
+  double python = 0;       // calls of Python functions; 0 where the graph does not tell
   bool training = false;
 };
 
@@ -36,16 +45,17 @@ struct NetworkEstimate {
   double energy_j = 0;
 };
 
-// Seconds of the host by pass: of a call, a view, a kernel, and once.
-using HostCosts = std::array<double, 4>;
+// Seconds of the host by pass: of an operation, a view, a kernel, once, and of a call of a Python function.
+using HostCosts = std::array<double, 5>;
 
 struct NetworkModel {
-  double idle_w = 0;          // with clocks up, nothing running
-  double products_scale = 1;  // of energies above rest in networks, beside operations alone
-  double others_scale = 1;
+  double idle_w = 0;                                               // with clocks up, nothing running
+  double power_limit_w = 0;                                        // 0: none is known
+  GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // above rest in networks, beside operations alone
   double gpu_time_scale = 1;
-  HostCosts inference = {12e-6, 3e-6, 10e-6, 50e-6};  // as hosts of 2026 need them, until networks tell
-  HostCosts training = {18e-6, 6e-6, 11e-6, 700e-6};
+  HostCosts inference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};  // as hosts of 2026 need them, until networks tell
+  HostCosts training = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
+  double python_per_call = 4;  // Python functions for each operation, where a graph does not tell
   std::map<std::string, double, std::less<>> launches;  // kernels of an operation, by the groups of physics.h
   // Intervals: 90 % of networks of families that were left out lie within exp(+-width) (interval_width).
   double inference_width = 0.35;
@@ -69,16 +79,20 @@ struct MeasuredNetwork {
   std::string name;
   std::string family;
   std::string setting;  // "name|batch|size|dtype|pass", also the key in tables of predictions
-  std::string slice;    // the run that measured it: its host may be faster or slower than others'
   bool training = false;
   double time_s = 0;
   double energy_j = 0;
   double busy_s = 0;                                       // of the GPU, 0 where not profiled
+  double issue_s = 0;                                      // of the host when it waits for nothing, 0 where not told
+  double host_factor = 1;                                  // how much slower than the fastest the run's host was
+  double python = 0;                                       // calls of Python functions, 0 where not told
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
 };
 struct NetworkTable {
   std::vector<Operation> operations;
   std::vector<MeasuredNetwork> networks;
+  // Settings that are not among them: they waited for a host that did something else, too, or may have.
+  std::vector<std::string> disturbed;
 };
 // networks.csv, busy.csv (may be empty), and the lists of data/networks: operations.csv and settings.csv.
 Result<NetworkTable> read_networks_tables(std::string_view networks, std::string_view busy, std::string_view operations,
@@ -87,10 +101,8 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
 struct NetworkRow {
   const MeasuredNetwork* network = nullptr;
   NetworkSums sums;
-  double host_factor = 1;
 };
-// Also finds each run's host factor, which it writes into the rows.
-NetworkModel fit_network_model(std::span<NetworkRow> rows, const NetworkModel& start);
+NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start);
 std::map<std::string, double, std::less<>> fit_launches(std::string_view layers_csv);
 
 }  // namespace joulemap::predict

@@ -28,27 +28,57 @@ std::string part_of(std::string_view parameters, std::string_view name) {
   return "";
 }
 
+// A launch that takes so much longer than the fastest of its run found the host disturbed.
+constexpr double kUndisturbed = 1.25;
+// A step in which the GPU is busy for more of the time tells nothing of the host.
+constexpr double kBusy = 0.9;
+
 struct Sums {
   double time_s = 0;
   double energy_j = 0;
+  double issue_s = 0;
+  double host_factor = 0;
   int repeats = 0;
-  std::string slice;
+  bool undisturbed = false;  // all of them; then what else was measured of the setting does not count
 };
+
+std::map<std::string, double, std::less<>> quickest_launches(const Table& table) {
+  std::map<std::string, double, std::less<>> quickest;
+  for (const formats::CsvRecord& record : table.records) {
+    const double launch_s = table.columns.number(record, "launch_s");
+    if (!(launch_s > 0)) continue;
+    const auto [at, is_new] = quickest.try_emplace(table.columns.text(record, "slice"), launch_s);
+    if (!is_new) at->second = std::min(at->second, launch_s);
+  }
+  return quickest;
+}
+
+void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, double quickest_s, double fastest_s) {
+  const double launch_s = table.columns.number(record, "launch_s");
+  const bool undisturbed = launch_s > 0 && launch_s < kUndisturbed * quickest_s;
+  if (sums.undisturbed && !undisturbed) return;
+  if (undisturbed && !sums.undisturbed) sums = {.undisturbed = true};
+  sums.time_s += table.columns.number(record, "time_s");
+  sums.energy_j += table.columns.number(record, "energy_j");
+  sums.issue_s += table.columns.number(record, "issue_s");
+  sums.host_factor += launch_s > 0 ? quickest_s / fastest_s : 1;
+  ++sums.repeats;
+}
 
 Result<std::map<std::string, Sums>> measured_settings(std::string_view csv) {
   const Result<Table> table = read_table(csv, kOfNetworks);
   if (!table) return table.error();
+  const auto quickest = quickest_launches(*table);
+  double fastest_s = 1;
+  for (const auto& [slice, launch_s] : quickest) fastest_s = std::min(fastest_s, launch_s);
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table->records) {
     const std::string& told = table->columns.text(record, "parameters");
     const std::string key =
         fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
                     part_of(told, "size"), table->columns.text(record, "dtype"), table->columns.text(record, "pass"));
-    Sums& sums = measured[key];
-    sums.time_s += table->columns.number(record, "time_s");
-    sums.energy_j += table->columns.number(record, "energy_j");
-    sums.slice = table->columns.text(record, "slice");
-    ++sums.repeats;
+    const auto run = quickest.find(table->columns.text(record, "slice"));
+    add_row(measured[key], *table, record, run == quickest.end() ? 0 : run->second, fastest_s);
   }
   return measured;
 }
@@ -99,11 +129,17 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
     Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
     const Sums& sums = at->second;
-    table.networks.push_back(
-        {text("network"), text("family"),
-         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass")),
-         sums.slice, text("pass") == "training", sums.time_s / sums.repeats, sums.energy_j / sums.repeats, busy_s[key],
-         std::move(*counts)});
+    const double repeats = sums.repeats;
+    const std::string setting =
+        fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
+    if (!sums.undisturbed && busy_s[key] < kBusy * sums.time_s / repeats) {
+      table.disturbed.push_back(setting);
+      continue;
+    }
+    table.networks.push_back({text("network"), text("family"), setting, text("pass") == "training",
+                              sums.time_s / repeats, sums.energy_j / repeats, busy_s[key],
+                              sums.undisturbed ? sums.issue_s / repeats : 0, sums.host_factor / repeats,
+                              lines->columns.number(record, "python_calls"), std::move(*counts)});
   }
   return table;
 }

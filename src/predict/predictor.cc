@@ -37,8 +37,7 @@ LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
 
 double in_network_j(const NetworkModel& model, const Operation& operation, const OperationEstimate& guess) {
   const double above_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
-  const double scale = is_product(operation.kind) ? model.products_scale : model.others_scale;
-  return scale * above_j + model.idle_w * model.gpu_time_scale * guess.time_s;
+  return model.energy_scales[energy_group_of(operation)] * above_j + model.idle_w * model.gpu_time_scale * guess.time_s;
 }
 
 void add(Parts& parts, const Profile& profile, const Operation& operation) {
@@ -90,6 +89,7 @@ std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& o
 Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
   Parts parts;
   parts.sums.training = options.training;
+  parts.sums.python = static_cast<double>(graph.python_calls);
   for (const Operation& operation : operations_of(graph, options)) add(parts, profile, operation);
   const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.host_factor);
   Prediction prediction;

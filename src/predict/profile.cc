@@ -51,10 +51,15 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.key("network")
       .begin_object()
       .member("idle_w", rounded(model.idle_w))
-      .member("products_scale", rounded(model.products_scale));
-  json.member("others_scale", rounded(model.others_scale)).member("gpu_time_scale", rounded(model.gpu_time_scale));
+      .member("power_limit_w", rounded(model.power_limit_w))
+      .member("gpu_time_scale", rounded(model.gpu_time_scale));
+  json.key("energy_scales").begin_object();
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
+    json.member(kEnergyGroups[index], rounded(model.energy_scales[index]));
+  json.end_object();
   write_numbers(json, "host_inference_s", model.inference);
   write_numbers(json, "host_training_s", model.training);
+  json.member("python_per_call", rounded(model.python_per_call));
   json.member("inference_width", rounded(model.inference_width))
       .member("training_width", rounded(model.training_width));
   json.member("host_width", rounded(model.host_width)).member("layer_width", rounded(model.layer_width));
@@ -117,11 +122,14 @@ Datasheet read_sheet(const formats::DocumentValue* told, Numbers& numbers) {
 NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) {
   NetworkModel model;
   model.idle_w = numbers.of(told, "idle_w");
-  model.products_scale = numbers.of(told, "products_scale");
-  model.others_scale = numbers.of(told, "others_scale");
+  model.power_limit_w = numbers.of(told, "power_limit_w");
+  const formats::DocumentValue* scales = told == nullptr ? nullptr : told->find("energy_scales");
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
+    model.energy_scales[index] = numbers.of(scales, kEnergyGroups[index]);
   model.gpu_time_scale = numbers.of(told, "gpu_time_scale");
   numbers.fill(told == nullptr ? nullptr : told->find("host_inference_s"), "host_inference_s", model.inference);
   numbers.fill(told == nullptr ? nullptr : told->find("host_training_s"), "host_training_s", model.training);
+  model.python_per_call = numbers.of(told, "python_per_call");
   model.inference_width = numbers.of(told, "inference_width");
   model.training_width = numbers.of(told, "training_width");
   model.host_width = numbers.of(told, "host_width");

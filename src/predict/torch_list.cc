@@ -212,8 +212,11 @@ Result<Graph> graph_of(const DocumentValue& document) {
   if (!tensors) return tensors.error();
   const Result<std::int64_t> elements = whole_number(document, "weight_elements", 0);
   if (!elements) return elements.error();
+  const Result<std::int64_t> python_calls = whole_number(document, "python_calls", 0);
+  if (!python_calls) return python_calls.error();
   graph.weight_tensors = *tensors;
   graph.weight_elements = *elements;
+  graph.python_calls = *python_calls;
   if (const DocumentValue* notes = document.find("notes"); notes != nullptr && notes->array() != nullptr) {
     for (const DocumentValue& note : *notes->array()) {
       if (auto text = note.text()) graph.notes.push_back(std::move(*text));

@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 from .elements import dtype_name
 from .fakes import Faker, put_aside
 from .on_gpu import chosen_as_on_gpu
+from .python_calls import PythonCalls
 from .recorder import Recorder, seeing
 from .shapes import Told
 
@@ -44,7 +45,7 @@ def trace(
     if isinstance(optimizer, str):
         form_of(optimizer)  # says what is wrong before anything is done
     recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
-    faker = Faker(torch, mode)
+    faker, python = Faker(torch, mode), PythonCalls()
     was_training = model.training
     try:
         model.train(training)
@@ -52,10 +53,10 @@ def trace(
             given, more = faker.inside(tuple(inputs)), faker.inside(dict(named or {}))
             with named_modules(torch, model, recorder):
                 if training:
-                    run_training(torch, model, recorder, given, more, loss, autocast)
+                    run_training(torch, model, recorder, python, given, more, loss, autocast)
                     tell_optimizer(model, recorder, optimizer)
                 else:
-                    run_inference(torch, model, recorder, given, more, autocast)
+                    run_inference(torch, model, recorder, python, given, more, autocast)
             weights = [one for one in model.parameters() if one.requires_grad]
             counted = {"weight_tensors": len(weights), "weight_elements": sum(int(one.numel()) for one in weights)}
     finally:
@@ -68,21 +69,32 @@ def trace(
         "operations": recorder.operations,
         "unknown": recorder.unknown,
         **counted,
+        **({} if python.count is None else {"python_calls": python.count}),
         "notes": [],
     }
 
 
-def run_inference(torch: Any, model: Any, recorder: Recorder, given: tuple, more: dict, autocast: Any) -> None:
-    with torch.no_grad(), chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
+def run_inference(
+    torch: Any, model: Any, recorder: Recorder, python: PythonCalls, given: tuple, more: dict, autocast: Any
+) -> None:
+    with torch.no_grad(), chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder), python:
         model(*given, **more)
 
 
 def run_training(
-    torch: Any, model: Any, recorder: Recorder, given: tuple, more: dict, loss: Optional[Callable], autocast: Any
+    torch: Any,
+    model: Any,
+    recorder: Recorder,
+    python: PythonCalls,
+    given: tuple,
+    more: dict,
+    loss: Optional[Callable],
+    autocast: Any,
 ) -> None:
     with torch.enable_grad():
         with chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
-            output = model(*given, **more)
+            with python:
+                output = model(*given, **more)
             value = (loss or cross_entropy_of(torch, recorder))(output)
         recorder.begin_backward()
         with chosen_as_on_gpu(torch, recorder, None), seeing(torch, recorder):

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many Python functions a network's own code calls: what the host does between launches.
+
+Counted while the network is traced, without what only tracing does: as soon as a call goes into the dispatcher's
+stand-ins for a GPU, or into this package, nothing counts until it is back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, Optional
+
+OWN = str(Path(__file__).resolve().parent)
+# Of PyTorch: what computes shapes in place of data. On a GPU all of it is C++.
+STANDS_IN = tuple(
+    f"/torch/{name}"
+    for name in (
+        "_subclasses",
+        "_refs",
+        "_meta_registrations",
+        "_prims",
+        "_decomp",
+        "_library",
+        "_ops.py",
+        "utils/_python_dispatch",
+        "_dynamo",
+        "compiler",
+        "fx/",
+    )
+)
+# nn.Module calls it only where hooks are, which tracing has.
+WITH_HOOKS = "inner"
+
+
+class PythonCalls(contextlib.AbstractContextManager):
+    """`count` after it was left; None where another profiler has Python's place for one."""
+
+    def __init__(self) -> None:
+        self.count: Optional[int] = None
+        self._outside, self._depth = {}, 0  # type: ignore[var-annotated]
+
+    def __enter__(self) -> PythonCalls:
+        if sys.getprofile() is None:
+            self.count = 0
+            sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.count is not None:
+            sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            if self._depth or self._is_outside(frame):
+                self._depth += 1
+            elif frame.f_code.co_name != WITH_HOOKS:
+                self.count += 1  # type: ignore[operator]
+        elif event == "return" and self._depth:
+            self._depth -= 1
+
+    def _is_outside(self, frame: FrameType) -> bool:
+        path = frame.f_code.co_filename
+        if path not in self._outside:
+            self._outside[path] = path.startswith(OWN) or any(part in path for part in STANDS_IN)
+        return self._outside[path]
