@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import (  # noqa: E402
     command,
+    corners,
     counter,
     design,
     host,
@@ -71,6 +72,14 @@ def test_the_packages_program_knows_the_command(environment):
     command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
     told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
     assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in told.splitlines()]
+
+
+def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
+    rows = corners.plan()
+    assert [row.key for row in rows] == [row.key for row in corners.plan()]
+    assert len({row.key for row in rows} - {row.key for row in plan}) == len(rows) >= 500
+    boxes = {row.kind: set(row.parameters) for row in plan}
+    assert all(set(row.parameters) == boxes[row.kind] for row in rows)
 
 
 def test_no_row_is_larger_than_a_measurement_can_hold(plan):

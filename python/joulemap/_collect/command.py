@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import design, layer_tables, layers, listed, networks, operations, rows, summary, tables
+from . import corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -24,6 +24,8 @@ REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
 # What is measured of whole networks.
 WHOLE = ("network", "layers")
+# Shapes that the boxes of the kinds hardly reach.
+CORNERS = "corners"
 # Without a GPU: what a core does in no time.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
@@ -127,6 +129,8 @@ def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting
 
 
 def planned_operations(options: argparse.Namespace) -> list[design.Planned]:
+    if options.kinds == [CORNERS]:
+        return corners.plan()
     if not options.listed:
         return design.plan(options.kinds, options.scale)
     if planned := listed.plan(options.listed):
@@ -239,9 +243,12 @@ def collect(options: argparse.Namespace) -> int:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     made = parser()
     options = made.parse_args(arguments)
-    unknown = [kind for kind in options.kinds if kind not in WHOLE and kind not in design.KINDS]
+    others = (*WHOLE, CORNERS)
+    unknown = [kind for kind in options.kinds if kind not in others and kind not in design.KINDS]
     if unknown:
-        made.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(WHOLE)}")
+        made.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(others)}")
+    if CORNERS in options.kinds and len(options.kinds) > 1:
+        made.error("corners are measured by themselves: --kinds corners")
     if options.plan:
         print_plan(options)
         return 0

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes that networks have and the boxes of the design hardly reach: attention within small windows of many images,
+normalization of very many short rows, convolutions in groups over sequences, patches of images, thin 1x1 convolutions
+over large images. They are drawn by chance, always the same ones, and count as designed.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Callable
+
+from .design import KINDS, SEED, Planned, has_no_backward
+from .kind import Parameters, cost_of, is_small_enough
+
+Chance = random.Random
+
+
+def about(chance: Chance, least: float, most: float, multiple: int = 1) -> int:
+    """Evenly in logarithms."""
+    return max(multiple, round(least * (most / least) ** chance.random() / multiple) * multiple)
+
+
+def convolution(chance: Chance, **told: int) -> Parameters:
+    plain = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": chance.random() < 0.5}
+    return {**plain, "channels_last": chance.random() < 0.25, **told}
+
+
+def in_order(parameters: Parameters) -> Parameters:
+    names = "batch channels out height width kernel stride padding dilation groups bias channels_last".split()
+    return {name: parameters[name] for name in names}
+
+
+def grouped(chance: Chance) -> Parameters:
+    groups, kernel = chance.choice((2, 4, 4, 8, 16, 32, 32, 64)), chance.choice((1, 1, 3, 3))
+    channels = about(chance, 128, 3072, 8 * groups)
+    out = chance.choice((channels, channels, channels * 2, channels * 4, max(groups, channels // 4 // groups * groups)))
+    is_text = kernel == 1 and chance.random() < 0.6
+    height = 1 if is_text else about(chance, 7, 56)
+    width = about(chance, 64, 512) if is_text else height
+    sizes = {"batch": about(chance, 1, 128), "channels": channels, "out": out, "height": height, "width": width}
+    stride = chance.choice((1, 1, 2)) if kernel == 3 else 1
+    return in_order(convolution(chance, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups))
+
+
+def widening_depthwise(chance: Chance) -> Parameters:
+    channels, size = about(chance, 32, 512, 8), about(chance, 7, 56)
+    sizes = {"batch": about(chance, 4, 128), "channels": channels, "out": channels * chance.choice((1, 2, 2, 3))}
+    more = {"kernel": chance.choice((3, 3, 5, 7)), "stride": chance.choice((1, 2, 2)), "groups": channels}
+    return in_order(convolution(chance, **sizes, height=size, width=size, padding=more["kernel"] // 2, **more))
+
+
+def patches(chance: Chance) -> Parameters:
+    kernel, size = chance.choice((4, 7, 8, 11, 14, 16, 16, 32)), chance.choice((128, 160, 224, 224, 256, 288, 384))
+    sizes = {"batch": about(chance, 1, 128), "channels": 3, "out": about(chance, 48, 1024, 16), "height": size}
+    stride = chance.choice((kernel, kernel, max(1, kernel // 2), 2, 4))
+    return in_order(convolution(chance, **sizes, width=size, kernel=kernel, stride=stride))
+
+
+def dense_squares(chance: Chance) -> Parameters:
+    channels, size = about(chance, 64, 1024, 32), about(chance, 7, 112)
+    out = chance.choice((channels, channels, channels * 2))
+    sizes = {"batch": about(chance, 8, 128), "channels": channels, "out": out, "height": size, "width": size}
+    return in_order(convolution(chance, **sizes, kernel=3, stride=chance.choice((1, 1, 2)), padding=1))
+
+
+def thin(chance: Chance) -> Parameters:
+    size = about(chance, 28, 160)
+    sizes = {"batch": about(chance, 4, 128), "channels": about(chance, 8, 128, 8), "out": about(chance, 8, 128, 8)}
+    kernel = chance.choice((1, 1, 3))
+    return in_order(convolution(chance, **sizes, height=size, width=size, kernel=kernel, padding=kernel // 2))
+
+
+def windows(chance: Chance) -> Parameters:
+    tokens, heads = chance.choice((16, 49, 49, 64, 100, 144, 196)), about(chance, 1, 24)
+    width, batch = chance.choice((16, 32, 32, 48, 64)), about(chance, 64, 16384)
+    keys = chance.choice((tokens, tokens, tokens, 49))
+    batch = max(1, min(batch, 200_000 // heads))
+    return {"batch": batch, "heads": heads, "queries": tokens, "keys": keys, "width": width, "causal": False}
+
+
+def short_rows(chance: Chance) -> Parameters:
+    form = chance.choice(("layer", "layer", "layer", "rms"))
+    rows, channels = about(chance, 20_000, 1_000_000), about(chance, 24, 384, 8)
+    return {"form": form, "batch": rows, "channels": channels, "height": 1, "width": 1}
+
+
+CORNERS: tuple[tuple[str, Callable[[Chance], Parameters], int], ...] = (
+    ("convolution", grouped, 130),
+    ("convolution", widening_depthwise, 40),
+    ("convolution", patches, 70),
+    ("convolution", dense_squares, 110),
+    ("convolution", thin, 60),
+    ("attention", windows, 130),
+    ("normalization", short_rows, 60),
+)
+
+
+def plan() -> list[Planned]:
+    chance = random.Random(f"{SEED} corners")
+    rows: dict[str, Planned] = {}
+    for kind, draw, count in CORNERS:
+        wanted = len(rows) + count
+        while len(rows) < wanted:
+            row = drawn(chance, kind, draw(chance))
+            if is_small_enough(cost_of(KINDS[kind].work(row.parameters), row.dtype, row.which), row.dtype):
+                rows.setdefault(row.key, row)
+    shuffled = list(rows.values())
+    chance.shuffle(shuffled)
+    return shuffled
+
+
+def drawn(chance: Chance, kind: str, parameters: Parameters) -> Planned:
+    told = KINDS[kind]
+    # Two of three forward: an inference has nothing else.
+    which = told.passes[0] if chance.random() < 0.66 or has_no_backward(kind, parameters) else told.passes[1]
+    return Planned(kind, parameters, chance.choice(told.dtypes), which, False, "designed")
