@@ -7,10 +7,10 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the program, build/bin/joulemap
 	@tools/install_packages.sh build test
@@ -66,6 +66,13 @@ dist: page-tools ## a folder and a Python wheel that run on other distributions:
 	@cmake --preset dist $(CMAKE_QUIET)
 	@cmake --build --preset dist
 	@tools/make_dist.sh
+
+dist-x86_64: page-tools ## the same for x86-64, from a machine of another architecture: build/dist-x86_64/
+	@tools/install_packages.sh build cross
+	@tools/make_sysroot.sh $(BUILD)/sysroot-x86_64 amd64
+	@cmake --preset dist-x86_64 $(CMAKE_QUIET)
+	@cmake --build --preset dist-x86_64
+	@tools/make_dist.sh $(BUILD)/dist-x86_64-objects $(BUILD)/dist-x86_64 x86_64
 
 wheel: dist ## the Python wheel, build/dist/joulemap-*.whl
 

@@ -1,56 +1,78 @@
 #!/usr/bin/env bash
+# make_dist.sh [OBJECTS OUT MACHINE]
 # Puts what `make dist` built into a folder, an archive and a Python wheel that run where none of our libraries are installed,
 # and proves it of every binary: no library beyond glibc and libgcc, no symbol of a glibc newer than 2.34, and of the
-# libraries, which are loaded into other programs, no symbol but our own interface.
+# libraries, which are loaded into other programs, no symbol but our own interface. XGBoost alone needs libstdc++ besides, of
+# GCC 11, which is no younger than that glibc; Debian's own would need a newer glibc, so it is not brought.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 newest_glibc=2.34
-objects=build/dist-objects
+newest_glibcxx=3.4.29
+objects=${1:-build/dist-objects} out=${2:-build/dist} machine=${3:-$(uname -m)}
 version=$(sed -n 's/^project(joulemap VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-name=joulemap-$version-linux-$(uname -m)
-folder=build/dist/$name
+name=joulemap-$version-linux-$machine
+folder=$out/$name
 
 fail() { echo "make_dist: $*" >&2; exit 1; }
+
+# cached NAME: what CMake found. The tools are those of the compiler, which may be one for another machine.
+cached() { sed -n "s/^$1:FILEPATH=//p" $objects/CMakeCache.txt; }
+strip=$(cached CMAKE_STRIP) objdump=$(cached CMAKE_OBJDUMP) nm=$(cached CMAKE_NM)
+
+needed_by() { $objdump -p "$1" | awk '/NEEDED/ { print $2 }'; }
+everywhere='libc|libm|libgcc_s|libpthread|ld-linux.*'
 
 # check FILE [PATTERN OF NAMES THAT MAY BE NEEDED]
 check() {
   local file=$1 also=${2:-libc}
-  local needed newest
-  needed=$(objdump -p "$file" | awk '/NEEDED/ { print $2 }' | grep -vE "^(libc|libm|libgcc_s|libpthread|ld-linux.*|$also)\.so" || true)
+  local needed newest newest_cxx
+  needed=$(needed_by "$file" | grep -vE "^($everywhere|$also)\.so" || true)
   [[ -z $needed ]] || fail "$file needs libraries that may be missing elsewhere: $needed"
-  newest=$(objdump -T "$file" | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 || true)
+  newest=$($objdump -T "$file" | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 || true)
   [[ -n $newest ]] || newest=GLIBC_2.2.5  # it calls nothing of it
   [[ $(printf '%s\n%s\n' "GLIBC_$newest_glibc" "$newest" | sort -V | tail -1) == "GLIBC_$newest_glibc" ]] ||
     fail "$file needs $newest, newer than $newest_glibc"
+  newest_cxx=$($objdump -T "$file" | grep -o 'GLIBCXX_3\.4[.0-9]*' | sort -Vu | tail -1 || true)
+  [[ $(printf '%s\n%s\n' "GLIBCXX_$newest_glibcxx" "$newest_cxx" | sort -V | tail -1) == "GLIBCXX_$newest_glibcxx" ]] ||
+    fail "$file needs $newest_cxx, newer than $newest_glibcxx"
   echo "make_dist: $file needs $newest"
 }
 
 # check_exports FILE PATTERN: nothing else can be seen from outside.
 check_exports() {
   local others
-  others=$(nm -D --defined-only "$1" | awk '{ print $3 }' | grep -vE "^($2)$" || true)
+  others=$($nm -D --defined-only "$1" | awk '{ print $3 }' | grep -vE "^($2)$" || true)
   [[ -z $others ]] || fail "$1 shows names that may clash: $(head -3 <<<"$others" | tr '\n' ' ')"
 }
 
 rm -rf "$folder"
 package=$folder/python/joulemap
 mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_collect" "$package/_predict"
-strip -o "$folder/bin/joulemap" $objects/bin/joulemap
+$strip -o "$folder/bin/joulemap" $objects/bin/joulemap
 mkdir -p "$package/bin"
 ln -s ../../../bin/joulemap "$package/bin/joulemap"  # jm.attach and jm.load start it from there
 for library in libjoulemap.so libjoulemap_capture.so; do
-  strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
+  $strip --strip-unneeded -o "$folder/lib/$library" "$objects/lib/$library"
   ln -s "../../lib/$library" "$package/$library"  # one file, so that a process that loads both has one copy
 done
-# Debian has no static ISA-L: it lies beside the program, which looks for it there.
-isal=$(ldd $objects/bin/joulemap | awk '/libisal/ { print $3 }')
-if [[ -n $isal ]]; then
-  strip --strip-unneeded -o "$folder/lib/libisal.so.2" "$(readlink -f "$isal")"
-  cp /usr/share/doc/libisal2/copyright "$folder/lib/libisal.LICENSE"
-fi
+# put_beside LIBRARY: into lib/, where the program looks for it, with what it needs itself and its licence.
+put_beside() {
+  local library=$1 soname package need
+  soname=$($objdump -p "$library" | awk '/SONAME/ { print $2 }')
+  [[ ! -e $folder/lib/$soname ]] || return 0
+  $strip --strip-unneeded -o "$folder/lib/$soname" "$(readlink -f "$library")"
+  package=${soname/.so./}  # Debian names its packages so
+  cp "/usr/share/doc/$package/copyright" "$folder/lib/${soname%%.*}.LICENSE"
+  for need in $(needed_by "$library" | grep -vE "^($everywhere|libstdc\+\+)\.so" || true); do
+    put_beside "$(dirname "$library")/$need"
+  done
+}
+# Debian has no static ISA-L, and XGBoost is loaded by those only who fit models.
+put_beside "$(cached ISAL_LIBRARY)"
+put_beside "$(cached XGBOOST_LIBRARY)"
 # The package as the wheel has it: what `record` injects into Python programs lies in it.
 for extension in _hot.abi3.so _capture.abi3.so; do
-  strip --strip-unneeded -o "$package/$extension" "$objects/python/joulemap/$extension"
+  $strip --strip-unneeded -o "$package/$extension" "$objects/python/joulemap/$extension"
 done
 cp python/joulemap/*.py python/joulemap/*.pyi python/joulemap/py.typed "$package/"
 cp python/joulemap/inject/sitecustomize.py "$package/inject/"
@@ -60,7 +82,7 @@ cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 
 check "$folder/bin/joulemap" libisal
-[[ -z $isal ]] || check "$folder/lib/libisal.so.2"
+for library in "$folder"/lib/*.so.*; do check "$library" 'libdmlc|libgomp|libstdc\+\+'; done
 check "$folder/lib/libjoulemap.so" libjoulemap_capture
 check "$folder/lib/libjoulemap_capture.so"
 check "$package/_hot.abi3.so" 'libjoulemap|libjoulemap_capture'
@@ -70,6 +92,6 @@ check_exports "$folder/lib/libjoulemap_capture.so" 'jmc_.*|InitializeInjection.*
 check_exports "$package/_hot.abi3.so" 'PyInit__hot'
 check_exports "$package/_capture.abi3.so" 'PyInit__capture'
 
-tar -C build/dist -czf "build/dist/$name.tar.gz" "$name"
-echo "make_dist: $folder, build/dist/$name.tar.gz"
-python3 tools/make_wheel.py --build $objects --out build/dist
+tar -C "$out" -czf "$out/$name.tar.gz" "$name"
+echo "make_dist: $folder, $out/$name.tar.gz"
+python3 tools/make_wheel.py --build "$objects" --out "$out" --beside "$folder/lib" --machine "$machine" --strip "$strip"

@@ -21,7 +21,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TAG = f"cp39-abi3-manylinux_2_34_{platform.machine()}"
+TAG = "cp39-abi3-manylinux_2_34_{machine}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file knows
 
@@ -62,21 +62,15 @@ def project_version() -> str:
     return found[1]
 
 
-def stripped(binary: Path) -> bytes:
+def stripped(binary: Path, strip: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / binary.name
         shutil.copy(binary.resolve(), copy)
-        subprocess.run(["strip", "--strip-unneeded", str(copy)], check=True)
+        subprocess.run([strip, "--strip-unneeded", str(copy)], check=True)
         return copy.read_bytes()
 
 
-def libraries_beside(program: Path) -> list[Path]:
-    """What it needs that other machines may not have: ISA-L, of which Debian has no static library."""
-    listed = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout
-    return [Path(found) for found in re.findall(r"libisal\.so\.\d+ => (\S+)", listed)]
-
-
-def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
+def content(build: Path, beside: Path | None, strip: str, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
     """Every file of the wheel but RECORD: its bytes, and whether it can be executed."""
     files: dict[str, tuple[bytes, bool]] = {}
     package = ROOT / "python" / "joulemap"
@@ -92,17 +86,17 @@ def content(build: Path, version: str) -> dict[str, tuple[bytes, bool]]:
     for header in sorted((ROOT / "include" / "joulemap").iterdir()):
         files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
     for library in ("libjoulemap.so", "libjoulemap_capture.so"):
-        files[f"joulemap/{library}"] = (stripped(build / "lib" / library), True)
+        files[f"joulemap/{library}"] = (stripped(build / "lib" / library, strip), True)
     for extension in ("_hot.abi3.so", "_capture.abi3.so"):
-        files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension), True)
-    files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap"), True)
-    for library in libraries_beside(build / "bin" / "joulemap"):
-        files[f"joulemap/lib/{library.name}"] = (stripped(library), True)
+        files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension, strip), True)
+    files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap", strip), True)
+    for library in sorted([*beside.glob("*.so.*"), *beside.glob("*.LICENSE")]) if beside else []:
+        files[f"joulemap/lib/{library.name}"] = (library.read_bytes(), library.suffix != ".LICENSE")
 
     info = f"joulemap-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()
     files[f"{info}/METADATA"] = (METADATA.format(version=version, readme=readme).encode(), False)
-    files[f"{info}/WHEEL"] = (WHEEL.format(tag=TAG).encode(), False)
+    files[f"{info}/WHEEL"] = (WHEEL.format(tag=tag).encode(), False)
     files[f"{info}/entry_points.txt"] = (ENTRY_POINTS.encode(), False)
     files[f"{info}/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
     return files
@@ -129,13 +123,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "dist-objects", help="the build to take it from")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "dist", help="the folder to put it into")
+    parser.add_argument("--beside", type=Path, help="a folder with the libraries of others that the program needs, stripped")
+    parser.add_argument("--machine", default=platform.machine(), help="what the build is for, as uname -m says it there")
+    parser.add_argument("--strip", default="strip", help="the program that strips such binaries")
     options = parser.parse_args()
     version = project_version()
-    files = content(options.build, version)
+    tag = TAG.format(machine=options.machine)
+    files = content(options.build, options.beside, options.strip, version, tag)
     own_name = f"joulemap-{version}.dist-info/RECORD"
     files[own_name] = (record_of(files, own_name), False)
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"joulemap-{version}-{TAG}.whl"
+    path = options.out / f"joulemap-{version}-{tag}.whl"
     write_wheel(path, files)
     print(f"make_wheel: {path} ({path.stat().st_size / 1e6:.1f} MB)")
     return 0
