@@ -49,6 +49,7 @@ def main() -> int:
     parser.add_argument("--networks", type=float, default=0, help="seconds for whole networks")
     parser.add_argument("--layers", type=float, default=0, help="seconds for the times of operations within networks")
     parser.add_argument("--seed-layers", type=float, default=0, help="seconds for the operations listed in data/seed")
+    parser.add_argument("--compiled", type=float, default=0, help="seconds for networks under torch.compile")
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
     parser.add_argument("--out", type=Path, required=True)
@@ -71,6 +72,8 @@ def main() -> int:
             collect(folder, options.networks, ["--kinds", "network", *more], log)
         if options.layers:
             collect(folder, options.layers, ["--kinds", "layers", *more], log)
+        if options.compiled:
+            collect(folder, options.compiled, ["--kinds", "compiled", *more], log)
         if options.held_out:
             collect(folder / "held-out", options.held_out, ["--kinds", "network", "--held-out", *more], log)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Optional, Sequence
 
-from . import corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
+from . import compiled, corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -23,7 +23,7 @@ from .tensors import precision
 REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
 # What is measured of whole networks.
-WHOLE = ("network", "layers")
+WHOLE = ("network", "layers", "compiled")
 # Shapes that the boxes of the kinds hardly reach.
 CORNERS = "corners"
 # Without a GPU: what a core does in no time.
@@ -86,7 +86,7 @@ def collect_networks(
 def collect_network(session: Session, wanted: Sequence[networks.Setting], until_s: float, active_s: float) -> None:
     try:
         loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
-    except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+    except networks.CANNOT_LOAD as error:
         # No failure of the rows: another version of a package may have it.
         print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
         return
@@ -122,7 +122,7 @@ def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting
                     with networks.within(session.torch, setting):
                         told = layers.profile(session.torch, loaded.call_of(setting))
                     session.rows.add_layers({"layers_of": setting.key, "slice": session.slice, **told})
-        except (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+        except networks.CANNOT_LOAD as error:
             print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
         gc.collect()
         session.runner.tidy()
@@ -157,6 +157,10 @@ def print_plan(options: argparse.Namespace) -> None:
         print(
             f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
         )
+    if "compiled" in options.kinds:
+        settings = compiled.plan()
+        names = {setting.network for some in settings for setting in some}
+        print(f"compiled: {len(names)} networks, {sum(map(len, settings))} settings, each beside itself as it runs eagerly")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -164,8 +168,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
     made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
     made.add_argument(
-        "--kinds", nargs="*", default=[], metavar="KIND", help="only these; `network`: whole ones, `layers`: within them"
-    )
+        "--kinds", nargs="*", default=[], metavar="KIND",
+        help="only these; `network`: whole ones, `layers`: within them, `compiled`: a few under torch.compile",
+    )  # fmt: skip
     made.add_argument(
         "--listed", type=Path, metavar="FOLDER", help="operations of the networks that are listed there (data/seed)"
     )
@@ -218,6 +223,8 @@ def collect(options: argparse.Namespace) -> int:
         collect_networks(session, by_network, until_s, options.network_active)
     if "layers" in options.kinds:
         collect_layers(session, networks.plan_networks(options.settings, options.held_out), until_s)
+    if "compiled" in options.kinds:
+        compiled.collect(session, until_s, options.network_active)
     session.finish()
     energy_j = gpu.energy_j()
     session.rows.add_slice(

@@ -27,6 +27,8 @@ PRECISIONS = {
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
 }
 PASSES = ("inference", "training")
+# What a package says that has no such network, or not in this version.
+CANNOT_LOAD = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
 
 class Network(NamedTuple):
@@ -106,7 +108,8 @@ class Loaded(contextlib.AbstractContextManager):
     def __exit__(self, *_) -> None:
         del self._model
 
-    def call_of(self, setting: Setting) -> Callable[[], Any]:
+    def call_of(self, setting: Setting, wrapped: Callable[[Any], Any] = lambda model: model) -> Callable[[], Any]:
+        """`wrapped` makes of the network, on its device and in its type, what is called."""
         torch = self._torch
         own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
         if own != self._type:
@@ -117,7 +120,8 @@ class Loaded(contextlib.AbstractContextManager):
         casting = torch.autocast(self._device, dtype=torch.bfloat16) if casts else contextlib.nullcontext()
         if setting.which == "inference":
             self._model.eval()
-            return lambda: self._infer(give, casting)
+            model = wrapped(self._model)
+            return lambda: self._infer(model, give, casting)
         self._model.train()
         for parameter in self._model.parameters():
             parameter.requires_grad_(True)
@@ -125,15 +129,16 @@ class Loaded(contextlib.AbstractContextManager):
             torch, "adamw" if setting.network.package == "transformers" else "momentum", "default",
             list(self._model.parameters()),
         )  # fmt: skip
-        return lambda: self._train(give, casting, optimizer)
+        model = wrapped(self._model)
+        return lambda: self._train(model, give, casting, optimizer)
 
-    def _infer(self, give: dict, casting: Any) -> Any:
+    def _infer(self, model: Any, give: dict, casting: Any) -> Any:
         with self._torch.no_grad(), casting:
-            return self._model(*give["inputs"], **give["named"])
+            return model(*give["inputs"], **give["named"])
 
-    def _train(self, give: dict, casting: Any, optimizer: Any) -> None:
+    def _train(self, model: Any, give: dict, casting: Any, optimizer: Any) -> None:
         with casting:
-            output = first_tensor(self._model(*give["inputs"], **give["named"]))
+            output = first_tensor(model(*give["inputs"], **give["named"]))
             loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), give["target"](output))
         loss.backward()
         optimizer.step()

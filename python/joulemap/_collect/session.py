@@ -121,8 +121,8 @@ class Session:
         watts = pending.counter_w or power.watts
         self.rows.add(
             {
-                **pending.told,
                 "way": run.way,
+                **pending.told,
                 "calls": run.calls,
                 "time_s": run.time_s,
                 "eager_s": run.eager_s,

@@ -9,10 +9,11 @@ from collections import defaultdict
 from typing import Callable, Sequence
 
 Row = dict
+WHOLE = ("network", "compiled")
 
 
 def of(rows: Sequence[Row]) -> str:
-    operations = [row for row in rows if row["kind"] != "network"]
+    operations = [row for row in rows if row["kind"] not in WHOLE]
     networks = [row for row in rows if row["kind"] == "network"]
     parts = []
     if operations:
@@ -23,6 +24,8 @@ def of(rows: Sequence[Row]) -> str:
         families = {row["source"] for row in networks}
         parts += [f"{len(named)} networks of {len(families)} families:"]
         parts += [by("network", networks, lambda row: f"{row['pass']}, {row['dtype']}")]
+    if compiled := [row for row in rows if row["kind"] == "compiled"]:
+        parts += [by("under torch.compile and beside it", compiled, lambda row: f"{row['pass']}, {row['way']}")]
     return "\n\n".join([*parts, repeated(rows)])
 
 
@@ -102,7 +105,7 @@ def lines_of_repeats(where: str, groups: Sequence[Sequence[Row]]) -> list[str]:
     for some in groups:
         row = some[0]
         size = "above" if row["time_s"] >= 2e-5 else "below"
-        name = "networks" if row["kind"] == "network" else f"operations, calls {size} 20 us"
+        name = "networks" if row["kind"] in WHOLE else f"operations, calls {size} 20 us"
         by_name["from the host" if row["kind"] in ("input", "optimizer") else name].append(some)
     lines = []
     for name, some in sorted(by_name.items()):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows as compressed tables, which is how they are shipped: operations.csv.gz, networks.csv.gz and slices.csv. What
-lies in them counts as measured, so that a later run goes on from them.
+"""Rows as compressed tables, which is how they are shipped: operations.csv.gz, networks.csv.gz, compiled.csv.gz
+(a table of its own: who reads networks means eager ones) and slices.csv. What lies in them counts as measured, so that
+a later run goes on from them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SLICE_NUMBERS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", 
 
 
 def lines_of(folder: Path) -> Iterator[dict]:
-    for name in ("networks", "operations"):
+    for name in ("networks", "compiled", "operations"):
         for line in records_of(folder / f"{name}.csv.gz"):
             row = {name: value_of(text) for name, text in line.items()}
             row["parameters"], row["slice"] = line["parameters"], line["slice"]
@@ -56,11 +57,12 @@ def value_of(text: str) -> Any:
 
 
 def key_of(row: dict) -> str:
-    """As Planned.key and Setting.key have it."""
-    if row["kind"] == "network":
+    """As Planned.key, Setting.key and compiled.key_of have it."""
+    if row["kind"] in ("network", "compiled"):
         told = dict(pair.split("=") for pair in row["parameters"].split(";"))
         what = f"{told['package']}/{told['name']} {told['batch']}x{told['size']}"
-        return f"network {what} {row['dtype']} {row['pass']}"
+        way = f" {row['way']}" if row["kind"] == "compiled" else ""
+        return f"{row['kind']} {what} {row['dtype']} {row['pass']}{way}"
     return f"{row['kind']} {row['parameters']} {row['dtype']} {row['pass']}{' cold' if row['cold'] else ''}"
 
 
@@ -73,9 +75,11 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
     out.mkdir(parents=True, exist_ok=True)
     measured = sorted(measured, key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
     tables = {
-        "operations": [row for row in measured if row["kind"] != "network"],
+        "operations": [row for row in measured if row["kind"] not in ("network", "compiled")],
         "networks": [row for row in measured if row["kind"] == "network"],
     }
+    if compiled := [row for row in measured if row["kind"] == "compiled"]:
+        tables["compiled"] = compiled
     for name, rows in tables.items():
         # Without a time in it, so that equal rows are equal bytes.
         (out / f"{name}.csv.gz").write_bytes(gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))

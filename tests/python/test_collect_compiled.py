@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks under torch.compile, on the CPU with made-up power, each beside itself as it runs eagerly."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _collect import command, compiled, networks, rows, summary, tables  # noqa: E402
+
+SMALL = compiled.Listed("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
+
+
+@pytest.fixture
+def collect(tmp_path, monkeypatch):
+    """Runs the command with one small network that is captured, but not compiled, which takes long; gives the rows."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(compiled, "LISTED", (SMALL,))
+    monkeypatch.setattr(compiled, "BACKEND", "eager")
+    monkeypatch.setattr(command.gc, "disable", lambda: None)
+    options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]
+
+    def run(*more: str) -> list[dict]:
+        assert command.main(["--out", str(tmp_path), *options, *more]) == 0
+        return [line for line in rows.lines_of(tmp_path) if "energy_j" in line]
+
+    return run
+
+
+def test_no_family_that_predictions_are_judged_by_is_compiled():
+    settings = [setting for group in compiled.plan() for setting in group]
+    assert not networks.HELD_OUT & {setting.network.family for setting in settings}
+    assert len({setting.network.family for setting in settings}) >= 9
+
+
+def test_every_network_has_a_small_and_a_large_batch_and_some_a_training_step():
+    settings = [setting for group in compiled.plan() for setting in group]
+    for network in {setting.network for setting in settings}:
+        batches = [one.batch for one in settings if one.network == network and one.which == "inference"]
+        assert min(batches) == 1 and max(batches) >= 16
+    assert sum(setting.which == "training" for setting in settings) >= 5
+
+
+def test_what_compiles_quickly_comes_first():
+    first, last = compiled.plan()[0], compiled.plan()[-1]
+    assert first[0].network.family == "mlp" and last[0].network.name in ("mobilenet_v2", "efficientnet_b0")
+
+
+def test_each_setting_is_measured_eagerly_and_compiled_in_the_same_slice(collect):
+    measured = collect()
+    assert len(measured) == 6 and {row["kind"] for row in measured} == {"compiled"}
+    assert len({row["key"] for row in measured}) == 6 and len({row["slice"] for row in measured}) == 1
+    assert [row["way"] for row in measured] == ["eager", "compiled"] * 3
+    assert all(row["energy_j"] == pytest.approx(100 * row["time_s"]) for row in measured)
+    assert collect() == measured  # and not again
+
+
+def test_a_compiled_network_is_not_among_the_eager_ones(collect, tmp_path):
+    measured = collect()
+    command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
+    counts = {}
+    for name in ("operations", "networks", "compiled"):
+        with gzip.open(tmp_path / "tables" / f"{name}.csv.gz", "rt", newline="") as file:
+            counts[name] = len(list(csv.DictReader(file)))
+    assert counts == {"operations": 0, "networks": 0, "compiled": 6}
+    assert set(rows.Rows(tmp_path / "tables").times) == {row["key"] for row in measured}
+    assert not any(tables.key_of(row).startswith("network") for row in measured)
+
+
+def test_a_setting_that_cannot_be_compiled_is_told_and_the_next_one_measured(collect, monkeypatch, tmp_path):
+    import torch
+
+    def fail(model, backend):
+        raise RuntimeError("no such backend")
+
+    monkeypatch.setattr(torch, "compile", fail)
+    assert {row["way"] for row in collect()} == {"eager"}
+    failed = [line for line in rows.lines_of(tmp_path) if "failed" in line]
+    assert len(failed) == 3 and all(line["key"].endswith("compiled") for line in failed)
+
+
+def test_nothing_is_begun_for_which_there_is_no_time(collect):
+    assert collect("--seconds", "0") == []
+
+
+def test_a_summary_tells_compiled_networks_apart():
+    row = {"kind": "compiled", "dtype": "default", "pass": "inference", "limited": False, "power_error_w": 1.0}
+    more = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
+    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.WAYS]
+    text = summary.of(made)
+    assert "| inference, compiled | 1 |" in text and "| type |" not in text
