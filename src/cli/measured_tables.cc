@@ -2,6 +2,7 @@
 #include "cli/measured_tables.h"
 
 #include <filesystem>
+#include <tuple>
 
 #include "base/small_file.h"
 #include "cli/model_file.h"
@@ -38,9 +39,9 @@ Status append(std::string& table, std::string more, const std::string& name) {
 }
 
 // "data/h200/" and "." have a folder beside them, too.
-fs::path beside(const std::string& folder) {
+fs::path beside(const std::string& folder, const char* name) {
   const fs::path whole = fs::weakly_canonical(fs::path(folder));
-  return whole.parent_path() / "networks";
+  return whole.parent_path() / name;
 }
 
 }  // namespace
@@ -60,9 +61,14 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
                                       {&tables.busy, "busy"}}) {
       if (const Status added = add(*table, folder, name); !added) return added.error();
     }
-    if (!tables.network_operations.empty()) continue;  // one list of networks holds for all
-    if (const Status added = add(tables.network_operations, beside(folder), "operations"); !added) return added.error();
-    if (const Status added = add(tables.network_settings, beside(folder), "settings"); !added) return added.error();
+    // One list of networks holds for all.
+    for (const auto& [operations, settings, name] :
+         {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
+          std::tuple{&tables.seed_operations, &tables.seed_settings, "seed"}}) {
+      if (!operations->empty()) continue;
+      if (const Status added = add(*operations, beside(folder, name), "operations"); !added) return added.error();
+      if (const Status added = add(*settings, beside(folder, name), "settings"); !added) return added.error();
+    }
   }
   if (tables.operations.empty()) {
     return Error{ErrorCode::not_found, "there is no operations.csv.gz in " + folders.front(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the tables of measurements that `joulemap collect --tables` writes into a folder (docs/prediction-data.md), and
-// the lists of operations of networks in the folder `networks` beside it.
+// the lists of operations of networks in the folders `networks` and `seed` beside it.
 #pragma once
 
 #include <string>

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/quadrature.h"
-#include "statistics/correlation.h"
 
 namespace joulemap::predict {
 namespace {
@@ -23,43 +22,6 @@ constexpr double kLargest = 0.2;
 // How much an own error and the host's weigh in a width before it is scaled to cover.
 constexpr double kOwnShape = 0.10;
 constexpr double kHostShape = 0.25;
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  return values[static_cast<std::size_t>(std::lround(at))];
-}
-
-template <class Case>
-Score score_of(std::span<const Case> cases) {
-  Score total;
-  total.cases = cases.size();
-  if (cases.empty()) return total;
-  std::vector<double> errors;
-  std::vector<double> measured;
-  std::vector<double> predicted;
-  double squares = 0;
-  double sum = 0;
-  double absolute = 0;
-  for (const Case& one : cases) {
-    const double error = one.predicted_j / one.measured_j - 1;
-    errors.push_back(std::fabs(error));
-    squares += error * error;
-    sum += error;
-    absolute += std::fabs(error);
-    measured.push_back(one.measured_j);
-    predicted.push_back(one.predicted_j);
-  }
-  const auto count = static_cast<double>(cases.size());
-  total.rmspe = std::sqrt(squares / count);
-  total.mape = absolute / count;
-  total.bias = sum / count;
-  total.median = quantile(errors, 0.5);
-  total.p90 = quantile(errors, 0.9);
-  total.tau = statistics::kendall_sum(measured, predicted).tau_b.value_or(0);
-  return total;
-}
 
 double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
 
@@ -139,14 +101,6 @@ std::set<std::string, std::less<>> largest_keys(const FitData& data) {
   return keys;
 }
 
-std::vector<NamedScore> by_kind(std::span<const OperationCase> cases) {
-  std::vector<NamedScore> scores = {{"all", score(cases)}};
-  std::map<std::string, std::vector<OperationCase>> kinds;
-  for (const OperationCase& one : cases) kinds[one.kind].push_back(one);
-  for (const auto& [kind, some] : kinds) scores.push_back({kind, score(some)});
-  return scores;
-}
-
 std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
   std::vector<NamedScore> scores;
   for (const bool training : {false, true}) {
@@ -169,16 +123,18 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
 
 }  // namespace
 
-Score score(std::span<const OperationCase> cases) { return score_of(cases); }
-
 Score score(std::span<const NetworkCase> cases) {
-  Score total = score_of(cases);
+  std::vector<double> measured;
+  std::vector<double> predicted;
   std::vector<double> widths;
   std::size_t held = 0;
   for (const NetworkCase& one : cases) {
+    measured.push_back(one.measured_j);
+    predicted.push_back(one.predicted_j);
     if (one.low_j <= one.measured_j && one.measured_j <= one.high_j) ++held;
     widths.push_back((one.high_j - one.low_j) / 2 / one.predicted_j);
   }
+  Score total = score(measured, predicted);
   total.coverage = cases.empty() ? 0 : static_cast<double>(held) / static_cast<double>(cases.size());
   total.width = quantile(widths, 0.5);
   return total;
@@ -252,10 +208,10 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     if (!found) return std::move(found).error();
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
-  evaluation.operations = by_kind(evaluation.operation_cases);
+  evaluation.operations = scores_by_kind(evaluation.operation_cases);
   const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(*data));
   if (!larger) return larger.error();
-  evaluation.larger = by_kind(*larger);
+  evaluation.larger = scores_by_kind(*larger);
   LeftOut networks;
   networks.all_networks = true;
   const Result<Profile> alone = fit_to(*data, networks);
@@ -263,6 +219,13 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   std::vector<NetworkCase> whole;
   add_cases(*data, *alone, {}, true, whole);
   evaluation.alone = by_pass(whole);
+  if (!tables.seed_settings.empty()) {
+    const Result<SeedTable> seed = read_seed_tables(tables.seed_operations, tables.seed_settings);
+    if (!seed) return Error(seed.error()).with_context("seed");
+    Result<std::optional<SeedProtocol>> judged = judge_by_seed_protocol(*data, *seed);
+    if (!judged) return std::move(judged).error();
+    evaluation.seed = std::move(*judged);
+  }
   return evaluation;
 }
 

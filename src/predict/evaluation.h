@@ -4,13 +4,15 @@
 // operations alone to whole networks. Pure; minutes of one core for all of it.
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "predict/fitting.h"
+#include "predict/score.h"
+#include "predict/seed_protocol.h"
 
 namespace joulemap::predict {
 
@@ -29,27 +31,7 @@ struct NetworkCase {
   double busy = 0;  // share of the measured time in which the GPU computed, as far as it was profiled
 };
 
-struct OperationCase {
-  std::string key;
-  std::string kind;
-  double measured_j = 0;
-  double predicted_j = 0;
-};
-
-// Relative errors; widths are half of high - low, by the prediction.
-struct Score {
-  std::size_t cases = 0;
-  double rmspe = 0;
-  double mape = 0;
-  double median = 0;
-  double p90 = 0;
-  double bias = 0;
-  double tau = 0;       // Kendall's, of measured and predicted
-  double coverage = 0;  // of the intervals; networks only
-  double width = 0;     // median
-};
 Score score(std::span<const NetworkCase> cases);
-Score score(std::span<const OperationCase> cases);
 
 inline constexpr int kFoldsOfIntervals = 6;
 // Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by how
@@ -60,10 +42,6 @@ Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int fold
 void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
-struct NamedScore {
-  std::string name;
-  Score score;
-};
 struct Evaluation {
   NoiseFloor floor;
   NoiseFloor network_floor;
@@ -71,6 +49,7 @@ struct Evaluation {
   std::vector<NamedScore> operations;  // random folds of distinct rows, by kind
   std::vector<NamedScore> larger;      // operations beyond the sizes learned from, by kind
   std::vector<NamedScore> alone;       // operations alone to whole networks
+  std::optional<SeedProtocol> seed;    // where its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

@@ -39,6 +39,48 @@ void write_scores(formats::JsonWriter& json, std::string_view key, std::span<con
   json.end_array();
 }
 
+void write_seed_table(std::string& text, std::string_view title, std::span<const NamedScore> scores) {
+  fmt::format_to(std::back_inserter(text),
+                 "\n### {}\n\n| | cases | RMSPE | published | median | p90 | bias |\n|---|---|---|---|---|---|---|\n",
+                 title);
+  for (const auto& [name, score] : scores) {
+    const std::optional<double> best = published_rmspe(name);
+    fmt::format_to(std::back_inserter(text), "| {} | {} | {:.1f} % | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n", name,
+                   score.cases, 100 * score.rmspe, best ? fmt::format("{:.1f} %", 100 * *best) : "", 100 * score.median,
+                   100 * score.p90, 100 * score.bias);
+  }
+}
+
+void write_seed(std::string& text, const SeedProtocol& seed) {
+  fmt::format_to(
+      std::back_inserter(text),
+      "\n## The seed's protocol\n\n{} instances (network, batch, size), a fifth of them left out in turn; {} "
+      "more have layers that were not measured. Beside each figure the best that was published of it.\n",
+      seed.instances, seed.incomplete);
+  for (const SeedScores& scores : seed.scores) {
+    const std::vector<NamedScore> sums = {{"instances", scores.instances}, {"vgg", scores.vgg}};
+    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums);
+    write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.learned_from), scores.layers);
+    write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.learned_from),
+                     scores.unseen);
+    write_seed_table(text, fmt::format("Distinct layers in five parts, by {}", scores.learned_from), scores.folds);
+  }
+}
+
+void write_seed(formats::JsonWriter& json, const SeedProtocol& seed) {
+  json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
+  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("models").begin_array();
+  for (const SeedScores& scores : seed.scores) {
+    json.begin_object().member("learned_from", scores.learned_from);
+    write_scores(json, "sums", std::vector<NamedScore>{{"instances", scores.instances}, {"vgg", scores.vgg}});
+    write_scores(json, "layers", scores.layers);
+    write_scores(json, "unseen_layers", scores.unseen);
+    write_scores(json, "distinct_layers", scores.folds);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
 
 std::string evaluation_markdown(const Evaluation& evaluation) {
@@ -54,6 +96,7 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
   write_table(text, "Networks, by operations alone", evaluation.alone, false);
   write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
   write_table(text, "Operations larger than those learned from", evaluation.larger, false);
+  if (evaluation.seed) write_seed(text, *evaluation.seed);
   return text;
 }
 
@@ -70,6 +113,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
   write_scores(json, "networks_by_operations_alone", evaluation.alone);
   write_scores(json, "operations", evaluation.operations);
   write_scores(json, "larger_operations", evaluation.larger);
+  if (evaluation.seed) write_seed(json, *evaluation.seed);
   json.end_object();
   return std::move(json).text();
 }

@@ -22,6 +22,8 @@ struct FitTables {
   std::string busy;
   std::string network_operations;
   std::string network_settings;
+  std::string seed_operations;  // of the seed's networks (seed_protocol.h), to judge by
+  std::string seed_settings;
   std::string device;  // its name; where no datasheet has it, the measurements tell its rates
 };
 

@@ -188,8 +188,8 @@ def draw_input(u):
 
 
 def build_input(make, p):
-    host = make.on_host(p["batch"], p["channels"], p["height"], p["width"], pinned=p["pinned"], as_bytes=p["bytes"])
-    return Built(lambda: host.to(make.device, non_blocking=p["pinned"]))
+    host = make.on_host(p["batch"], p["channels"], p["height"], p["width"], pinned=bool(p["pinned"]), as_bytes=bool(p["bytes"]))
+    return Built(lambda: host.to(make.device, non_blocking=bool(p["pinned"])))
 
 
 def work_input(p):
