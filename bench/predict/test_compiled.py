@@ -66,7 +66,8 @@ def test_the_text_has_every_setting_and_both_passes(table):
 
 def test_the_program_is_asked_in_both_modes(table, tmp_path, monkeypatch, capsys):
     program = tmp_path / "joulemap"
-    program.write_text('#!/bin/sh\ncat >/dev/null\n[ "$4" = compiled ] && echo \'{"energy_j": 6}\' || echo \'{"energy_j": 12}\'\n')
+    told = """[ "$4" = compiled ] && echo '{"energy_j": 6}' || echo '{"energy_j": 12}'"""
+    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{told}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(compiled, "traced", trace)
     assert compiled.main([str(table), "--program", str(program), "--json", str(tmp_path / "cases.json")]) == 0
