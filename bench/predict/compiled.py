@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What torch.compile saves, as it was measured and as it is predicted.
+
+    python3 bench/predict/compiled.py [data/h200/compiled.csv.gz] [--program build/bin/joulemap] [--json FILE]
+
+Every setting of the table was measured eagerly and compiled, one after the other in the same run. It is traced as
+`joulemap.trace` does, predicted in both modes, and printed with its joules, the ratio of compiled to eager, and errors.
+Needs PyTorch, and the packages that the networks come from (torchvision, timm, transformers); no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import math
+import statistics
+import subprocess
+import sys
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Callable, NamedTuple, Optional, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+MODES = ("eager", "compiled")
+LONGEST_S = 300
+
+
+class Setting(NamedTuple):
+    package: str
+    name: str
+    batch: int
+    size: int
+    dtype: str
+    which: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, {self.batch} x {self.size}, {self.dtype}"
+
+
+class Case(NamedTuple):
+    setting: Setting
+    measured: dict  # joules by mode
+    predicted: dict
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Compiled over eager, measured and predicted."""
+        told, found = ((joules["compiled"] / joules["eager"]) for joules in (self.measured, self.predicted))
+        return told, found
+
+    def error(self, of: str) -> float:
+        """Of a mode's joules or of the `ratio`, in percent of the measured value."""
+        told, found = self.ratios if of == "ratio" else (self.measured[of], self.predicted[of])
+        return 100 * (found - told) / told
+
+
+def read(table: Path) -> dict[Setting, dict[str, float]]:
+    """Joules by mode; of what was measured more than once the means over runs that have both modes."""
+    by_run: dict = defaultdict(lambda: defaultdict(list))
+    with gzip.open(table, "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            told = dict(pair.split("=") for pair in row["parameters"].split(";"))
+            numbers = int(told["batch"]), int(told["size"])
+            setting = Setting(told["package"], told["name"], *numbers, row["dtype"], row["pass"])
+            by_run[setting, row["slice"]][row["way"]].append(float(row["energy_j"]))
+    whole: dict = defaultdict(list)
+    for (setting, _), ways in by_run.items():
+        if all(ways[mode] for mode in MODES):
+            whole[setting].append({mode: statistics.mean(ways[mode]) for mode in MODES})
+    return {
+        setting: {mode: statistics.mean(run[mode] for run in runs) for mode in MODES} for setting, runs in whole.items()
+    }
+
+
+def traced(setting: Setting) -> dict:
+    """The list of operations, with the collector's inputs, loss and optimizer."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import list_network_operations as lister
+
+    known = {(one.package, one.name): one for one in lister.networks.all_networks(held_out=False)}
+    network = known[setting.package, setting.name]
+    whole = lister.networks.Setting(network, *setting[2:])
+    try:
+        return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "meta", network), "meta", whole)
+    except (RuntimeError, NotImplementedError, ValueError):  # it looks at its data while it is made
+        return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "cpu", network), "cpu", whole)
+
+
+def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
+    def predict(operations: dict, mode: str) -> float:
+        command = [str(program), "predict", "-", "--mode", mode, "--json", *more]
+        told = json.dumps(operations)
+        ended = subprocess.run(command, input=told, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+        if not ended.stdout.strip():
+            raise SystemExit(f"{' '.join(command)}: {ended.stderr.strip()}")
+        return json.loads(ended.stdout)["energy_j"]
+
+    return predict
+
+
+def cases_of(
+    measured: dict[Setting, dict[str, float]], trace: Callable[[Setting], dict], predict: Callable[[dict, str], float]
+) -> list[Case]:
+    cases = []
+    for setting in sorted(measured, key=lambda one: (one.which, one.name, one.batch)):
+        operations = trace(setting)
+        cases.append(Case(setting, measured[setting], {mode: predict(operations, mode) for mode in MODES}))
+    return cases
+
+
+def summary(cases: Sequence[Case], of: str) -> dict[str, float]:
+    errors = [case.error(of) for case in cases]
+    return {
+        "settings": len(errors),
+        "rmspe": math.sqrt(statistics.mean(error**2 for error in errors)),
+        "median": statistics.median(map(abs, errors)),
+        "bias": statistics.mean(errors),
+    }
+
+
+def text_of(cases: Sequence[Case]) -> str:
+    lines = [
+        "| setting | eager, J: measured | predicted | compiled, J: measured | predicted | compiled / eager: measured "
+        "| predicted | error eager | compiled | ratio |",
+        f"|---|{'---:|' * 9}",
+    ]
+    for case in cases:
+        joules = [f"{one[mode]:.3g}" for mode in MODES for one in (case.measured, case.predicted)]
+        ratios = [f"{ratio:.2f}" for ratio in case.ratios]
+        errors = [f"{case.error(of):+.1f} %" for of in (*MODES, "ratio")]
+        lines.append(f"| {' | '.join([f'{case.setting.which}: {case.setting.title}', *joules, *ratios, *errors])} |")
+    lines += ["", "| | | settings | RMSPE | median | bias |", "|---|---|---:|---:|---:|---:|"]
+    for which, some in groups_of(cases).items():
+        for of in (*MODES, "ratio"):
+            told = summary(some, of)
+            errors = " | ".join(f"{told[name]:.1f} %" for name in ("rmspe", "median", "bias"))
+            lines.append(f"| {which} | {of} | {told['settings']} | {errors} |")
+    return "\n".join(lines)
+
+
+def groups_of(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    passes = sorted({case.setting.which for case in cases})
+    groups = {which: [case for case in cases if case.setting.which == which] for which in passes}
+    return {**groups, "all": list(cases)} if len(passes) > 1 else groups
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path, nargs="?", default=ROOT / "data" / "h200" / "compiled.csv.gz")
+    parser.add_argument("--program", type=Path, default=ROOT / "build" / "bin" / "joulemap")
+    parser.add_argument("--profile", help="for joulemap predict: a file of joulemap model fit")
+    parser.add_argument("--host-factor", default="1", help="for joulemap predict: how much slower the host was (1)")
+    parser.add_argument("--json", type=Path, help="write each case there, too")
+    options = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore")
+    measured = read(options.table)
+    if not measured:
+        raise SystemExit(f"{options.table}: no setting was measured both eagerly and compiled")
+    more = ["--host-factor", options.host_factor, *(["--profile", options.profile] if options.profile else [])]
+    cases = cases_of(measured, traced, predictor(options.program, more))
+    print(text_of(cases))
+    if options.json:
+        told = [{**case.setting._asdict(), "measured_j": case.measured, "predicted_j": case.predicted} for case in cases]
+        options.json.write_text(json.dumps(told, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
