@@ -77,4 +77,11 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
   return tables;
 }
 
+Result<std::string> read_networks_table(const std::string& folder) {
+  Result<std::string> text = read_table(folder, "networks");
+  if (!text || !text->empty()) return text;
+  return Error{ErrorCode::not_found, "there is no networks.csv.gz in " + folder,
+               "joulemap collect --kinds network --out ROWS --tables " + folder};
+}
+
 }  // namespace joulemap::cli

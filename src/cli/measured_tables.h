@@ -15,4 +15,7 @@ namespace joulemap::cli {
 // Several folders are one table: the rows of all. Of networks there may be none; operations there must be.
 Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& folders, const std::string& device);
 
+// Its networks.csv.gz.
+Result<std::string> read_networks_table(const std::string& folder);
+
 }  // namespace joulemap::cli

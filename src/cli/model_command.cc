@@ -18,6 +18,7 @@ struct ModelFlags {
   std::string device = "h200";
   std::string output;
   std::string predictions;
+  std::string held_out;
   int folds = predict::kFoldsOfIntervals;
   bool json = false;
 };
@@ -39,8 +40,13 @@ int run_fit(const ModelFlags& flags) {
 }
 
 int run_eval(const ModelFlags& flags) {
-  const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
+  Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
   if (!tables) return fail(tables.error());
+  if (!flags.held_out.empty()) {
+    Result<std::string> networks = read_networks_table(flags.held_out);
+    if (!networks) return fail(networks.error());
+    tables->held_out = std::move(*networks);
+  }
   const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds);
   if (!evaluation) return fail(evaluation.error());
   if (!flags.predictions.empty()) {
@@ -72,6 +78,8 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
   verb.add_option("--folds", flags->folds, "groups of families, each predicted by a model of the others")
       ->type_name("N")
       ->check(CLI::Range(2, 1000));
+  verb.add_option("--held-out", flags->held_out, "judge by the networks.csv.gz there, too, which nothing is fitted to")
+      ->type_name("FOLDER");
   verb.add_option("--predictions", flags->predictions, "write every prediction that is judged to FILE, as CSV")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");

@@ -57,15 +57,27 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
   return fold;
 }
 
-void add_cases(const FitData& data, const Profile& profile, const LeftOut& left_out, bool all,
-               std::vector<NetworkCase>& cases) {
-  for (const NetworkRow& row : network_rows(data, profile.operation, profile.network)) {
-    if (!all && !left_out.families.contains(row.network->family)) continue;
-    const NetworkEstimate guess = estimate_network(profile.network, row.sums, row.network->host_factor);
-    cases.push_back({row.network->setting, row.network->family, row.network->training, row.network->energy_j,
-                     guess.energy_j, row.network->time_s, guess.time_s, std::max(0.0, 1 - guess.gpu_s / guess.time_s),
-                     0, 0, row.network->busy_s / row.network->time_s});
-  }
+NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
+  const MeasuredNetwork& network = *row.network;
+  const NetworkEstimate guess = estimate_network(profile.network, row.sums, network.host_factor);
+  return {network.setting,
+          network.family,
+          network.training,
+          network.energy_j,
+          guess.energy_j,
+          network.time_s,
+          guess.time_s,
+          std::max(0.0, 1 - guess.gpu_s / guess.time_s),
+          0,
+          0,
+          network.busy_s / network.time_s};
+}
+
+std::vector<NetworkCase> cases_of(const Profile& profile, const NetworkTable& table) {
+  std::vector<NetworkCase> cases;
+  for (const NetworkRow& row : network_rows(table, profile.operation, profile.network))
+    cases.push_back(case_of(profile, row));
+  return cases;
 }
 
 Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::set<std::string, std::less<>>& keys) {
@@ -84,9 +96,9 @@ Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::
   return cases;
 }
 
-std::set<std::string, std::less<>> largest_keys(const FitData& data) {
+std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperation> operations) {
   std::map<Kind, std::vector<std::pair<double, std::string>>> by_kind;
-  for (const MeasuredOperation& row : data.operations) {
+  for (const MeasuredOperation& row : operations) {
     const Work work = work_of(row.operation);
     by_kind[row.operation.kind].emplace_back(std::log(work.bytes + 1) + std::log(work.flops + 1), row.key);
   }
@@ -99,6 +111,23 @@ std::set<std::string, std::less<>> largest_keys(const FitData& data) {
     }
   }
   return keys;
+}
+
+// Of each pass those with most to compute.
+std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
+  std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
+  for (const MeasuredNetwork& network : table.networks) {
+    double flops = 0;
+    for (const auto& [index, count] : network.operations) flops += count * work_of(table.operations[index]).flops;
+    by_pass[network.training].emplace_back(flops, network.setting);
+  }
+  std::set<std::string, std::less<>> settings;
+  for (auto& [training, some] : by_pass) {
+    std::sort(some.begin(), some.end());
+    const auto kept = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(some.size()));
+    for (std::size_t index = kept; index < some.size(); ++index) settings.insert(some[index].second);
+  }
+  return settings;
 }
 
 std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
@@ -118,6 +147,32 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
     scores.push_back({pass + ", bound by the GPU", score(gpu)});
     scores.push_back({pass + ", bound by the host", score(host)});
   }
+  return scores;
+}
+
+// Neither they nor operations as large as the largest of theirs are learned from.
+Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
+  LeftOut left_out;
+  left_out.settings = largest_settings(data.networks);
+  left_out.keys = largest_keys(data.operations);
+  left_out.keys.merge(largest_keys(data.layers));
+  const Result<Profile> profile = fit_to(data, left_out);
+  if (!profile) return profile.error();
+  std::vector<NetworkCase> cases = cases_of(*profile, data.networks);
+  std::erase_if(cases, [&](const NetworkCase& one) { return !left_out.settings.contains(one.setting); });
+  return by_pass(cases);
+}
+
+Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> left_out) {
+  Result<Profile> profile = fit_to(data, {});
+  if (!profile) return std::move(profile).error();
+  set_widths(profile->network, left_out);
+  std::vector<NetworkCase> cases = cases_of(*profile, data.held_out);
+  set_intervals(cases, profile->network);
+  std::vector<NamedScore> scores = by_pass(cases);
+  std::map<std::string, std::vector<NetworkCase>> families;
+  for (const NetworkCase& one : cases) families[one.family].push_back(one);
+  for (const auto& [family, some] : families) scores.push_back({family, score(some)});
   return scores;
 }
 
@@ -151,7 +206,9 @@ Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int fold
     if (left_out.families.empty()) continue;
     const Result<Profile> profile = fit_to(data, left_out);
     if (!profile) return profile.error();
-    add_cases(data, *profile, left_out, false, cases);
+    for (NetworkCase& one : cases_of(*profile, data.networks)) {
+      if (left_out.families.contains(one.family)) cases.push_back(std::move(one));
+    }
   }
   return cases;
 }
@@ -180,7 +237,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   Evaluation evaluation;
   evaluation.floor = *floor;
   if (!tables.networks.empty()) {
-    const Result<NoiseFloor> of_networks = noise_floor(tables.networks);
+    const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks);
     if (!of_networks) return of_networks.error();
     evaluation.network_floor = *of_networks;
   }
@@ -209,16 +266,25 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
   evaluation.operations = scores_by_kind(evaluation.operation_cases);
-  const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(*data));
+  const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(data->operations));
   if (!larger) return larger.error();
   evaluation.larger = scores_by_kind(*larger);
   LeftOut networks;
   networks.all_networks = true;
   const Result<Profile> alone = fit_to(*data, networks);
   if (!alone) return alone.error();
-  std::vector<NetworkCase> whole;
-  add_cases(*data, *alone, {}, true, whole);
-  evaluation.alone = by_pass(whole);
+  evaluation.alone = by_pass(cases_of(*alone, data->networks));
+  if (!data->networks.networks.empty()) {
+    Result<std::vector<NamedScore>> larger_networks = judge_larger_networks(*data);
+    if (!larger_networks) return std::move(larger_networks).error();
+    evaluation.larger_networks = std::move(*larger_networks);
+  }
+  evaluation.disturbed = data->networks.disturbed.size();
+  if (!data->held_out.networks.empty()) {
+    Result<std::vector<NamedScore>> held_out = judge_held_out(*data, *cases);
+    if (!held_out) return std::move(held_out).error();
+    evaluation.held_out = std::move(*held_out);
+  }
   if (!tables.seed_settings.empty()) {
     const Result<SeedTable> seed = read_seed_tables(tables.seed_operations, tables.seed_settings);
     if (!seed) return Error(seed.error()).with_context("seed");

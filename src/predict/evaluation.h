@@ -45,11 +45,14 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 struct Evaluation {
   NoiseFloor floor;
   NoiseFloor network_floor;
-  std::vector<NamedScore> networks;    // all, by pass, bound by the GPU or the host
-  std::vector<NamedScore> operations;  // random folds of distinct rows, by kind
-  std::vector<NamedScore> larger;      // operations beyond the sizes learned from, by kind
-  std::vector<NamedScore> alone;       // operations alone to whole networks
-  std::optional<SeedProtocol> seed;    // where its layers were measured
+  std::vector<NamedScore> networks;         // all, by pass, bound by the GPU or the host
+  std::vector<NamedScore> operations;       // random folds of distinct rows, by kind
+  std::vector<NamedScore> larger;           // operations beyond the sizes learned from, by kind
+  std::vector<NamedScore> alone;            // operations alone to whole networks
+  std::vector<NamedScore> larger_networks;  // than those learned from, as are their operations
+  std::vector<NamedScore> held_out;         // networks that nothing is ever fitted to
+  std::size_t disturbed = 0;                // settings that are not judged: the host was not left alone
+  std::optional<SeedProtocol> seed;         // where its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

@@ -92,8 +92,18 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
                  "Settings of networks measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
                  evaluation.network_floor.operations, 100 * evaluation.network_floor.energy,
                  100 * evaluation.network_floor.time);
+  if (evaluation.disturbed > 0) {
+    fmt::format_to(std::back_inserter(text),
+                   "{} settings of networks waited for a host that did something else, too, or may have: they are "
+                   "neither learned from nor judged.\n",
+                   evaluation.disturbed);
+  }
+  if (!evaluation.held_out.empty())
+    write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);
   write_table(text, "Networks, their families left out", evaluation.networks, true);
   write_table(text, "Networks, by operations alone", evaluation.alone, false);
+  if (!evaluation.larger_networks.empty())
+    write_table(text, "Networks larger than those learned from", evaluation.larger_networks, false);
   write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
   write_table(text, "Operations larger than those learned from", evaluation.larger, false);
   if (evaluation.seed) write_seed(text, *evaluation.seed);
@@ -109,8 +119,11 @@ std::string evaluation_json(const Evaluation& evaluation) {
       .begin_object()
       .member("settings", static_cast<std::uint64_t>(evaluation.network_floor.operations));
   json.member("energy", evaluation.network_floor.energy).member("time", evaluation.network_floor.time).end_object();
+  json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
+  write_scores(json, "held_out_networks", evaluation.held_out);
   write_scores(json, "networks", evaluation.networks);
   write_scores(json, "networks_by_operations_alone", evaluation.alone);
+  write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);
   write_scores(json, "larger_operations", evaluation.larger);
   if (evaluation.seed) write_seed(json, *evaluation.seed);

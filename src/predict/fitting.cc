@@ -62,19 +62,25 @@ Result<FitData> read_fit_data(const FitTables& tables) {
     if (!networks) return std::move(networks).error().with_context("networks");
     data.networks = std::move(*networks);
   }
+  if (!tables.held_out.empty()) {
+    Result<NetworkTable> held_out =
+        read_networks_tables(tables.held_out, "", tables.network_operations, tables.network_settings);
+    if (!held_out) return std::move(held_out).error().with_context("held-out networks");
+    data.held_out = std::move(*held_out);
+  }
   return data;
 }
 
-std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& operation,
+std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
                                      const NetworkModel& network) {
-  std::vector<std::optional<OperationEstimate>> known(data.networks.operations.size());
+  std::vector<std::optional<OperationEstimate>> known(table.operations.size());
   std::vector<NetworkRow> rows;
-  for (const MeasuredNetwork& measured : data.networks.networks) {
+  for (const MeasuredNetwork& measured : table.networks) {
     NetworkRow row{&measured, {}};
     row.sums.training = measured.training;
     row.sums.python = measured.python;
     for (const auto& [index, count] : measured.operations) {
-      Operation one = data.networks.operations[index];
+      Operation one = table.operations[index];
       if (!known[index]) known[index] = estimate(operation, one, {false, true});
       one.count = static_cast<std::int64_t>(count);
       add_operation(row.sums, network, one, *known[index]);
@@ -105,10 +111,12 @@ Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
   profile.network.idle_w = data.sheet.idle_w;
   profile.network.power_limit_w = data.sheet.power_limit_w;
   profile.network.launches = data.launches;
-  std::vector<NetworkRow> all = network_rows(data, profile.operation, profile.network);
+  std::vector<NetworkRow> all = network_rows(data.networks, profile.operation, profile.network);
   std::vector<NetworkRow> learned;
   for (const NetworkRow& row : all) {
-    if (!left_out.families.contains(row.network->family)) learned.push_back(row);
+    const MeasuredNetwork& network = *row.network;
+    if (!left_out.families.contains(network.family) && !left_out.settings.contains(network.setting))
+      learned.push_back(row);
   }
   profile.networks = static_cast<std::int64_t>(learned.size());
   if (!learned.empty()) profile.network = fit_network_model(learned, profile.network);

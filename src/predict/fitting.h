@@ -24,13 +24,15 @@ struct FitTables {
   std::string network_settings;
   std::string seed_operations;  // of the seed's networks (seed_protocol.h), to judge by
   std::string seed_settings;
-  std::string device;  // its name; where no datasheet has it, the measurements tell its rates
+  std::string held_out;  // networks that nothing is fitted to, to judge by; listed with the others
+  std::string device;    // its name; where no datasheet has it, the measurements tell its rates
 };
 
 struct FitData {
   std::vector<MeasuredOperation> operations;  // alone
   std::vector<MeasuredOperation> layers;      // within networks: times
   NetworkTable networks;
+  NetworkTable held_out;
   std::map<std::string, double, std::less<>> launches;
   Datasheet sheet;
 };
@@ -42,13 +44,15 @@ Result<FitData> read_fit_data(const FitTables& tables);
 // What of the data is not to be learned from.
 struct LeftOut {
   std::set<std::string, std::less<>> families;
-  std::set<std::string, std::less<>> keys;  // of single operations
-  bool all_networks = false;                // learn from operations alone
+  std::set<std::string, std::less<>> keys;      // of single operations
+  std::set<std::string, std::less<>> settings;  // of networks
+  bool all_networks = false;                    // learn from operations alone
 };
 Result<Profile> fit_to(const FitData& data, const LeftOut& left_out);
 
-// The sums over a network's operations by a model; host factors are 1.
-std::vector<NetworkRow> network_rows(const FitData& data, const OperationModel& operation, const NetworkModel& network);
+// The sums over the operations of networks by a model. They point into the table.
+std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
+                                     const NetworkModel& network);
 
 // Everything, with intervals as wide as families that were left out need them.
 Result<Profile> fit_profile(const FitTables& tables);

@@ -83,11 +83,15 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
 Result<NoiseFloor> noise_floor(std::string_view csv) {
   const Result<Table> table = read_table(csv, kOfOperations);
   if (!table) return table.error();
-  std::map<std::string, std::vector<std::pair<double, double>>> repeats;
+  Repeats repeats;
   for (const formats::CsvRecord& record : table->records) {
     repeats[key_of(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
                                                          table->columns.number(record, "energy_j"));
   }
+  return noise_floor(repeats);
+}
+
+NoiseFloor noise_floor(const Repeats& repeats) {
   NoiseFloor floor;
   for (const auto& [key, measured] : repeats) {
     if (measured.size() < 2) continue;

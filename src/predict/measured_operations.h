@@ -4,10 +4,12 @@
 // CSV in, rows out.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -42,5 +44,8 @@ struct NoiseFloor {
   double time = 0;
 };
 Result<NoiseFloor> noise_floor(std::string_view csv);
+// Seconds and joules of each measurement, by what was measured.
+using Repeats = std::map<std::string, std::vector<std::pair<double, double>>>;
+NoiseFloor noise_floor(const Repeats& repeats);
 
 }  // namespace joulemap::predict

@@ -98,6 +98,9 @@ struct NetworkTable {
 Result<NetworkTable> read_networks_tables(std::string_view networks, std::string_view busy, std::string_view operations,
                                           std::string_view settings);
 
+// By how much settings differ that were measured twice while the host was left alone.
+Result<NoiseFloor> network_noise_floor(std::string_view networks);
+
 struct NetworkRow {
   const MeasuredNetwork* network = nullptr;
   NetworkSums sums;

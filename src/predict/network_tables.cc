@@ -53,9 +53,17 @@ std::map<std::string, double, std::less<>> quickest_launches(const Table& table)
   return quickest;
 }
 
+std::string key_of(const Table& table, const formats::CsvRecord& record) {
+  const std::string& told = table.columns.text(record, "parameters");
+  return fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
+                     part_of(told, "size"), table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
+}
+
+bool is_undisturbed(double launch_s, double quickest_s) { return launch_s > 0 && launch_s < kUndisturbed * quickest_s; }
+
 void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, double quickest_s, double fastest_s) {
   const double launch_s = table.columns.number(record, "launch_s");
-  const bool undisturbed = launch_s > 0 && launch_s < kUndisturbed * quickest_s;
+  const bool undisturbed = is_undisturbed(launch_s, quickest_s);
   if (sums.undisturbed && !undisturbed) return;
   if (undisturbed && !sums.undisturbed) sums = {.undisturbed = true};
   sums.time_s += table.columns.number(record, "time_s");
@@ -73,12 +81,8 @@ Result<std::map<std::string, Sums>> measured_settings(std::string_view csv) {
   for (const auto& [slice, launch_s] : quickest) fastest_s = std::min(fastest_s, launch_s);
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table->records) {
-    const std::string& told = table->columns.text(record, "parameters");
-    const std::string key =
-        fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
-                    part_of(told, "size"), table->columns.text(record, "dtype"), table->columns.text(record, "pass"));
     const auto run = quickest.find(table->columns.text(record, "slice"));
-    add_row(measured[key], *table, record, run == quickest.end() ? 0 : run->second, fastest_s);
+    add_row(measured[key_of(*table, record)], *table, record, run == quickest.end() ? 0 : run->second, fastest_s);
   }
   return measured;
 }
@@ -142,6 +146,20 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
                               lines->columns.number(record, "python_calls"), std::move(*counts)});
   }
   return table;
+}
+
+Result<NoiseFloor> network_noise_floor(std::string_view networks) {
+  const Result<Table> table = read_table(networks, kOfNetworks);
+  if (!table) return table.error();
+  const auto quickest = quickest_launches(*table);
+  Repeats repeats;
+  for (const formats::CsvRecord& record : table->records) {
+    const auto run = quickest.find(table->columns.text(record, "slice"));
+    if (run == quickest.end() || !is_undisturbed(table->columns.number(record, "launch_s"), run->second)) continue;
+    repeats[key_of(*table, record)].emplace_back(table->columns.number(record, "time_s"),
+                                                 table->columns.number(record, "energy_j"));
+  }
+  return noise_floor(repeats);
 }
 
 std::map<std::string, double, std::less<>> fit_launches(std::string_view layers_csv) {
