@@ -81,7 +81,7 @@ TEST(Alike, ATextTellsTheSame) {
 
 TEST(Alike, ATextThatMakesNoSenseIsAnError) {
   for (const std::string_view text :
-       {"x", "1f", "1f ;", "1f 1,2,3,4,5,6", "1f 1,2,3,4,5;", "1f 1,2,3,4,5,6,7;", "1f 1,2,3,4,5,6;z"})
+       {"x", "1f", "1f ;", "1f 1,2,3,4,5,6,7", "1f 1,2,3,4,5,6;", "1f 1,2,3,4,5,6,7,8;", "1f 1,2,3,4,5,6,7;z"})
     EXPECT_FALSE(read_alike(text)) << text;
 }
 
