@@ -51,6 +51,13 @@ void write_seed_table(std::string& text, std::string_view title, std::span<const
   }
 }
 
+std::vector<NamedScore> sums_of(const SeedScores& scores) {
+  return {{"instances", scores.instances},
+          {"vgg", scores.vgg},
+          {"instances without a layer that was learned from", scores.unseen_instances},
+          {"vgg without a layer that was learned from", scores.unseen_vgg}};
+}
+
 void write_seed(std::string& text, const SeedProtocol& seed) {
   fmt::format_to(
       std::back_inserter(text),
@@ -58,8 +65,7 @@ void write_seed(std::string& text, const SeedProtocol& seed) {
       "more have layers that were not measured. Beside each figure the best that was published of it.\n",
       seed.instances, seed.incomplete);
   for (const SeedScores& scores : seed.scores) {
-    const std::vector<NamedScore> sums = {{"instances", scores.instances}, {"vgg", scores.vgg}};
-    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums);
+    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums_of(scores));
     write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.learned_from), scores.layers);
     write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.learned_from),
                      scores.unseen);
@@ -72,7 +78,7 @@ void write_seed(formats::JsonWriter& json, const SeedProtocol& seed) {
   json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("models").begin_array();
   for (const SeedScores& scores : seed.scores) {
     json.begin_object().member("learned_from", scores.learned_from);
-    write_scores(json, "sums", std::vector<NamedScore>{{"instances", scores.instances}, {"vgg", scores.vgg}});
+    write_scores(json, "sums", sums_of(scores));
     write_scores(json, "layers", scores.layers);
     write_scores(json, "unseen_layers", scores.unseen);
     write_scores(json, "distinct_layers", scores.folds);

@@ -13,6 +13,8 @@ constexpr double kMostResidual = 2.0;
 // Rows of networks are many and alike; together they should not outweigh the designed ones.
 constexpr double kWeightInNetwork = 0.5;
 
+// Doubt (alike.h) of what was measured itself is half of it.
+constexpr double kSurely = 0.04;
 constexpr double kWeightOfShort = 0.15;
 constexpr double kLong_s = 30e-6;
 // Of the power limit, while a step goes through memory.
@@ -51,6 +53,14 @@ std::vector<float> with_power(std::vector<float> features, double time_s, double
   return features;
 }
 
+std::vector<float> with_alike(std::vector<float> features, const Operation& operation, const Interpolated& alike) {
+  for (const double value : {alike.time, alike.power, alike.doubt}) features.push_back(static_cast<float>(value));
+  const AlikeSample here = sample_of(operation, 0, 0);
+  features.push_back(static_cast<float>(here.sizes[1]));
+  features.push_back(static_cast<float>(here.sizes.back()));
+  return features;
+}
+
 std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
   std::vector<PhysicsRow> told;
   told.reserve(rows.size());
@@ -60,6 +70,20 @@ std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, co
                     row.energy_j.value_or(0)});
   }
   return told;
+}
+
+struct Residuals {
+  double time = 0;
+  double power = 0;
+};
+
+Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row, const PhysicsRow& physics) {
+  Residuals residuals;
+  const double time = std::log(row.time_s / physical_time_s(model.times, physics));
+  residuals.time = std::clamp(time, -kMostResidual, kMostResidual);
+  if (row.energy_j)
+    residuals.power = std::log(*row.energy_j / row.time_s / physical_power_w(model.energies, physics, model.sheet));
+  return residuals;
 }
 
 // Steps are measured with their host, which launches while the GPU computes: of the GPU's time the bytes tell.
@@ -82,16 +106,22 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   OperationEstimate guess;
   guess.physical_time_s = physical_time_s(model.times, told.row);
   guess.trust = model.box.least.empty() ? 0 : model.box.trust(told.features);
-  guess.time_s = guess.physical_time_s;
-  if (guess.trust > 0) guess.time_s *= std::exp(guess.trust * model.time_trees.ask(told.features));
+  const Interpolated alike = model.alike.ask(operation, situation.cold);
+  // What was measured itself needs no trees; within a network it may be different.
+  const double unknown = situation.in_network ? 1 : std::clamp((alike.doubt - kSurely) / kSurely, 0.0, 1.0);
+  const double of_trees = guess.trust * unknown;
+  double residual = alike.time;
+  if (of_trees > 0) residual += of_trees * model.time_trees.ask(with_alike(told.features, operation, alike));
+  guess.time_s = guess.physical_time_s * std::exp(residual);
   guess.time_s = std::max(guess.time_s, least_time_s(told.row.terms));
   told.row.time_s = guess.time_s;
   guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
-  double power_w = guess.physical_power_w;
-  if (guess.trust > 0) {
-    power_w *=
-        std::exp(guess.trust * model.power_trees.ask(with_power(std::move(told.features), guess.time_s, power_w)));
+  residual = alike.power;
+  if (of_trees > 0) {
+    const auto features = with_power(std::move(told.features), guess.time_s, guess.physical_power_w);
+    residual += of_trees * model.power_trees.ask(with_alike(features, operation, alike));
   }
+  const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
   return guess;
 }
@@ -107,21 +137,34 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   }
   model.times = fit_times(all);
   model.energies = fit_energies(with_energy, sheet.power_limit_w);
+  const auto is_alone = [](const MeasuredOperation& row) { return row.energy_j && !row.in_network; };
+  std::vector<Residuals> residuals;
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const MeasuredOperation& row = rows[index];
+    residuals.push_back(residuals_of(model, row, all[index]));
+    const auto& [time, power] = residuals.back();
+    if (is_alone(row)) model.alike.add(row.operation, row.cold, sample_of(row.operation, time, power));
+  }
   TreeRows times;
   TreeRows powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const Described told = described(model, row.operation, {row.cold, row.in_network});
     const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
-    const double residual = std::log(row.time_s / physical_time_s(model.times, told.row));
-    times.add(told.features, std::clamp(residual, -kMostResidual, kMostResidual), weight);
+    const auto& [time, power] = residuals[index];
+    // What the others tell of it: trees learn how far that is to be believed.
+    const AlikeSample own = sample_of(row.operation, time, power);
+    const Interpolated alike = model.alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+    times.add(with_alike(told.features, row.operation, alike), time - alike.time, weight);
     model.box.include(told.features);
     if (!row.energy_j) continue;
     const double power_w = physical_power_w(model.energies, all[index], sheet);
-    powers.add(with_power(told.features, row.time_s, power_w), std::log(*row.energy_j / row.time_s / power_w), weight);
+    powers.add(with_alike(with_power(told.features, row.time_s, power_w), row.operation, alike), power - alike.power,
+               weight);
   }
   TreeOptions directed = options;
   directed.directions.assign(feature_directions().begin(), feature_directions().end());
+  directed.directions.resize(feature_directions().size() + kOfAlike);
   Result<Trees> time_trees = fit_trees(times, directed);
   if (!time_trees) return std::move(time_trees).error();
   // Power varies less than time, and only operations alone tell of it.
@@ -136,7 +179,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
 }
 
 OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
-  return {sheet, measured.times, measured.energies, {}, {}, {}};
+  return {sheet, measured.times, measured.energies, {}, {}, {}, {}};
 }
 
 }  // namespace joulemap::predict

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operation takes and draws on one GPU: fitted physics (physics.h) times the exponential of trees' residuals
-// (trees.h), which fade outside of what was measured. Values; asking is pure.
+// What an operation takes and draws on one GPU: fitted physics (physics.h) times the exponential of residuals, those of the
+// nearest measurements of operations alike (alike.h) and trees' (trees.h), which fade outside of what was measured.
+// Values; asking is pure.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "predict/alike.h"
 #include "predict/datasheet.h"
 #include "predict/features.h"
 #include "predict/measured_operations.h"
@@ -17,12 +19,18 @@
 
 namespace joulemap::predict {
 
+// Columns that the trees see of what operations alike tell.
+inline constexpr std::size_t kOfAlike = 5;
+// Columns that the trees of power see besides: time and power by physics.
+inline constexpr std::size_t kOfPower = 2;
+
 struct OperationModel {
   Datasheet sheet;
   TimeCoefficients times;
   EnergyCoefficients energies;
-  Trees time_trees;
-  Trees power_trees;
+  Trees time_trees;   // of features and kOfAlike columns more
+  Trees power_trees;  // of features, time and power by physics, and kOfAlike columns more
+  Alike alike;
   Box box;  // of what was measured, in features; empty where nothing was: then physics alone
 };
 

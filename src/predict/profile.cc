@@ -15,8 +15,6 @@ namespace joulemap::predict {
 namespace {
 
 constexpr std::string_view kSchema = "joulemap.profile/1";
-// The trees of power see two columns more: time and power by physics.
-constexpr std::size_t kMoreOfPower = 2;
 
 // Coefficients are good to a few percent; five digits keep files small.
 double rounded(double value) {
@@ -176,6 +174,7 @@ std::string profile_json(const Profile& profile) {
   json.end_object();
   json.member("time_trees", trees_text(profile.operation.time_trees));
   json.member("power_trees", trees_text(profile.operation.power_trees));
+  json.member("alike", alike_text(profile.operation.alike));
   json.end_object();
   return std::move(json).text() + "\n";
 }
@@ -203,12 +202,16 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   if (!numbers.missing().empty())
     return refused(fmt::format("\"{}\" is missing or of another size", numbers.missing()));
   if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
-  Result<Trees> times = read_trees(document->text_or_empty("time_trees"), feature_names().size());
-  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), feature_names().size() + kMoreOfPower);
+  const std::size_t columns = feature_names().size() + kOfAlike;
+  Result<Trees> times = read_trees(document->text_or_empty("time_trees"), columns);
+  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), columns + kOfPower);
+  Result<Alike> alike = read_alike(document->text_or_empty("alike"));  // profiles of before had none
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
+  if (!alike) return refused(alike.error().message);
   profile.operation.time_trees = std::move(*times);
   profile.operation.power_trees = std::move(*powers);
+  profile.operation.alike = std::move(*alike);
   return profile;
 }
 

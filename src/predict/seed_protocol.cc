@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -115,7 +116,9 @@ class Judge {
     SeedScores scores;
     scores.learned_from = with_others_ ? "the seed's layers and all other operations" : "the seed's layers alone";
     scores.instances = score(sums_);
-    scores.vgg = score(vgg_);
+    scores.vgg = score(of_vgg(sums_));
+    scores.unseen_instances = score(unseen_sums_);
+    scores.unseen_vgg = score(of_vgg(unseen_sums_));
     scores.layers = scores_by_kind(layers_);
     scores.unseen = scores_by_kind(unseen_);
     scores.folds = scores_by_kind(distinct_);
@@ -145,27 +148,45 @@ class Judge {
       Keys unseen;
       std::set_difference(tested.begin(), tested.end(), learned.begin(), learned.end(),
                           std::inserter(unseen, unseen.end()));
-      const Result<Energies> energies =
-          predicted(measured_, tested, [&](const std::string& key) { return may_learn(key) && !unseen.contains(key); });
+      const Result<Energies> energies = predicted_without(unseen, tested);
       if (!energies) return energies.error();
+      const Result<Energies> strictly = predicted_without(tested, tested);
+      if (!strictly) return strictly.error();
       for (const std::string& key : unseen) unseen_.push_back(case_of(key, energies->at(key)));
       for (std::size_t index = 0; index < instances_.size(); ++index) {
-        if (folds[index] == fold) add_instance(*instances_[index], *energies);
+        if (folds[index] != fold) continue;
+        add_layers(*instances_[index], *energies);
+        sums_.push_back(sum_of(*instances_[index], *energies));
+        unseen_sums_.push_back(sum_of(*instances_[index], *strictly));
       }
     }
     return Done{};
   }
 
-  void add_instance(const SeedInstance& instance, const Energies& energies) {
+  Result<Energies> predicted_without(const Keys& left_out, const Keys& wanted) const {
+    return predicted(measured_, wanted,
+                     [&](const std::string& key) { return may_learn(key) && !left_out.contains(key); });
+  }
+
+  void add_layers(const SeedInstance& instance, const Energies& energies) {
+    for (const auto& [index, count] : instance.layers)
+      layers_.insert(layers_.end(), count, case_of(seed_.keys[index], energies.at(seed_.keys[index])));
+  }
+
+  OperationCase sum_of(const SeedInstance& instance, const Energies& energies) const {
     OperationCase sum{instance.name, "instance", 0, 0};
     for (const auto& [index, count] : instance.layers) {
-      const OperationCase layer = case_of(seed_.keys[index], energies.at(seed_.keys[index]));
-      layers_.insert(layers_.end(), count, layer);
-      sum.measured_j += static_cast<double>(count) * layer.measured_j;
-      sum.predicted_j += static_cast<double>(count) * layer.predicted_j;
+      sum.measured_j += static_cast<double>(count) * measured_.energy_j(seed_.keys[index]);
+      sum.predicted_j += static_cast<double>(count) * energies.at(seed_.keys[index]);
     }
-    if (instance.network.starts_with("VGG")) vgg_.push_back(sum);
-    sums_.push_back(std::move(sum));
+    return sum;
+  }
+
+  static std::vector<OperationCase> of_vgg(std::span<const OperationCase> sums) {
+    std::vector<OperationCase> found;
+    std::copy_if(sums.begin(), sums.end(), std::back_inserter(found),
+                 [](const OperationCase& sum) { return sum.key.starts_with("VGG"); });
+    return found;
   }
 
   Status judge_distinct_layers() {
@@ -190,7 +211,7 @@ class Judge {
   bool with_others_;
   Keys all_;  // layers of all instances
   std::vector<OperationCase> sums_;
-  std::vector<OperationCase> vgg_;
+  std::vector<OperationCase> unseen_sums_;
   std::vector<OperationCase> layers_;
   std::vector<OperationCase> unseen_;
   std::vector<OperationCase> distinct_;

@@ -36,8 +36,10 @@ Result<SeedTable> read_seed_tables(std::string_view operations, std::string_view
 
 struct SeedScores {
   std::string learned_from;
-  Score instances;                 // of sums over layers
-  Score vgg;                       // of those of VGG
+  Score instances;         // of sums over layers
+  Score vgg;               // of those of VGG
+  Score unseen_instances;  // where no layer of an instance that is predicted was learned from
+  Score unseen_vgg;
   std::vector<NamedScore> layers;  // every layer of an instance, by kind, whether one like it was learned from or not
   std::vector<NamedScore> unseen;  // distinct layers that are in no instance that was learned from
   std::vector<NamedScore> folds;   // distinct layers in five parts, each predicted by a model of the others

@@ -62,6 +62,8 @@ TEST(SeedProtocol, EachInstanceIsPredictedOnceWithEveryLayerThatItHas) {
   for (const SeedScores& scores : protocol->scores) {
     EXPECT_EQ(scores.instances.cases, 12U);
     EXPECT_EQ(scores.vgg.cases, 6U);
+    EXPECT_EQ(scores.unseen_instances.cases, 12U);
+    EXPECT_EQ(scores.unseen_vgg.cases, 6U);
     EXPECT_EQ(cases_of(scores.layers, "add"), 12U);
     EXPECT_EQ(cases_of(scores.layers, "dense"), 24U);
     EXPECT_EQ(cases_of(scores.folds, "add"), 6U);

@@ -188,8 +188,9 @@ def draw_input(u):
 
 
 def build_input(make, p):
-    host = make.on_host(p["batch"], p["channels"], p["height"], p["width"], pinned=bool(p["pinned"]), as_bytes=bool(p["bytes"]))
-    return Built(lambda: host.to(make.device, non_blocking=bool(p["pinned"])))
+    pinned, shape = bool(p["pinned"]), (p["batch"], p["channels"], p["height"], p["width"])
+    host = make.on_host(*shape, pinned=pinned, as_bytes=bool(p["bytes"]))
+    return Built(lambda: host.to(make.device, non_blocking=pinned))
 
 
 def work_input(p):
