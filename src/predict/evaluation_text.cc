@@ -64,6 +64,9 @@ void write_seed(std::string& text, const SeedProtocol& seed) {
       "\n## The seed's protocol\n\n{} instances (network, batch, size), a fifth of them left out in turn; {} "
       "more have layers that were not measured. Beside each figure the best that was published of it.\n",
       seed.instances, seed.incomplete);
+  if (!seed.unmeasured.empty())
+    fmt::format_to(std::back_inserter(text), "Without layers of these kinds, of which none was measured: {}.\n",
+                   fmt::join(seed.unmeasured, ", "));
   for (const SeedScores& scores : seed.scores) {
     write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums_of(scores));
     write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.learned_from), scores.layers);
@@ -75,7 +78,9 @@ void write_seed(std::string& text, const SeedProtocol& seed) {
 
 void write_seed(formats::JsonWriter& json, const SeedProtocol& seed) {
   json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
-  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("models").begin_array();
+  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("unmeasured_kinds").begin_array();
+  for (const std::string& kind : seed.unmeasured) json.value(kind);
+  json.end_array().key("models").begin_array();
   for (const SeedScores& scores : seed.scores) {
     json.begin_object().member("learned_from", scores.learned_from);
     write_scores(json, "sums", sums_of(scores));

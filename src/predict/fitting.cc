@@ -54,7 +54,6 @@ Result<FitData> read_fit_data(const FitTables& tables) {
     Result<std::vector<MeasuredOperation>> layers = read_layers_table(tables.layers);
     if (!layers) return std::move(layers).error().with_context("layers");
     data.layers = std::move(*layers);
-    data.launches = fit_launches(tables.layers);
   }
   if (!tables.networks.empty() && !tables.network_settings.empty()) {
     Result<NetworkTable> networks =
@@ -110,7 +109,7 @@ Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
   profile.operation = std::move(*operation);
   profile.network.idle_w = data.sheet.idle_w;
   profile.network.power_limit_w = data.sheet.power_limit_w;
-  profile.network.launches = data.launches;
+  profile.network.launches = fit_launches(std::span(rows).subspan(alone));
   std::vector<NetworkRow> all = network_rows(data.networks, profile.operation, profile.network);
   std::vector<NetworkRow> learned;
   for (const NetworkRow& row : all) {

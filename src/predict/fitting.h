@@ -33,7 +33,6 @@ struct FitData {
   std::vector<MeasuredOperation> layers;      // within networks: times
   NetworkTable networks;
   NetworkTable held_out;
-  std::map<std::string, double, std::less<>> launches;
   Datasheet sheet;
 };
 // What the fastest of the measured operations say of a GPU that is in no table of datasheets.

@@ -40,8 +40,12 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     if (is_new) {
       Result<Operation> operation = operation_of(columns, record);
       if (!operation) return std::move(operation).error();
-      rows.push_back({std::move(*operation), key, columns.text(record, "source"), columns.text(record, "cold") == "1",
-                      false, 0, 0, 0.0, 0, false, 0});
+      rows.push_back({.operation = std::move(*operation),
+                      .key = key,
+                      .family = columns.text(record, "source"),
+                      .cold = columns.text(record, "cold") == "1",
+                      .energy_j = 0.0,
+                      .repeats = 0});
     }
     MeasuredOperation& row = rows[at->second];
     row.time_s += time_s;
@@ -75,6 +79,7 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
     row.family = table->columns.text(record, "source");
     row.in_network = true;
     row.time_s = time_s;
+    row.launches = table->columns.number(record, "launches");
     rows.push_back(std::move(row));
   }
   return rows;

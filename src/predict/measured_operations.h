@@ -26,6 +26,7 @@ struct MeasuredOperation {
   double time_s = 0;        // on the GPU, of one call
   double eager_s = 0;       // of one call that Python makes after another; 0 where not measured
   std::optional<double> energy_j;
+  double launches = 0;   // kernels of one call; 0 where not told
   double idle_w = 0;     // what the GPU drew at rest then
   bool limited = false;  // power or heat lowered clocks
   int repeats = 1;       // measurements that this is the mean of

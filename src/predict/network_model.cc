@@ -141,14 +141,6 @@ double interval_width(const NetworkModel& model, bool training, double waiting) 
   return own * in_quadrature(1.0, model.host_width * waiting);
 }
 
-double launches_of(const NetworkModel& model, const Operation& operation) {
-  if (operation.kind == Kind::view) return 0;
-  for (const std::string& group : groups_of(operation)) {
-    if (const auto at = model.launches.find(group); at != model.launches.end()) return at->second;
-  }
-  return 1;
-}
-
 void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
                    const OperationEstimate& guess) {
   const auto count = static_cast<double>(operation.count);
@@ -159,7 +151,7 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
   sums.gpu_s += count * guess.time_s;
   sums.above_j[energy_group_of(operation)] += count * std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
   sums.calls += count;
-  sums.launches += count * launches_of(model, operation);
+  sums.launches += count * launches_of(model.launches, operation);
   sums.steps_s += count * guess.host_s;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "predict/launches.h"
 #include "predict/measured_operations.h"
 #include "predict/operation_model.h"
 
@@ -56,7 +57,7 @@ struct NetworkModel {
   HostCosts inference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};  // as hosts of 2026 need them, until networks tell
   HostCosts training = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
   double python_per_call = 4;  // Python functions for each operation, where a graph does not tell
-  std::map<std::string, double, std::less<>> launches;  // kernels of an operation, by the groups of physics.h
+  Launches launches;
   // Intervals: 90 % of networks of families that were left out lie within exp(+-width) (interval_width).
   double inference_width = 0.35;
   double training_width = 0.35;
@@ -66,8 +67,6 @@ struct NetworkModel {
 
 // Half of an interval, in logarithms; `waiting` is the share of the time in which the GPU waits for the host.
 double interval_width(const NetworkModel& model, bool training, double waiting);
-
-double launches_of(const NetworkModel& model, const Operation& operation);
 
 // `host_factor`: how much slower than that of the measurements the host is.
 NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, double host_factor);
@@ -106,6 +105,5 @@ struct NetworkRow {
   NetworkSums sums;
 };
 NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start);
-std::map<std::string, double, std::less<>> fit_launches(std::string_view layers_csv);
 
 }  // namespace joulemap::predict

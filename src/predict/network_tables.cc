@@ -162,23 +162,4 @@ Result<NoiseFloor> network_noise_floor(std::string_view networks) {
   return noise_floor(repeats);
 }
 
-std::map<std::string, double, std::less<>> fit_launches(std::string_view layers_csv) {
-  std::map<std::string, std::pair<double, double>, std::less<>> sums;
-  const Result<Table> table =
-      read_table(layers_csv, std::array<std::string_view, 5>{"kind", "parameters", "dtype", "pass", "launches"});
-  std::map<std::string, double, std::less<>> means;
-  if (!table) return means;
-  for (const formats::CsvRecord& record : table->records) {
-    const Result<Operation> operation = operation_of(table->columns, record);
-    if (!operation) continue;
-    for (const std::string& group : groups_of(*operation)) {
-      auto& [launches, count] = sums[group];
-      launches += table->columns.number(record, "launches");
-      count += 1;
-    }
-  }
-  for (const auto& [group, sum] : sums) means[group] = sum.first / sum.second;
-  return means;
-}
-
 }  // namespace joulemap::predict

@@ -74,6 +74,19 @@ struct Measured {
   std::string kind(std::string_view key) const { return std::string(name_of(by_key.at(key)->operation.kind)); }
 };
 
+std::string_view kind_in(std::string_view key) { return key.substr(0, key.find('|')); }
+
+Keys unmeasured_kinds(const Measured& measured, const SeedTable& seed) {
+  Keys listed;
+  Keys known;
+  for (const std::string& key : seed.keys) {
+    listed.emplace(kind_in(key));
+    if (measured.by_key.contains(key)) known.emplace(kind_in(key));
+  }
+  for (const std::string& kind : known) listed.erase(kind);
+  return listed;
+}
+
 // Predictions of `wanted` by a model of the rows that `is_learned` names.
 template <class IsLearned>
 Result<Energies> predicted(const Measured& measured, const Keys& wanted, const IsLearned& is_learned) {
@@ -247,8 +260,14 @@ Result<SeedTable> read_seed_tables(std::string_view operations, std::string_view
   return seed;
 }
 
-Result<std::optional<SeedProtocol>> judge_by_seed_protocol(const FitData& data, const SeedTable& seed) {
+Result<std::optional<SeedProtocol>> judge_by_seed_protocol(const FitData& data, const SeedTable& listed) {
   const Measured measured(data);
+  const Keys unmeasured = unmeasured_kinds(measured, listed);
+  SeedTable seed = listed;
+  for (SeedInstance& instance : seed.instances) {
+    std::erase_if(instance.layers,
+                  [&](const auto& layer) { return unmeasured.contains(kind_in(seed.keys[layer.first])); });
+  }
   std::vector<const SeedInstance*> complete;
   for (const SeedInstance& instance : seed.instances) {
     const bool is_complete = std::all_of(instance.layers.begin(), instance.layers.end(), [&](const auto& layer) {
@@ -260,6 +279,7 @@ Result<std::optional<SeedProtocol>> judge_by_seed_protocol(const FitData& data, 
   SeedProtocol protocol;
   protocol.instances = complete.size();
   protocol.incomplete = seed.instances.size() - complete.size();
+  protocol.unmeasured.assign(unmeasured.begin(), unmeasured.end());
   for (const bool with_others : {false, true}) {
     Result<SeedScores> scores = Judge(measured, seed, complete, with_others).scores();
     if (!scores) return std::move(scores).error();

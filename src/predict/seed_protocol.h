@@ -47,7 +47,9 @@ struct SeedScores {
 
 struct SeedProtocol {
   std::size_t instances = 0;
-  std::size_t incomplete = 0;      // instances with a layer that was not measured: left aside
+  std::size_t incomplete = 0;  // instances with a layer that was not measured: left aside
+  // Kinds of which no layer was measured: what is judged is without them.
+  std::vector<std::string> unmeasured;
   std::vector<SeedScores> scores;  // by the seed's layers alone, and with all other operations
 };
 

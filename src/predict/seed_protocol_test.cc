@@ -87,6 +87,18 @@ TEST(SeedProtocol, AnInstanceWithALayerThatWasNotMeasuredIsLeftAside) {
   EXPECT_EQ(protocol->scores.front().vgg.cases, 5U);
 }
 
+TEST(SeedProtocol, AKindOfWhichNoLayerWasMeasuredIsLeftOutOfAllInstancesAndNamed) {
+  MadeUp made;
+  made.operations += "18,input,batch=1;bytes=64,fp32,forward,forward\n";
+  for (std::size_t at = 0; (at = made.settings.find(",,", at)) != std::string::npos; at += 2) {
+    made.settings.insert(at + 2, "18:1 ");
+  }
+  const std::optional<SeedProtocol> protocol = made.judged();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->instances, 12U);
+  EXPECT_EQ(protocol->unmeasured, std::vector<std::string>{"input"});
+}
+
 TEST(SeedProtocol, WithFewerInstancesThanPartsThereIsNothingToTell) {
   MadeUp made;
   made.settings = made.settings.substr(0, made.settings.find("ResNet50"));
