@@ -65,6 +65,7 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     sum.time_s += amount.time_s;
     sum.energy_j += amount.energy_j;
     sum.by_class.add(amount.by_class);
+    sum.evidence.add(amount.evidence);
   };
   // Entering an operation or a function is no entering of its layer. A kernel is one of its layer's all the same.
   grow(entry.sum, (meaning.op.empty() && meaning.function.empty()) || device != kCpu);
@@ -77,8 +78,8 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, const Cla
   std::vector<std::string> path = path_at_level(process, meaning);
   if (path.empty()) return;
   if (level_ == Level::rank) processes_[{path, std::string(kCpu)}].insert(process);
-  credit(std::move(path), std::string(kCpu), {tally.count, tally.sampled, seconds(tally.wall_ns), joules.sum(), joules},
-         meaning, kByCpuTime, energy_.cpu_j.has_value());
+  const Amount amount{tally.count, tally.sampled, seconds(tally.wall_ns), joules.sum(), joules, evidence_of(tally)};
+  credit(std::move(path), std::string(kCpu), amount, meaning, kByCpuTime, energy_.cpu_j.has_value());
 }
 
 // What ran before the command's time or after it has no part in the command's energy.
@@ -100,6 +101,15 @@ const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t clas
   const auto& classes = sums_.names(process).classes;
   const auto known = classes.find(class_id);
   return name->second = known == classes.end() ? "unknown kernel" : demangled(known->second.name);
+}
+
+// What nobody described is a kernel.
+GpuDoing Ledger::kernel_doing(std::uint32_t process, std::uint32_t class_id) {
+  const auto [doing, is_new] = kernel_doings_.try_emplace({process, class_id}, GpuDoing::computes);
+  const auto& classes = sums_.names(process).classes;
+  const auto known = classes.find(class_id);
+  if (is_new && known != classes.end()) doing->second = doing_of(known->second);
+  return doing->second;
 }
 
 void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel) {
@@ -124,6 +134,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
       static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
   const GpuShares::Weight weight = gpu_shares_.weight(device, process, tally.class_id, length_ns);
   Amount amount{count, 0, time_s, time_s * rate * weight.weight};
+  amount.evidence = evidence_of(kernel_doing(process, tally.class_id), time_s, static_cast<double>(count));
   if (weight.known) {
     amount.by_class.add(weight.column, amount.energy_j);
     gpu_shares_.note(shown, amount.by_class);
@@ -180,6 +191,17 @@ void Ledger::add_background() {
          kByCpuTime, energy_.cpu_j.has_value());
 }
 
+// Where a GPU is measured and no kernel was told, CPUs may have launched anything. Traces of others tell no CPU time.
+RowCauses Ledger::causes() const {
+  const bool tells_kernels = energy_.gpus.empty() || !sums_.gpu_busy_s().empty();
+  const bool tells_cpu_time = energy_.samples_calls;
+  const bool reads_names = level_ == Level::op || level_ == Level::tensor || level_ == Level::function;
+  RowCauses causes(tells_kernels && tells_cpu_time, reads_names);
+  for (const auto& [key, entry] : entries_) causes.add(key.first, entry.sum.evidence);
+  causes.finish();
+  return causes;
+}
+
 ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   ReportRow row;
   row.path = key.first;
@@ -224,8 +246,11 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
   if (level_ == Level::function) gather_functions();
   add_background();
   LedgerResult result;
+  const RowCauses causes = this->causes();
   for (const auto& [key, entry] : entries_) {
+    const CauseEvidence& evidence = entry.sum.evidence;
     result.rows.push_back(row_of(key, entry));
+    result.rows.back().cause = key.second == kCpu ? causes.of_cpu(key.first, evidence) : causes.of_gpu(evidence);
     // Places and kernels of a rank are many kinds of things: its processes are what can be counted.
     if (const auto all = processes_.find(key); all != processes_.end()) result.rows.back().count = all->second.size();
   }

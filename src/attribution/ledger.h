@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "attribution/activity_sums.h"
+#include "attribution/cause_evidence.h"
 #include "attribution/cpu_shares.h"
 #include "attribution/gpu_shares.h"
 #include "attribution/machine_energy.h"
@@ -85,6 +86,7 @@ class Ledger {
     double time_s = 0;
     double energy_j = 0;
     ClassJoules by_class = {};  // of a GPU; of CPUs, by unknown of CpuPowers
+    CauseEvidence evidence = {};
   };
   struct Entry {
     Amount sum;
@@ -111,12 +113,14 @@ class Ledger {
   std::vector<std::string> path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const;
   std::string part_at_level(const PlaceMeaning& meaning) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
+  GpuDoing kernel_doing(std::uint32_t process, std::uint32_t class_id);
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
   void share_out_parts();
   void split_off_parts();
   void gather_functions();
   void add_background();
+  RowCauses causes() const;
   ReportRow row_of(const Key& key, const Entry& entry) const;
   std::vector<ReportRow> groups(const Grouping& grouping) const;
   void balance(LedgerResult& result) const;
@@ -129,6 +133,7 @@ class Ledger {
   std::map<Key, Entry> entries_;
   std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // of stacks; by process and class
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuDoing> kernel_doings_;    // likewise
   // By the path of the coarse place: what it divides into.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;

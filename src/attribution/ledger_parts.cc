@@ -60,6 +60,9 @@ void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts
       Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
                   whole.sum.energy_j * share};
       part.by_class.add(whole.sum.by_class, share);
+      const bool is_only_seen = amount.sampled > 0;  // now and then, by somebody who looks where the program is
+      const CauseEvidence& evidence = whole.sum.evidence;
+      part.evidence.add(is_only_seen ? evidence.of_what_was_seen() : evidence, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
       credit(fine, key.second, part, {}, whole.basis, whole.has_energy);
       Entry& row = entries_[{fine, key.second}];
@@ -89,6 +92,7 @@ void Ledger::split_off_parts() {
       rest.sum.time_s -= amount.time_s;
       rest.sum.energy_j -= amount.energy_j;
       rest.sum.by_class.add(amount.by_class, -1);
+      rest.sum.evidence.add(amount.evidence, -1);
       if (key.second != kCpu) rest.sum.count -= amount.count;  // of kernels: each is of one operation
     }
     if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) told.emplace(key, std::move(rest));
@@ -125,6 +129,7 @@ void Ledger::share_out_parts() {
       row.is_part = true;
       row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                  entry.sum.time_s * share, entry.sum.energy_j * share};
+      row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
       if (sampled_j <= 0) {
         row.sum.by_class.add(entry.sum.by_class, share);
         continue;
@@ -155,6 +160,7 @@ void Ledger::gather_functions() {
     sum.sum.time_s += entry.sum.time_s;
     sum.sum.energy_j += entry.sum.energy_j;
     sum.sum.by_class.add(entry.sum.by_class);
+    sum.sum.evidence.add(entry.sum.evidence);
     sum.spread = in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in joules until all are there
   }
   for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);

@@ -14,6 +14,8 @@
 #include "report/analysis_json.h"
 #include "report/analysis_tables.h"
 #include "report/analysis_text.h"
+#include "report/experiment_rows.h"
+#include "report/function_tables.h"
 
 namespace joulemap::cli {
 namespace {
@@ -31,6 +33,8 @@ struct AnalyzeFlags {
   bool latex = false;
   bool csv = false;
   bool csv_cells = false;
+  bool csv_rows = false;
+  bool csv_functions = false;
   std::string html;
   std::string output;
 };
@@ -51,21 +55,24 @@ Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
   return options;
 }
 
-std::string text_of(const AnalysisResult& result, const AnalyzeFlags& flags) {
+std::string text_of(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags) {
   if (flags.json) return report::analysis_json(result) + "\n";
   if (flags.markdown) return report::analysis_markdown(result);
   if (flags.latex) return report::analysis_latex(result);
   if (flags.csv_cells) return csv_table(report::exact_cells(result));
+  if (flags.csv_rows) return csv_table(report::exact_rows(data, result));
+  if (flags.csv_functions) return csv_table(report::exact_functions(result));
   if (flags.csv) return csv_table(report::exact_comparisons(result));
   return report::analysis_text(result, style_of_stdout());
 }
 
 int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   if (line.has_dashes) return fail({ErrorCode::usage, "analyze runs no command", "leave out what stands after --"});
-  const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells};
+  const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
+                      int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
     return fail(
-        {ErrorCode::usage, "--json, --markdown, --latex, --csv and --csv-cells are one or the other", "choose one"});
+        {ErrorCode::usage, "--json, --markdown, --latex and the kinds of --csv are one or the other", "choose one"});
   }
   const Result<experiment::AnalysisOptions> options = options_of(flags);
   if (!options) return fail(options.error());
@@ -78,7 +85,7 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
     if (!page) return fail(page.error());
     if (formats == 0 && flags.output.empty()) return kDone;
   }
-  const Status written = write_to_file_or_stdout(flags.output, text_of(*result, flags));
+  const Status written = write_to_file_or_stdout(flags.output, text_of(*result, *data, flags));
   return written ? kDone : fail(written.error());
 }
 
@@ -107,6 +114,8 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--latex", flags->latex, "the same for a paper");
   verb.add_flag("--csv", flags->csv, "comparisons, all digits");
   verb.add_flag("--csv-cells", flags->csv_cells, "cells, all digits");
+  verb.add_flag("--csv-rows", flags->csv_rows, "single rows with their metrics and flags, all digits");
+  verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes, all digits");
   verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with plots and tables")
       ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/cause_json.h"
 #include "formats/diagnostics_json.h"
 #include "formats/document.h"
 #include "formats/json_writer.h"
@@ -54,6 +55,17 @@ void write_epochs(JsonWriter& json, const std::vector<EpochResult>& epochs, cons
         .member("elapsed_s", epoch.elapsed_s)
         .member("energy_j", epoch.energy_j);
     write_metrics(json, epoch.metrics, data);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functions) {
+  json.key("functions").begin_array();
+  for (const FunctionResult& function : functions) {
+    json.begin_object().member("name", function.name).member("device", function.device);
+    json.member("count", function.count).member("time_s", function.time_s).member("energy_j", function.energy_j);
+    formats::write_cause(json, function.cause);
     json.end_object();
   }
   json.end_array();
@@ -162,6 +174,33 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
   return epochs;
 }
 
+// Where nobody looked at what ran there is only the name.
+Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
+  const std::optional<CauseClass> largest = cause_class_of(function.text_or_empty("cause"));
+  const DocumentValue* const times = function.find("cause_s");
+  if (!largest || times == nullptr || times->table() == nullptr) return cause_by_name(of.name, of.time_s);
+  Cause cause{*largest, function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
+  for (const CauseClass each : kCauseClasses) {
+    cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);
+  }
+  return cause;
+}
+
+std::vector<FunctionResult> read_functions(const DocumentValue& row) {
+  std::vector<FunctionResult> functions;
+  const DocumentValue* const list = row.find("functions");
+  if (list == nullptr || list->array() == nullptr) return functions;
+  for (const DocumentValue& each : *list->array()) {
+    FunctionResult function{each.text_or_empty("name"), each.text_or_empty("device"), {}, 0, each.number("energy_j")};
+    const std::optional<std::int64_t> count = each.integer("count");
+    if (count && *count >= 0) function.count = static_cast<std::uint64_t>(*count);
+    function.time_s = each.number("time_s").value_or(0);
+    function.cause = read_cause(each, function);
+    functions.push_back(std::move(function));
+  }
+  return functions;
+}
+
 Diagnostics read_diagnostics(const DocumentValue& row) {
   Diagnostics diagnostics;
   const DocumentValue* const list = row.find("diagnostics");
@@ -211,6 +250,7 @@ std::string row_json(const ExperimentRow& row, const RowSetting& setting, const 
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);
+  write_functions(json, row.functions);
   formats::write_diagnostics(json, row.diagnostics);
   write_setting(json, setting);
   json.end_object();
@@ -239,6 +279,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.domains = read_domains(*json);
   row.metrics = read_metrics(*json, data);
   row.epochs = read_epochs(*json, data);
+  row.functions = read_functions(*json);
   row.diagnostics = read_diagnostics(*json);
   return row;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/row_measurement.h"
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -53,12 +54,30 @@ std::optional<double> counted_j(const std::vector<DomainEnergy>& domains) {
   return sum;
 }
 
+// Of each device: a program may be seen in any number of functions.
+constexpr std::size_t kMostFunctions = 50;
+
+// The largest first, as reports have them.
+std::vector<FunctionResult> functions_of(const RunView& view) {
+  std::vector<FunctionResult> functions;
+  const LevelView* const level = view.level(attribution::name_of(attribution::Level::function));
+  if (level == nullptr) return functions;
+  std::map<std::string, std::size_t> kept;
+  for (const ReportRow& row : level->rows) {
+    const bool is_function = row.name != kProbeMode && row.name != attribution::kBackground;
+    if (!is_function || kept[row.device] == kMostFunctions) continue;
+    ++kept[row.device];
+    functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
+  }
+  return functions;
+}
+
 }  // namespace
 
 Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> metrics, ExperimentRow& row) {
   const std::vector<std::string> files = {attempt_path + "/" + std::string(kRecordingName)};
   attribution::ViewQuery query;
-  query.levels = {};
+  query.levels = {attribution::Level::function};
   Result<RunView> view = attribution::build_run_view(files, query);
   row.metrics = read_metrics(metrics, attempt_path, view ? &*view : nullptr, row.diagnostics);
   if (!view) return std::move(view).error();
@@ -72,6 +91,7 @@ Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> 
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,
                           metrics_between(metrics, *view, epoch.begin_s, epoch.end_s)});
   }
+  row.functions = functions_of(*view);
   ThrottleReadings readings;
   const auto read = recording::read_recording(files.front(), readings);
   if (read) row.throttled_share = readings.share();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the recording of an attempt to the numbers of its row: energies as `report` tells them, epochs by integration between
-// their marks, metrics, how long clocks were held down. Reads the recording a few times, in bounded memory.
+// their marks, functions with their causes, metrics, how long clocks were held down. Reads the recording a few times, in
+// bounded memory.
 #pragma once
 
 #include <span>

@@ -15,6 +15,7 @@
 
 #include "model/diagnostics.h"
 #include "model/experiment_data.h"
+#include "model/function_result.h"
 
 namespace joulemap {
 
@@ -61,6 +62,7 @@ struct AnalysisCell {
   std::size_t n = 0;                            // done
   std::vector<std::optional<Spread>> measures;  // as in AnalysisResult::measures
   std::optional<EpochSummary> epochs;
+  std::vector<CellFunction> functions;  // those that drew the most first; none where no row was traced
   std::vector<AnalysisFlag> flags;
 };
 
@@ -135,9 +137,10 @@ struct AnalysisResult {
   std::vector<Comparison> comparisons;
   std::vector<Association> associations;
   std::vector<ParetoSet> pareto;
-  std::vector<AnalysisFlag> flags;  // of the experiment
-  std::string methods;              // a paragraph for a paper: what was done, with the numbers
-  Diagnostics diagnostics;          // of the folder and its rows
+  std::vector<AnalysisFlag> flags;                  // of the experiment
+  std::vector<std::vector<std::string>> row_flags;  // by row of the data: codes of what is told of it alone
+  std::string methods;                              // a paragraph for a paper: what was done, with the numbers
+  Diagnostics diagnostics;                          // of the folder and its rows
 };
 
 }  // namespace joulemap

@@ -14,6 +14,7 @@
 
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/function_result.h"
 
 namespace joulemap {
 
@@ -62,7 +63,8 @@ struct ExperimentRow {
   std::optional<double> throttled_share;       // of the time, clocks held down by heat or power
   std::vector<std::optional<double>> metrics;  // as in ExperimentData::metrics
   std::vector<EpochResult> epochs;
-  Diagnostics diagnostics;  // of this row's measurement
+  std::vector<FunctionResult> functions;  // those that drew the most of each device; none without a trace
+  Diagnostics diagnostics;                // of this row's measurement
 };
 
 struct ExperimentData {

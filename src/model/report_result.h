@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cause_class.h"
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
 #include "model/recorded.h"
@@ -49,8 +50,9 @@ struct ReportRow {
   std::optional<double> high_j;
   std::optional<double> dynamic_j;
   std::optional<double> power_w;
-  std::optional<double> share;  // of all rows
-  std::string basis;            // "measured", "estimated"
+  std::optional<double> share;      // of all rows
+  std::string basis;                // "measured", "estimated"
+  std::optional<Cause> cause = {};  // of what ran; nothing where that is not told
 };
 
 // What the program reported about itself while it ran.

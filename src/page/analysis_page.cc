@@ -8,6 +8,7 @@
 #include "report/analysis_tables.h"
 #include "report/analysis_text.h"
 #include "report/experiment_plots.h"
+#include "report/function_tables.h"
 
 namespace joulemap::page {
 namespace {
@@ -95,6 +96,7 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
   page += table_section("verdicts", "In words", report::verdicts_table(result));
   page += table_section("comparisons", "Comparisons", report::comparisons_table(result));
   page += table_section("epoch-table", "Energy of epochs", report::epochs_table(result));
+  page += table_section("functions", "Functions", report::functions_table(result));
   page += table_section("pareto", "What no other beats", report::pareto_table(result));
   page += table_section("associations", "Energy and time", report::associations_table(result));
   page += table_section("cell-flags", "All flags", report::flags_table(result));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/analysis_json.h"
 
+#include "formats/cause_json.h"
 #include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
 
@@ -68,6 +69,18 @@ void write_spreads(JsonWriter& json, const AnalysisResult& result, const Analysi
   }
 }
 
+void write_functions(JsonWriter& json, const AnalysisCell& cell) {
+  json.key("functions").begin_array();
+  for (const CellFunction& one : cell.functions) {
+    json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
+    json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
+    json.member("share", one.share);
+    formats::write_cause(json, one.cause);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   json.begin_object();
   write_levels(json, result, "factors", {cell.levels.begin(), cell.levels.end()});
@@ -85,6 +98,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
   } else {
     json.null();
   }
+  write_functions(json, cell);
   write_flags(json, cell.flags);
   json.end_object();
 }

@@ -7,6 +7,7 @@
 
 #include "report/analysis_tables.h"
 #include "report/diagnostics_text.h"
+#include "report/function_tables.h"
 #include "report/table_escapes.h"
 #include "report/text_table.h"
 #include "report/wrapped_text.h"
@@ -44,6 +45,16 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
   return out.empty() ? out : "\n" + style.strong("Flags of cells") + "\n" + out;
 }
 
+std::string functions_text(const AnalysisResult& result, const TextStyle& style) {
+  std::string out;
+  for (const AnalysisCell& cell : result.cells) {
+    if (cell.functions.empty()) continue;
+    out += "  " + printable(short_levels(result, cell.levels)) + "\n";
+    out += terminal_table(brief_functions(cell), "    ", style.columns);
+  }
+  return out.empty() ? out : "\n" + style.strong("Functions that draw the most, and why") + "\n" + out;
+}
+
 std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (const Comparison& one : result.comparisons) {
@@ -72,7 +83,7 @@ std::string document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
        {flags_table(result), cells_table(result), comparisons_table(result), verdicts_table(result),
-        epochs_table(result), pareto_table(result), associations_table(result)}) {
+        epochs_table(result), functions_table(result), pareto_table(result), associations_table(result)}) {
     if (!table.rows.empty()) out += add(table);
   }
   return out;
@@ -96,6 +107,7 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
   add_section(out, style, "Epochs, the first apart", epochs_table(result));
+  out += functions_text(result, style);
   add_section(out, style, "Comparisons", comparisons_table(result));
   out += verdicts_text(result, style);
   add_section(out, style, "What no other beats", pareto_table(result));

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "report/cause_class.h"
 #include "report/exports.h"
 #include "report/plots.h"
 
@@ -102,17 +101,22 @@ std::string power_csv(const ReportResult& run) {
 }
 
 std::string rows_csv(const LevelView& level) {
-  std::string out = "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause\r\n";
-  const bool has_causes = level.by == "op" || level.by == "function" || level.by == "kernel";
+  std::string out =
+      "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
+  for (const CauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
+  out += "\r\n";
   for (const ReportRow& row : level.rows) {
     CsvLine line;
     line.add(row.device).add(path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
     line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
-    line.add(row.basis).add(has_causes ? to_string(cause_of(row.display_name)) : std::string_view());
+    line.add(row.basis).add(row.cause ? to_string(row.cause->largest) : std::string_view());
+    line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
+    for (const CauseClass each : kCauseClasses)
+      line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
     out += std::move(line).end();
   }
   const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
-    if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,\r\n", name, *energy_j);
+    if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,\r\n", name, *energy_j);
   };
   add_nobodys("idle", level.idle_j);
   add_nobodys("not attributed", level.unattributed_j);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The call graph as Graphviz reads it: a node for each name, as dark as its share of the energy, an edge for each caller and
-// callee with the energy that passes over it. Colours are causes (cause_class.h). What draws less than a thousandth is left
-// out, and how much that is stands in the caption.
+// callee with the energy that passes over it. Colours are causes (model/cause_class.h). What draws less than a thousandth is
+// left out, and how much that is stands in the caption.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "model/amount_text.h"
-#include "report/cause_class.h"
+#include "model/cause_class.h"
 #include "report/energy_stacks.h"
 #include "report/exports.h"
 #include "report/svg_theme.h"
@@ -19,18 +19,23 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kLeastShare = 1e-3;
+constexpr double kLeastTime_s = 1e-12;
 
 struct Node {
   double within_j = 0;  // with what it calls
   double own_j = 0;
   double own_s = 0;
   std::uint64_t calls = 0;
+  ByCause own_causes_j = {};
+  bool is_named = false;  // what caused some of that was told by a name
+
+  bool has_cause() const { return own_causes_j.sum() > 0; }
 };
 
 struct CallGraph {
   std::map<std::string, Node> nodes;
   std::map<std::pair<std::string, std::string>, double> edges_j;
-  std::map<CauseClass, double> causes_j;
+  ByCause causes_j;
   double total_j = 0;
 };
 
@@ -51,8 +56,11 @@ CallGraph graph_of(const EnergyStacks& stacks) {
     own.own_j += energy_j;
     own.own_s += stack.time_s;
     own.calls += stack.count;
-    const bool is_work = stack.frames.size() > 1;  // idle and what is nobody's have no device above them
-    if (is_work) graph.causes_j[cause_of(stack.frames.back())] += energy_j;
+    if (!stack.cause) continue;
+    const double mean_w = energy_j / std::max(stack.cause->times_s.sum(), kLeastTime_s);
+    own.own_causes_j.add(stack.cause->times_s, mean_w);
+    own.is_named = own.is_named || stack.cause->basis == CauseBasis::name;
+    graph.causes_j.add(stack.cause->times_s, mean_w);
   }
   return graph;
 }
@@ -73,16 +81,20 @@ std::string label_of(const std::string& name, const Node& node, double total_j) 
   label.pop_back();
   label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.within_j, "J"), 100 * node.within_j / total_j);
   if (node.own_j > 0) {
-    label += fmt::format("\\nown {}, {}, {} calls\\n{}", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"),
-                         node.calls, to_string(cause_of(name)));
+    label +=
+        fmt::format("\\nown {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
+  }
+  if (node.has_cause()) {
+    label += fmt::format("\\n{}{}", to_string(node.own_causes_j.largest()), node.is_named ? " (by its name)" : "");
   }
   return label + "\"";
 }
 
 std::string caption_of(const CallGraph& graph, const std::string& subject, double left_out_j) {
   std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
-  for (const auto& [cause, energy_j] : graph.causes_j) {
-    caption += fmt::format("; {} {:.1f} %", to_string(cause), 100 * energy_j / graph.total_j);
+  for (const CauseClass each : kCauseClasses) {
+    const double energy_j = graph.causes_j[each];
+    if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
   }
   if (left_out_j > 0)
     caption += fmt::format("; names below 0.1 % left out: {} of own energy", amount_text(left_out_j, "J"));
@@ -110,7 +122,7 @@ Result<std::string> dot_text(const RunView& view, const ExportQuery& query) {
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
     nodes +=
         fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),
-                    node.own_j > 0 ? colour_of(cause_of(name)) : kNobody, alpha);
+                    node.has_cause() ? colour_of(node.own_causes_j.largest()) : kNobody, alpha);
   }
   std::string edges;
   for (const auto& [ends, energy_j] : graph.edges_j) {

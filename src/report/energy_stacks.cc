@@ -33,7 +33,7 @@ Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
   }
   EnergyStacks all{level->by, {}, 0};
   for (const ReportRow& row : level->rows) {
-    all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0)});
+    all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
     if (!row.energy_j) ++all.without_energy;
   }
   if (level->idle_j) all.stacks.push_back({{"idle"}, level->idle_j, 0, 0});

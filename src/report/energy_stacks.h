@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/cause_class.h"
 #include "model/run_view.h"
 
 namespace joulemap::report {
@@ -20,6 +21,7 @@ struct EnergyStack {
   std::optional<double> energy_j;
   double time_s = 0;
   std::uint64_t count = 0;  // of calls; 0 where it is not known
+  std::optional<Cause> cause = {};
 };
 
 struct EnergyStacks {

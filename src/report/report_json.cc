@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report_json.h"
 
+#include "formats/cause_json.h"
 #include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
 #include "report/calibrate_json.h"
@@ -57,8 +58,9 @@ void write_rows(JsonWriter& json, const ReportResult& result) {
         .member("dynamic_j", row.dynamic_j)
         .member("power_w", row.power_w)
         .member("share", row.share)
-        .member("basis", row.basis)
-        .end_object();
+        .member("basis", row.basis);
+    formats::write_cause(json, row.cause);
+    json.end_object();
   }
   json.end_array();
 }

@@ -34,13 +34,18 @@ void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domain
 }
 
 void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
-  database.begin_table(
-      "rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL", "energy_j REAL",
-               "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL", "share REAL", "basis TEXT"});
+  database.begin_table("rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL",
+                                "energy_j REAL", "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL",
+                                "share REAL", "basis TEXT", "cause TEXT", "cause_basis TEXT"});
   for (const LevelView& level : levels) {
     for (const ReportRow& row : level.rows) {
+      std::optional<std::string_view> cause;
+      std::optional<std::string_view> cause_basis;
+      if (row.cause) cause = to_string(row.cause->largest);
+      if (row.cause) cause_basis = to_string(row.cause->basis);
       database.add_row({level.by, row.device, path_text(row.path), row.display_name, row.count, row.time_s,
-                        row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis});
+                        row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis, cause,
+                        cause_basis});
     }
   }
   database.begin_table("levels", {"level TEXT", "attributed_j REAL", "idle_j REAL", "unattributed_j REAL"});

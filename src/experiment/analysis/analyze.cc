@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "experiment/analysis/cell_functions.h"
 #include "experiment/analysis/comparisons.h"
 #include "experiment/analysis/experiment_table.h"
 #include "experiment/analysis/pareto.h"
@@ -88,6 +89,7 @@ AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& tab
     cell.measures.push_back(spread_of(table.values_of(rows, measure), {1 - alpha, options.resamples, seed}));
   }
   cell.epochs = epochs_of(data, rows);
+  cell.functions = functions_of_cell(data, rows);
   cell.flags = cell_flags(data, table, rows, cell.measures, alpha);
   return cell;
 }
@@ -143,6 +145,7 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   result.associations = associations_of(*table, options.threads);
   result.pareto = pareto_sets(data, *table, {*factors, options.resamples, data.seed, options.threads});
   result.flags = experiment_flags(data, *table, result);
+  result.row_flags = row_flags(data, *table, result.cells);
   for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_of(comparison, result);
   result.methods = methods_paragraph(result);
   result.diagnostics.add_all(data.diagnostics);

@@ -15,12 +15,11 @@ namespace {
 
 constexpr std::size_t kFewestForTrend = 4;  // below, no order of values is unlikely enough
 constexpr std::size_t kFewestForSpread = 3;
-constexpr double kLargeSpread = 0.1;      // standard deviation of the mean
-constexpr double kLeastChange = 0.005;    // of the median: a change or drift below is true perhaps, and nobody's worry
-constexpr double kDisturbedShare = 0.01;  // of the time: throttled, stolen
-constexpr double kSumsApart = 0.005;      // of the energy: sums of samples against integration
-constexpr double kAboveIdle = 0.2;        // of the idle power
-constexpr double kAboveIdle_w = 3;        // noise of sensors at idle
+constexpr double kLargeSpread = 0.1;    // standard deviation of the mean
+constexpr double kLeastChange = 0.005;  // of the median: a change or drift below is true perhaps, and nobody's worry
+constexpr double kSumsApart = 0.005;    // of the energy: sums of samples against integration
+constexpr double kAboveIdle = 0.2;      // of the idle power
+constexpr double kAboveIdle_w = 3;      // noise of sensors at idle
 
 struct CellView {
   const ExperimentData& data;
@@ -148,7 +147,7 @@ void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   }
   if (!idle_w || later_w.size() < 2) return;
   const double usual_w = statistics::median_of(later_w);
-  if (usual_w < *idle_w * (1 + kAboveIdle) || usual_w < *idle_w + kAboveIdle_w) return;
+  if (!is_above_idle(usual_w, *idle_w)) return;
   flags.push_back(
       {"cool_down",
        fmt::format("the pause between rows does not reach idle: rows begin at {:.1f} W (median), {} {:.1f} W", usual_w,
@@ -224,6 +223,10 @@ void flag_spread(const CellView& view, const Measure& measure, const Spread& spr
 }
 
 }  // namespace
+
+bool is_above_idle(double power_w, double idle_w) {
+  return power_w >= idle_w * (1 + kAboveIdle) && power_w >= idle_w + kAboveIdle_w;
+}
 
 std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
                                      const std::vector<std::optional<Spread>>& spreads, double alpha) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/cause_class.h"
+#include "model/cause_class.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <string>
 
-namespace joulemap::report {
+namespace joulemap {
 namespace {
 
 struct Rule {
@@ -15,10 +16,11 @@ struct Rule {
 };
 
 // The first that the name holds decides: cudaMemcpyAsync copies, cudaStreamSynchronize waits.
-constexpr std::array<Rule, 30> kRules = {{
+constexpr std::array<Rule, 31> kRules = {{
     {"synchroniz", CauseClass::synchronisation},
     {"barrier", CauseClass::synchronisation},
     {"_local_scalar_dense", CauseClass::synchronisation},  // what tensor.item() waits in
+    {"run_backward", CauseClass::synchronisation},         // the caller, until autograd's own thread is done
     {"nccl", CauseClass::synchronisation},
     {"allreduce", CauseClass::synchronisation},
     {"all_reduce", CauseClass::synchronisation},
@@ -50,14 +52,30 @@ constexpr std::array<Rule, 30> kRules = {{
 
 }  // namespace
 
-CauseClass cause_of(std::string_view name) {
+void ByCause::add(const ByCause& other, double share) {
+  for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
+}
+
+double ByCause::sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
+
+CauseClass ByCause::largest() const {
+  return kCauseClasses[static_cast<std::size_t>(std::max_element(amounts_.begin(), amounts_.end()) - amounts_.begin())];
+}
+
+std::optional<CauseClass> cause_in_name(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
   for (const Rule& rule : kRules) {
     if (lower.find(rule.part) != std::string::npos) return rule.cause;
   }
-  return CauseClass::compute;
+  return std::nullopt;
+}
+
+Cause cause_by_name(std::string_view name, double time_s) {
+  Cause cause{cause_in_name(name).value_or(CauseClass::compute), CauseBasis::name};
+  cause.times_s[cause.largest] = time_s;
+  return cause;
 }
 
 std::string_view to_string(CauseClass cause) {
@@ -74,4 +92,13 @@ std::string_view to_string(CauseClass cause) {
   return "";
 }
 
-}  // namespace joulemap::report
+std::string_view to_string(CauseBasis basis) { return basis == CauseBasis::ledger ? "ledger" : "name"; }
+
+std::optional<CauseClass> cause_class_of(std::string_view text) {
+  for (const CauseClass cause : kCauseClasses) {
+    if (to_string(cause) == text) return cause;
+  }
+  return std::nullopt;
+}
+
+}  // namespace joulemap

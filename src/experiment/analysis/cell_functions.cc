@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/cell_functions.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace joulemap::experiment {
+namespace {
+
+// A mean of what some rows tell.
+struct Told {
+  double sum = 0;
+  std::size_t rows = 0;
+
+  void add(double value) {
+    sum += value;
+    ++rows;
+  }
+  std::optional<double> mean() const {
+    return rows > 0 ? std::optional(sum / static_cast<double>(rows)) : std::nullopt;
+  }
+};
+
+struct Sums {
+  Told time_s;
+  Told count;
+  Told energy_j;
+  double of_rows_j = 0;  // all that the rows drew whose share is known
+  double within_j = 0;
+  ByCause causes_s;
+  std::vector<CauseClass> named;  // classes that a name told
+};
+
+void add_function(Sums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
+  sums.time_s.add(function.time_s);
+  if (function.count) sums.count.add(static_cast<double>(*function.count));
+  if (function.energy_j) sums.energy_j.add(*function.energy_j);
+  if (function.energy_j && row_j && *row_j > 0) {
+    sums.within_j += *function.energy_j;
+    sums.of_rows_j += *row_j;
+  }
+  if (!function.cause) return;
+  sums.causes_s.add(function.cause->times_s);
+  if (function.cause->basis == CauseBasis::name) sums.named.push_back(function.cause->largest);
+}
+
+std::optional<Cause> cause_of(const Sums& sums) {
+  if (sums.causes_s.sum() <= 0) return std::nullopt;
+  Cause cause{sums.causes_s.largest(), CauseBasis::ledger};
+  if (std::ranges::find(sums.named, cause.largest) != sums.named.end()) cause.basis = CauseBasis::name;
+  cause.times_s.add(sums.causes_s, 1 / static_cast<double>(sums.time_s.rows));
+  return cause;
+}
+
+}  // namespace
+
+std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell) {
+  std::map<std::pair<std::string, std::string>, Sums> by_name;  // and device
+  for (const std::size_t index : cell.rows) {
+    const ExperimentRow& row = data.rows[index];
+    for (const FunctionResult& function : row.functions) {
+      add_function(by_name[{function.name, function.device}], function, row.energy_j);
+    }
+  }
+  std::vector<CellFunction> functions;
+  for (const auto& [key, sums] : by_name) {
+    CellFunction function{key.first, key.second, sums.time_s.rows, sums.count.mean()};
+    function.time_s = sums.time_s.mean().value_or(0);
+    function.energy_j = sums.energy_j.mean();
+    if (sums.of_rows_j > 0) function.share = sums.within_j / sums.of_rows_j;
+    function.cause = cause_of(sums);
+    functions.push_back(std::move(function));
+  }
+  std::ranges::stable_sort(functions, [](const CellFunction& a, const CellFunction& b) {
+    return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
+  });
+  return functions;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/cell_functions.h"
+
+#include <gtest/gtest.h>
+
+#include "experiment/analysis/analyze.h"
+#include "experiment/analysis/made_experiment.h"
+#include "experiment/row_json.h"
+
+namespace joulemap::experiment {
+namespace {
+
+Cause cause_of(CauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
+  Cause cause{largest, basis};
+  cause.times_s[largest] = time_s;
+  return cause;
+}
+
+ExperimentData one_cell() {
+  ExperimentData data = made_experiment({"torch"}, {"net"}, 2, [](auto, auto, auto) { return 100.0; });
+  data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, cause_of(CauseClass::compute, 2)},
+                            {"item", "cpu", 4, 1, 5, cause_of(CauseClass::synchronisation, 1)}};
+  data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, cause_of(CauseClass::compute, 4)},
+                            {"item", "cpu", {}, 3, {}, cause_of(CauseClass::launch, 3, CauseBasis::name)}};
+  return data;
+}
+
+TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
+  const ExperimentData data = one_cell();
+  const Result<AnalysisResult> result = analyze(data, {});
+  ASSERT_TRUE(result);
+  const std::vector<CellFunction>& functions = result->cells[0].functions;
+  ASSERT_EQ(functions.size(), 2u);
+  EXPECT_EQ(functions[0].name, "conv2d");
+  EXPECT_EQ(functions[0].n, 2u);
+  EXPECT_EQ(functions[0].count, 15);
+  EXPECT_EQ(functions[0].time_s, 3);
+  EXPECT_EQ(functions[0].energy_j, 70);
+  EXPECT_NEAR(functions[0].share.value_or(0), 0.7, 1e-12);
+  EXPECT_EQ(functions[1].count, 4) << "of the row that tells it";
+  EXPECT_EQ(functions[1].energy_j, 5);
+}
+
+TEST(CellFunctions, TheirCauseIsThatOfTheMostTimeAndSaysWhereANameToldIt) {
+  const ExperimentData data = one_cell();
+  const Result<AnalysisResult> result = analyze(data, {});
+  ASSERT_TRUE(result);
+  const std::vector<CellFunction>& functions = result->cells[0].functions;
+  EXPECT_EQ(functions[0].cause->largest, CauseClass::compute);
+  EXPECT_EQ(functions[0].cause->basis, CauseBasis::ledger);
+  EXPECT_EQ(functions[1].cause->largest, CauseClass::launch);
+  EXPECT_EQ(functions[1].cause->basis, CauseBasis::name);
+  EXPECT_NEAR(functions[1].cause->times_s.sum(), functions[1].time_s, 1e-12);
+}
+
+TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
+  const ExperimentData data = one_cell();
+  const std::string text = row_json(data.rows[0], {}, data);
+  const Result<ExperimentRow> row = parse_row_json(text, "row.json", data);
+  ASSERT_TRUE(row);
+  ASSERT_EQ(row->functions.size(), 2u);
+  EXPECT_EQ(row->functions[1].name, "item");
+  EXPECT_EQ(row->functions[1].count, 4u);
+  EXPECT_EQ(row->functions[1].cause->basis, CauseBasis::ledger);
+  EXPECT_EQ(row->functions[1].cause->times_s[CauseClass::synchronisation], 1);
+  const Result<ExperimentRow> others = parse_row_json(
+      R"({"schema": "joulemap.row/1", "functions": [{"name": "cudaMemcpy", "time_s": 2}]})", "row.json", data);
+  ASSERT_TRUE(others);
+  EXPECT_EQ(others->functions[0].cause->largest, CauseClass::memory);
+  EXPECT_EQ(others->functions[0].cause->basis, CauseBasis::name);
+}
+
+TEST(RowFlags, AreWhatIsToldOfARowAlone) {
+  ExperimentData data =
+      made_experiment({"torch"}, {"net"}, 8, [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
+  data.rows[1].energy_j.reset();
+  data.rows[2].throttled_share = 0.5;
+  data.rows[3].first_w = 90;
+  data.rows[3].baseline_w = 10;
+  data.rows[4].diagnostics.add({"gap", 1, "a gap", ""});
+  data.rows[5].state = RowState::failed;
+  data.rows[7].energy_j = 5000;
+  const Result<AnalysisResult> result = analyze(data, {});
+  ASSERT_TRUE(result);
+  using Codes = std::vector<std::string>;
+  EXPECT_EQ(result->row_flags[0], Codes());
+  EXPECT_EQ(result->row_flags[1], Codes{"missing_energy"});
+  EXPECT_EQ(result->row_flags[2], Codes{"throttled"});
+  EXPECT_EQ(result->row_flags[3], Codes{"cool_down"});
+  EXPECT_EQ(result->row_flags[4], Codes{"gap"});
+  EXPECT_EQ(result->row_flags[5], Codes{"failed"});
+  EXPECT_EQ(result->row_flags[7], Codes{"outlier"});
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

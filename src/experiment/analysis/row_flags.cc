@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "experiment/analysis/validity.h"
+
+namespace joulemap::experiment {
+namespace {
+
+using Codes = std::vector<std::string>;
+
+void add_code(Codes& codes, std::string_view code) {
+  if (std::ranges::find(codes, code) == codes.end()) codes.emplace_back(code);
+}
+
+void add_energy_codes(const ExperimentRow& row, Codes& codes) {
+  if (!row.energy_j) return add_code(codes, "missing_energy");
+  const auto look_at = [&](const std::optional<double>& joules) {
+    if (joules && *joules == 0) add_code(codes, "zero_energy");
+    if (joules && *joules < 0) add_code(codes, "negative_energy");
+  };
+  for (const DomainEnergy& domain : row.domains) look_at(domain.joules);
+  if (row.domains.empty()) look_at(row.energy_j);
+}
+
+void add_outliers(const ExperimentTable& table, const CellRows& rows, const AnalysisCell& cell,
+                  std::vector<Codes>& flags) {
+  for (std::size_t measure = 0; measure < cell.measures.size(); ++measure) {
+    if (!cell.measures[measure]) continue;
+    std::vector<std::size_t> having;
+    for (const std::size_t row : rows.rows) {
+      if (table.values[row][measure]) having.push_back(row);
+    }
+    for (const std::size_t place : cell.measures[measure]->outliers) add_code(flags[having[place]], "outlier");
+  }
+}
+
+}  // namespace
+
+std::vector<Codes> row_flags(const ExperimentData& data, const ExperimentTable& table,
+                             const std::vector<AnalysisCell>& cells) {
+  std::vector<Codes> flags(data.rows.size());
+  for (std::size_t i = 0; i < data.rows.size(); ++i) {
+    const ExperimentRow& row = data.rows[i];
+    if (row.state == RowState::failed) add_code(flags[i], "failed");
+    if (row.state == RowState::done) add_energy_codes(row, flags[i]);
+    if (row.throttled_share.value_or(0) > kDisturbedShare) add_code(flags[i], "throttled");
+    if (row.stolen_share.value_or(0) > kDisturbedShare) add_code(flags[i], "stolen_time");
+    if (row.first_w && row.baseline_w && is_above_idle(*row.first_w, *row.baseline_w)) add_code(flags[i], "cool_down");
+    for (const Diagnostic& diagnostic : row.diagnostics.list()) add_code(flags[i], diagnostic.code);
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) add_outliers(table, table.cells[i], cells[i], flags);
+  return flags;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/cause_json.h"
+
+namespace joulemap::formats {
+
+void write_cause(JsonWriter& json, const std::optional<Cause>& cause) {
+  json.text_or_null("cause", cause ? to_string(cause->largest) : "");
+  json.text_or_null("cause_basis", cause ? to_string(cause->basis) : "").key("cause_s");
+  if (!cause) {
+    json.null();
+    return;
+  }
+  json.begin_object();
+  for (const CauseClass each : kCauseClasses) json.member(to_string(each), cause->times_s[each]);
+  json.end_object();
+}
+
+}  // namespace joulemap::formats

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/experiment_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::report {
+namespace {
+
+template <class Number>
+std::string exact(const std::optional<Number>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string_view state_text(RowState state) {
+  switch (state) {
+    case RowState::todo:
+      return "todo";
+    case RowState::running:
+      return "running";
+    case RowState::done:
+      return "done";
+    case RowState::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::vector<std::string> domain_names(const ExperimentData& data) {
+  std::vector<std::string> names;
+  for (const ExperimentRow& row : data.rows) {
+    for (const DomainEnergy& domain : row.domains) {
+      if (std::ranges::find(names, domain.name) == names.end()) names.push_back(domain.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> heads_of(const ExperimentData& data, const std::vector<std::string>& domains) {
+  std::vector<std::string> heads = {"row", "block"};
+  for (const ExperimentFactor& factor : data.factors) heads.push_back(factor.name);
+  heads.insert(heads.end(), {"state", "attempts", "exit_code", "node", "start_unix_ns", "time_s", "energy_j"});
+  for (const std::string& domain : domains) heads.push_back(domain + "_j");
+  for (const ExperimentMetric& metric : data.metrics) heads.push_back(metric.name);
+  heads.insert(heads.end(), {"epochs", "baseline_w", "first_w", "stolen_share", "throttled_share", "flags"});
+  return heads;
+}
+
+std::string joined(const std::vector<std::string>& codes) {
+  std::string text;
+  for (const std::string& code : codes) text += (text.empty() ? "" : ", ") + code;
+  return text;
+}
+
+}  // namespace
+
+TextTable exact_rows(const ExperimentData& data, const AnalysisResult& result) {
+  TextTable table;
+  const std::vector<std::string> domains = domain_names(data);
+  table.heads = heads_of(data, domains);
+  table.is_number.assign(table.heads.size(), false);
+  for (std::size_t i = 0; i < data.rows.size(); ++i) {
+    const ExperimentRow& row = data.rows[i];
+    std::vector<std::string> cells = {fmt::format("{}", row.number), fmt::format("{}", row.block)};
+    for (std::size_t f = 0; f < data.factors.size(); ++f) cells.push_back(data.factors[f].levels.at(row.levels.at(f)));
+    cells.insert(cells.end(),
+                 {std::string(state_text(row.state)), fmt::format("{}", row.attempts), exact(row.exit_code), row.node,
+                  exact(row.start_unix_ns), exact(row.elapsed_s), exact(row.energy_j)});
+    for (const std::string& name : domains) {
+      const auto domain = std::ranges::find(row.domains, name, &DomainEnergy::name);
+      cells.push_back(domain == row.domains.end() ? "" : exact(domain->joules));
+    }
+    for (std::size_t m = 0; m < data.metrics.size(); ++m) {
+      cells.push_back(m < row.metrics.size() ? exact(row.metrics[m]) : "");
+    }
+    cells.insert(cells.end(), {fmt::format("{}", row.epochs.size()), exact(row.baseline_w), exact(row.first_w),
+                               exact(row.stolen_share), exact(row.throttled_share)});
+    cells.push_back(i < result.row_flags.size() ? joined(result.row_flags[i]) : "");
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,155 @@
+"""Why functions draw, by what a real training on an H200 recorded: in reports, exports and the tables of experiments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
+CLASSES = ["compute", "memory", "launch", "synchronisation"]
+CONV = "torch.nn.functional.conv2d"
+PLAN = """
+name = "kinds"
+command = ["train", "{framework}"]
+repetitions = 2
+order = "blocked"
+[factors]
+framework = ["torch", "other"]
+[metrics.accuracy]
+more_is_better = true
+"""
+
+
+@pytest.fixture(scope="module")
+def told(binaries):
+    """report --json of the recording; in a tenth of the time that regression takes."""
+    def report(by: str) -> dict:
+        command = [binaries / "joulemap", "report", RECORDING, "--mode", "integral", "--by", by, "--json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
+
+    return {by: report(by) for by in ("function", "kernel", "domain")}
+
+
+def row(rows: list[dict], name: str, device: str) -> dict:
+    return next(one for one in rows if one["name"] == name and one["device"] == device)
+
+
+def test_every_function_has_a_cause_whose_times_are_its_own(told):
+    rows = [one for one in told["function"]["rows"] if one["name"] != "background"]
+    for one in rows:
+        assert one["cause"] in CLASSES and one["cause_basis"] in ("ledger", "name")
+        assert list(one["cause_s"]) == CLASSES
+        assert sum(one["cause_s"].values()) == pytest.approx(one["time_s"], rel=1e-6, abs=1e-9)
+        assert one["cause_s"][one["cause"]] == max(one["cause_s"].values())
+    background = row(told["function"]["rows"], "background", "cpu")
+    assert background["cause"] is None and background["cause_s"] is None
+
+
+def test_what_the_gpu_and_the_host_did_tells_the_cause(told):
+    rows = told["function"]["rows"]
+    assert row(rows, CONV, "gpu0")["cause"] == "compute"
+    assert row(rows, CONV, "cpu")["cause"] == "launch"
+    assert row(rows, CONV, "cpu")["cause_basis"] == "ledger"
+    on_gpu = [one for one in rows if one["device"] == "gpu0"]
+    assert all(one["cause_basis"] == "ledger" for one in on_gpu), "kernels and copies are known one by one"
+    spinning = row(rows, "torch.cuda.synchronize", "cpu")
+    assert (spinning["cause"], spinning["cause_basis"]) == ("synchronisation", "name")
+
+
+def test_copies_are_memory_and_domains_have_no_cause(told):
+    causes = {one["name"]: one["cause"] for one in told["kernel"]["rows"]}
+    assert causes["HtoD"] == "memory"
+    assert any(cause == "compute" for cause in causes.values())
+    assert all(one["cause"] is None for one in told["domain"]["rows"])
+
+
+def test_exports_tell_the_same_causes(joulemap, told):
+    def exported(form: str) -> str:
+        return joulemap("export", RECORDING, "--mode", "integral", "--to", form, "--by", "function").out
+
+    rows = {(one["name"], one["device"]): one for one in csv.DictReader(io.StringIO(exported("csv")))}
+    for one in told["function"]["rows"]:
+        line = rows[one["name"], one["device"]]
+        assert line["cause"] == (one["cause"] or "")
+        assert line["cause_basis"] == (one["cause_basis"] or "")
+        if one["cause"]:
+            assert float(line["launch_s"]) == one["cause_s"]["launch"]
+    graph = exported("dot")
+    label = next(line for line in graph.splitlines() if line.startswith('  "ConvolutionBackward0" ['))
+    assert "\\ncompute" in label
+
+
+@pytest.fixture
+def experiment(joulemap, told, tmp_path) -> Path:
+    """Two rows of each cell are done; those of one framework were recorded, those of the other only told by names."""
+    (tmp_path / "experiment.toml").write_text(PLAN)
+    folder = tmp_path / "exp"
+    assert joulemap("experiment", "plan", tmp_path / "experiment.toml", "-o", folder).code == 0
+    recorded = [one for one in told["function"]["rows"] if one["name"] not in ("probe", "background")]
+    members = ("name", "device", "count", "time_s", "energy_j")
+    with (folder / "run_table.csv").open() as file:
+        table = list(csv.DictReader(file))
+    for number, planned in enumerate(table):
+        names = [{"name": "cudaMemcpyAsync", "device": "cpu", "count": 3, "time_s": 0.5, "energy_j": 4.0}]
+        functions = recorded if planned["framework"] == "torch" else names
+        kept = [{key: one[key] for key in (*members, *(key for key in one if key.startswith("cause")))} for one in functions]
+        attempt = folder / "rows" / f"{number:05}" / "attempt-1"
+        attempt.mkdir(parents=True)
+        (attempt / "row.json").write_text(json.dumps({
+            "schema": "joulemap.row/1", "number": number, "block": int(planned["block"]), "state": "done",
+            "levels": {"framework": planned["framework"]}, "exit_code": 0, "functions": kept,
+            "elapsed_s": 49.0 + number, "energy_j": 17000.0 + number, "throttled_share": 0.0 if number else 0.5,
+            "metrics": {"accuracy": 0.75 if number else None},
+        }))  # fmt: skip
+    return folder
+
+
+def test_an_experiment_tells_functions_of_each_cell_and_what_told_their_causes(joulemap, experiment, told):
+    result = joulemap("experiment", "analyze", experiment, "--json").json
+    torch, other = (next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other"))
+    conv = row(torch["functions"], CONV, "gpu0")
+    expected = row(told["function"]["rows"], CONV, "gpu0")
+    assert (conv["n"], conv["cause"], conv["cause_basis"]) == (2, "compute", "ledger")
+    assert conv["energy_j"] == pytest.approx(expected["energy_j"])
+    assert conv["count"] == expected["count"]
+    assert conv["share"] == pytest.approx(expected["energy_j"] / 17000, rel=1e-3)
+    assert row(torch["functions"], CONV, "cpu")["cause"] == "launch"
+    copied = row(other["functions"], "cudaMemcpyAsync", "cpu")
+    assert (copied["cause"], copied["cause_basis"]) == ("memory", "name")
+
+
+def test_every_table_of_an_experiment_has_the_causes(joulemap, experiment, tmp_path):
+    exact = csv.DictReader(io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-functions").out))
+    lines = {(line["framework"], line["function"], line["device"]): line for line in exact}
+    assert lines["torch", CONV, "cpu"]["cause"] == "launch"
+    assert lines["torch", CONV, "cpu"]["cause_basis"] == "ledger"
+    assert lines["other", "cudaMemcpyAsync", "cpu"]["cause_basis"] == "name"
+    markdown = joulemap("experiment", "analyze", experiment, "--markdown").out
+    line = next(line for line in markdown.splitlines() if "cudaMemcpyAsync" in line)
+    assert line.endswith("| memory | 100.0 % | name |")
+    text = joulemap("experiment", "analyze", experiment).out
+    part = text[text.index("Functions that draw the most, and why") : text.index("Comparisons")]
+    assert "synchronisation" in part and "launch" in part, "classes are not cut off in 80 columns"
+    assert max(map(len, part.splitlines())) <= 80
+    page = tmp_path / "page.html"
+    assert joulemap("experiment", "analyze", experiment, "--html", page).code == 0
+    assert '<section id="functions">' in page.read_text() and "<td>launch" in page.read_text()
+
+
+def test_single_rows_come_as_csv_with_their_metrics_and_flags(joulemap, experiment):
+    rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", experiment, "--csv-rows").out)))
+    assert [line["row"] for line in rows] == ["0", "1", "2", "3"]
+    assert {line["framework"] for line in rows} == {"torch", "other"}
+    assert [line["state"] for line in rows] == ["done"] * 4
+    assert [float(line["energy_j"]) for line in rows] == [17000, 17001, 17002, 17003]
+    assert [line["accuracy"] for line in rows] == ["", "0.75", "0.75", "0.75"]
+    assert rows[0]["flags"] == "throttled" and rows[1]["flags"] == ""
+
+
+def test_two_kinds_of_csv_at_once_are_wrong_usage(joulemap, experiment):
+    assert joulemap("experiment", "analyze", experiment, "--csv-rows", "--csv-functions").code == 2
