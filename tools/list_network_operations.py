@@ -4,8 +4,8 @@
 
 `operations.csv.gz` has every distinct operation with a number; `settings.csv.gz` a line for each setting (network,
 batch, size, type, pass) with its operations as `number:count`, in the order in which they first appear, and how many
-Python functions its forward pass calls. Networks run on tensors without data. Settings that were measured come first; what is there already is kept, so that the tool can be
-ended at any time and goes on the next time.
+Python functions its forward pass calls. Networks run on tensors without data. Settings that were measured come first;
+what is there already is kept, so that the tool can be ended at any time and goes on the next time.
 """
 
 from __future__ import annotations

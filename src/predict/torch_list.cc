@@ -212,7 +212,9 @@ Result<Graph> graph_of(const DocumentValue& document) {
   if (!tensors) return tensors.error();
   const Result<std::int64_t> elements = whole_number(document, "weight_elements", 0);
   if (!elements) return elements.error();
-  const Result<std::int64_t> python_calls = whole_number(document, "python_calls", 0);
+  // Lists of earlier versions do not tell.
+  const Result<std::int64_t> python_calls =
+      document.find("python_calls") == nullptr ? Result<std::int64_t>(0) : whole_number(document, "python_calls", 0);
   if (!python_calls) return python_calls.error();
   graph.weight_tensors = *tensors;
   graph.weight_elements = *elements;
