@@ -67,6 +67,15 @@ TEST(Compiled, AFixedNormAndAnActivationBehindAProductAreOneKernelThatReadsAndWr
   EXPECT_DOUBLE_EQ(work_of(made[1]).bytes, 2 * kTensorBytes);
 }
 
+TEST(Compiled, ConvolutionsHaveTheirChannelsLast) {
+  Operation convolution;
+  convolution.kind = Kind::convolution;
+  convolution.parameters = {{"batch", 8}, {"channels", 64}, {"out", 64}, {"height", 7}, {"width", 7}, {"kernel", 3}};
+  const std::vector<Operation> made = compiled({convolution});
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].parameters.get("channels_last", 0), 1);
+}
+
 TEST(Compiled, ASecondTensorIsStillRead) {
   const std::vector<Operation> made = compiled({norm("batch-inference"), tensor(Kind::add, "same"),
                                                 tensor(Kind::activation, "relu"), tensor(Kind::cast, "fp32")});

@@ -32,6 +32,8 @@ std::string part_of(std::string_view parameters, std::string_view name) {
 constexpr double kUndisturbed = 1.25;
 // A step in which the GPU is busy for more of the time tells nothing of the host.
 constexpr double kBusy = 0.9;
+// Of the time of a step, for a host that needs no more for launching it.
+constexpr double kAhead = 0.6;
 
 struct Sums {
   double time_s = 0;
@@ -39,6 +41,7 @@ struct Sums {
   double issue_s = 0;
   double host_factor = 0;
   int repeats = 0;
+  bool tells = false;        // how fast the host was
   bool undisturbed = false;  // all of them; then what else was measured of the setting does not count
 };
 
@@ -65,7 +68,10 @@ void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, d
   const double launch_s = table.columns.number(record, "launch_s");
   const bool undisturbed = is_undisturbed(launch_s, quickest_s);
   if (sums.undisturbed && !undisturbed) return;
-  if (undisturbed && !sums.undisturbed) sums = {.undisturbed = true};
+  // What does not tell how long the host needed counts where nothing else was measured.
+  const bool tells = launch_s > 0;
+  if (sums.tells && !tells) return;
+  if ((undisturbed && !sums.undisturbed) || (tells && !sums.tells)) sums = {.tells = tells, .undisturbed = undisturbed};
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
@@ -136,7 +142,9 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
     const double repeats = sums.repeats;
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
-    if (!sums.undisturbed && busy_s[key] < kBusy * sums.time_s / repeats) {
+    // A host that was far ahead of the GPU even so did not set the time.
+    const bool was_ahead = sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
+    if (!sums.undisturbed && !was_ahead && busy_s[key] < kBusy * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
     }
