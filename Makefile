@@ -26,7 +26,7 @@ browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
 
 # Their simulated machine moves in real time: beside other tests they see the machine's other load, not its sensors.
-REAL_TIME_TESTS := tests/cli/test_simulated_machine.py tests/cli/test_calibrate.py
+REAL_TIME_TESTS := tests/cli/test_simulated_machine.py tests/cli/test_calibrate.py tests/python/test_windows.py
 
 test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,29 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))
+
+
+# Their simulated machine moves by the real time that its processes get.
+REAL_TIME = ("test_simulated_machine.py", "test_calibrate.py", "test_windows.py")
+# Of the processors' time, taken away by the machine that this one runs on: then a simulated machine stands still while
+# the clock goes on, and nothing can be said of what was measured on it.
+MOST_STOLEN = 0.05
+
+
+def stolen_s() -> float:
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    began, stolen_before = time.monotonic(), stolen_s()
+    outcome = yield
+    if outcome.excinfo is None or pyfuncitem.path.name not in REAL_TIME:
+        return
+    stolen = (stolen_s() - stolen_before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
+    if stolen > MOST_STOLEN:
+        outcome.force_exception(pytest.skip.Exception(f"{100 * stolen:.0f} % of the processors' time was taken away"))
 
 
 @pytest.fixture(scope="session")

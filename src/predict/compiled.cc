@@ -187,7 +187,8 @@ std::vector<Operation> compiled(std::vector<Operation> operations) {
       end_run(run, merged);
       if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
       // The compiler lays images out with their channels last, which tensor cores want.
-      if (operation.kind == Kind::convolution) operation.parameters.set("channels_last", 1);
+      if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
+        operation.parameters.set("channels_last", 1);
       merged.push_back(std::move(operation));
       continue;
     }

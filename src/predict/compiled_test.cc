@@ -67,13 +67,16 @@ TEST(Compiled, AFixedNormAndAnActivationBehindAProductAreOneKernelThatReadsAndWr
   EXPECT_DOUBLE_EQ(work_of(made[1]).bytes, 2 * kTensorBytes);
 }
 
-TEST(Compiled, ConvolutionsHaveTheirChannelsLast) {
+TEST(Compiled, ConvolutionsOnTensorCoresHaveTheirChannelsLast) {
   Operation convolution;
   convolution.kind = Kind::convolution;
+  convolution.dtype = Dtype::tf32;
   convolution.parameters = {{"batch", 8}, {"channels", 64}, {"out", 64}, {"height", 7}, {"width", 7}, {"kernel", 3}};
   const std::vector<Operation> made = compiled({convolution});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].parameters.get("channels_last", 0), 1);
+  convolution.dtype = Dtype::fp32;
+  EXPECT_EQ(compiled({convolution}).front().parameters.get("channels_last", 0), 0);
 }
 
 TEST(Compiled, ASecondTensorIsStillRead) {
