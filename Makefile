@@ -25,15 +25,12 @@ page-tools:  # what the page is bundled by
 browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
 
-# Their simulated machine moves in real time: beside other tests they see the machine's other load, not its sensors.
-REAL_TIME_TESTS := tests/cli/test_simulated_machine.py tests/cli/test_calibrate.py tests/python/test_windows.py
-
 test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
 	@ctest --preset dev --output-on-failure -j2 --no-tests=error
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
-	@$(PYTHON) -m pytest -q -n 2 --dist loadfile tests $(REAL_TIME_TESTS:%=--ignore=%)
-	@$(PYTHON) -m pytest -q $(REAL_TIME_TESTS)
+	@$(PYTHON) -m pytest -q -n 2 --dist loadfile -m "not real_time" tests
+	@$(PYTHON) -m pytest -q -m real_time tests  # alone: beside other tests they see the machine's other load
 
 test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks

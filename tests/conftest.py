@@ -23,8 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))
 
 
-# Their simulated machine moves by the real time that its processes get.
-REAL_TIME = ("test_simulated_machine.py", "test_calibrate.py", "test_windows.py")
+REAL_TIME = "real_time: beside other load it tells of that load; runs alone, and tells nothing where processors are taken away"
 # Of the processors' time, taken away by the machine that this one runs on: then a simulated machine stands still while
 # the clock goes on, and nothing can be said of what was measured on it.
 MOST_STOLEN = 0.05
@@ -35,11 +34,15 @@ def stolen_s() -> float:
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", REAL_TIME)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     began, stolen_before = time.monotonic(), stolen_s()
     outcome = yield
-    if outcome.excinfo is None or pyfuncitem.path.name not in REAL_TIME:
+    if outcome.excinfo is None or pyfuncitem.get_closest_marker("real_time") is None:
         return
     stolen = (stolen_s() - stolen_before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
     if stolen > MOST_STOLEN:

@@ -7,6 +7,8 @@ import os
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
+pytestmark = pytest.mark.real_time
+
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 IDLE, ACTIVE_IDLE, LOADED = 76, 130, 480
 

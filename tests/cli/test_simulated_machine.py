@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from truth import Truth
 
+pytestmark = pytest.mark.real_time
+
 BUSY = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def record(binaries: Path, tmp_path: Path):
     """Runs a program as `joulemap record` does; gives what the capture wrote of its processes."""
 
     def run(program: str, *arguments: str, code: int = 0, **more: str) -> RecordedProgram:
-        recorded = run_recorded(binaries.parent, tmp_path / "recorded", program, *arguments, **more)
+        folder = Path(tempfile.mkdtemp(prefix="recorded-", dir=tmp_path))
+        recorded = run_recorded(binaries.parent, folder, program, *arguments, **more)
         assert recorded.code == code, recorded.err
         return recorded
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.real_time
+
 
 def test_a_window_of_a_second_is_the_truth(simulate):
     simulation = simulate("""
