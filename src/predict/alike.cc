@@ -13,7 +13,6 @@ namespace joulemap::predict {
 namespace {
 
 // Equal operations that were measured again differ by so much of what residuals differ by (variances).
-// Equal operations that were measured again differ by so much of what residuals differ by (variances).
 constexpr double kNoise = 0.02;
 constexpr std::size_t kNearest = 12;
 constexpr double kThousandth = 1e-3;

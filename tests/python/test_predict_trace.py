@@ -295,3 +295,25 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
             output.sum().backward()
     traced = trace(model, (x,), training=training, loss=lambda output: output.sum())
     assert sum(map(flops, traced["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
+
+
+class WithPositions(nn.Module):
+    """Makes its positions at the first call and keeps them, as networks do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.positions = None
+
+    def forward(self, x):
+        if self.positions is None:
+            self.positions = torch.arange(8.0).exp().sin()
+        return self.layer(x + self.positions)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_a_module_keeps_for_the_next_call_is_no_part_of_a_pass(training):
+    model = WithPositions()
+    traced = trace(model, [torch.empty(4, 8, device="meta")], training=training)
+    assert [kind for _, kind, _, _ in work(traced, "forward")][:2] == ["add", "dense"]
+    assert model.positions is None

@@ -51,6 +51,7 @@ def trace(
         model.train(training)
         with put_aside(torch, model, faker), mode:
             given, more = faker.inside(tuple(inputs)), faker.inside(dict(named or {}))
+            run_once(torch, model, Recorder(torch, dtype), given, more, training, autocast)
             with named_modules(torch, model, recorder):
                 if training:
                     run_training(torch, model, recorder, python, given, more, loss, autocast)
@@ -72,6 +73,14 @@ def trace(
         **({} if python.count is None else {"python_calls": python.count}),
         "notes": [],
     }
+
+
+def run_once(
+    torch: Any, model: Any, unread: Recorder, given: tuple, more: dict, training: bool, autocast: Any
+) -> None:
+    """What a module keeps for the next call (positions, masks) it makes now: it is no part of each pass."""
+    with torch.set_grad_enabled(training), chosen_as_on_gpu(torch, unread, autocast):
+        model(*given, **more)
 
 
 def run_inference(
