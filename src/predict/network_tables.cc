@@ -30,6 +30,8 @@ std::string part_of(std::string_view parameters, std::string_view name) {
 
 // A launch that takes so much longer than the fastest of its run found the host disturbed.
 constexpr double kUndisturbed = 1.25;
+// A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
+constexpr double kExplained = 1.3;
 // A step in which the GPU is busy for more of the time tells nothing of the host.
 constexpr double kBusy = 0.9;
 // Of the time of a step, for a host that needs no more for launching it: none was ever slowed down by more than 2.
@@ -45,8 +47,15 @@ struct Sums {
   bool undisturbed = false;  // all of them; then what else was measured of the setting does not count
 };
 
-std::map<std::string, double, std::less<>> quickest_launches(const Table& table) {
-  std::map<std::string, double, std::less<>> quickest;
+// Seconds of a launch: the quickest of a run, and of all runs.
+struct HostSpeed {
+  double quickest_s = 0;
+  double fastest_s = 1;
+};
+using Seconds = std::map<std::string, double, std::less<>>;
+
+Seconds quickest_launches(const Table& table) {
+  Seconds quickest;
   for (const formats::CsvRecord& record : table.records) {
     const double launch_s = table.columns.number(record, "launch_s");
     if (!(launch_s > 0)) continue;
@@ -62,11 +71,18 @@ std::string key_of(const Table& table, const formats::CsvRecord& record) {
                      part_of(told, "size"), table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
 }
 
-bool is_undisturbed(double launch_s, double quickest_s) { return launch_s > 0 && launch_s < kUndisturbed * quickest_s; }
-
-void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, double quickest_s, double fastest_s) {
+// `busy_s`: of the GPU, 0 where not known.
+bool is_undisturbed(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
-  const bool undisturbed = is_undisturbed(launch_s, quickest_s);
+  const double issue_s = table.columns.number(record, "issue_s");
+  if (!(launch_s > 0) || launch_s >= kUndisturbed * quickest_s) return false;
+  const bool is_known = issue_s > 0 && busy_s > 0;
+  return !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
+}
+
+void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const HostSpeed& host, double busy_s) {
+  const double launch_s = table.columns.number(record, "launch_s");
+  const bool undisturbed = is_undisturbed(table, record, host.quickest_s, busy_s);
   if (sums.undisturbed && !undisturbed) return;
   // What does not tell how long the host needed counts where nothing else was measured.
   const bool tells = launch_s > 0;
@@ -75,20 +91,37 @@ void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, d
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
-  sums.host_factor += launch_s > 0 ? quickest_s / fastest_s : 1;
+  sums.host_factor += launch_s > 0 ? host.quickest_s / host.fastest_s : 1;
   ++sums.repeats;
 }
 
-Result<std::map<std::string, Sums>> measured_settings(std::string_view csv) {
+double busy_of(const Seconds& busy_s, std::string_view key) {
+  const auto at = busy_s.find(key);
+  return at == busy_s.end() ? 0 : at->second;
+}
+
+Result<Seconds> read_busy(std::string_view csv) {
+  Seconds busy_s;
+  if (csv.empty()) return busy_s;
+  const Result<Table> told = read_table(csv, std::array<std::string_view, 2>{"setting", "busy_s"});
+  if (!told) return told.error();
+  for (const formats::CsvRecord& record : told->records)
+    busy_s[told->columns.text(record, "setting")] = told->columns.number(record, "busy_s");
+  return busy_s;
+}
+
+Result<std::map<std::string, Sums>> measured_settings(std::string_view csv, const Seconds& busy_s) {
   const Result<Table> table = read_table(csv, kOfNetworks);
   if (!table) return table.error();
-  const auto quickest = quickest_launches(*table);
-  double fastest_s = 1;
-  for (const auto& [slice, launch_s] : quickest) fastest_s = std::min(fastest_s, launch_s);
+  const Seconds quickest = quickest_launches(*table);
+  HostSpeed host;
+  for (const auto& [slice, launch_s] : quickest) host.fastest_s = std::min(host.fastest_s, launch_s);
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table->records) {
     const auto run = quickest.find(table->columns.text(record, "slice"));
-    add_row(measured[key_of(*table, record)], *table, record, run == quickest.end() ? 0 : run->second, fastest_s);
+    host.quickest_s = run == quickest.end() ? 0 : run->second;
+    const std::string key = key_of(*table, record);
+    add_row(measured[key], *table, record, host, busy_of(busy_s, key));
   }
   return measured;
 }
@@ -110,16 +143,10 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
 
 Result<NetworkTable> read_networks_tables(std::string_view networks, std::string_view busy, std::string_view operations,
                                           std::string_view settings) {
-  const Result<std::map<std::string, Sums>> measured = measured_settings(networks);
+  const Result<Seconds> busy_s = read_busy(busy);
+  if (!busy_s) return busy_s.error();
+  const Result<std::map<std::string, Sums>> measured = measured_settings(networks, *busy_s);
   if (!measured) return measured.error();
-  std::map<std::string, double> busy_s;
-  if (!busy.empty()) {
-    const Result<Table> told = read_table(busy, std::array<std::string_view, 2>{"setting", "busy_s"});
-    if (!told) return told.error();
-    for (const formats::CsvRecord& record : told->records) {
-      busy_s[told->columns.text(record, "setting")] = told->columns.number(record, "busy_s");
-    }
-  }
   const Result<Table> listed = read_table(operations, kOfOperations);
   if (!listed) return listed.error();
   NetworkTable table;
@@ -142,14 +169,15 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
     const double repeats = sums.repeats;
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
+    const double gpu_s = busy_of(*busy_s, key);
     // A host that was far ahead of the GPU even so did not set the time.
-    const bool was_ahead = sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
-    if (!sums.undisturbed && !was_ahead && busy_s[key] < kBusy * sums.time_s / repeats) {
+    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
+    if (!sums.undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
     }
     table.networks.push_back({text("network"), text("family"), setting, text("pass") == "training",
-                              sums.time_s / repeats, sums.energy_j / repeats, busy_s[key],
+                              sums.time_s / repeats, sums.energy_j / repeats, gpu_s,
                               sums.undisturbed ? sums.issue_s / repeats : 0, sums.host_factor / repeats,
                               lines->columns.number(record, "python_calls"), std::move(*counts)});
   }
@@ -163,7 +191,7 @@ Result<NoiseFloor> network_noise_floor(std::string_view networks) {
   Repeats repeats;
   for (const formats::CsvRecord& record : table->records) {
     const auto run = quickest.find(table->columns.text(record, "slice"));
-    if (run == quickest.end() || !is_undisturbed(table->columns.number(record, "launch_s"), run->second)) continue;
+    if (run == quickest.end() || !is_undisturbed(*table, record, run->second, 0)) continue;
     repeats[key_of(*table, record)].emplace_back(table->columns.number(record, "time_s"),
                                                  table->columns.number(record, "energy_j"));
   }

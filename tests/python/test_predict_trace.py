@@ -298,7 +298,7 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
 
 
 class WithPositions(nn.Module):
-    """Makes its positions at the first call and keeps them, as networks do."""
+    """Makes its positions at the first call, looks at them and keeps them, as networks do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -308,6 +308,7 @@ class WithPositions(nn.Module):
     def forward(self, x):
         if self.positions is None:
             self.positions = torch.arange(8.0).exp().sin()
+            assert self.positions.isfinite().all() in (True, False)
         return self.layer(x + self.positions)
 
 

@@ -79,7 +79,7 @@ def run_once(
     torch: Any, model: Any, unread: Recorder, given: tuple, more: dict, training: bool, autocast: Any
 ) -> None:
     """What a module keeps for the next call (positions, masks) it makes now: it is no part of each pass."""
-    with torch.set_grad_enabled(training), chosen_as_on_gpu(torch, unread, autocast):
+    with torch.set_grad_enabled(training), chosen_as_on_gpu(torch, unread, autocast), seeing(torch, unread):
         model(*given, **more)
 
 
