@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))
 
 
-REAL_TIME = "real_time: beside other load it tells of that load; runs alone, and tells nothing where processors are taken away"
+REAL_TIME = "real_time: beside other load it tells of that load; runs alone, skipped where processors are taken away"
 # Of the processors' time, taken away by the machine that this one runs on: then a simulated machine stands still while
 # the clock goes on, and nothing can be said of what was measured on it.
 MOST_STOLEN = 0.05
