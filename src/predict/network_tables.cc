@@ -91,7 +91,7 @@ void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, c
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
-  sums.host_factor += launch_s > 0 ? host.quickest_s / host.fastest_s : 1;
+  sums.host_factor += launch_s > 0 ? launch_s / host.fastest_s : 1;
   ++sums.repeats;
 }
 
