@@ -70,6 +70,7 @@ def test_layers_are_the_same_and_are_called_as_often(both):
     assert {path: live[path]["count"] for path in layers} == {path: imported[path]["count"] for path in layers}
 
 
+@pytest.mark.real_time
 def test_times_of_phases_are_the_same(both):
     live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward", "optimizer"):
