@@ -99,9 +99,10 @@ struct MadeUpTables {
     settings += fmt::format("{},F,timm,8,224,fp32,inference,,0:1,40\n", name);
     busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
   }
-  void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s) {
+  void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
+           double issued = 1 / 1.06) {  // of the time
     networks += fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{}\n", name,
-                            time_s, slice, launch_s.empty() ? "" : fmt::format("{}", time_s / 1.06), launch_s);
+                            time_s, slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s);
   }
   NetworkTable read() const {
     Result<NetworkTable> table = read_networks_tables(networks, busy, kLists, settings);
@@ -135,16 +136,30 @@ TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
   EXPECT_EQ(table.disturbed, std::vector<std::string>{"waits|8|224|fp32|inference"});
 }
 
-TEST(NetworkTables, ARunWithSlowerLaunchesHasASlowerHost) {
+TEST(NetworkTables, AStepThatNeitherHostNorGpuExplainsWasDisturbed) {
+  MadeUpTables made;
+  for (const std::string_view name : {"host", "gpu", "neither"}) made.list(name, name == "gpu" ? 0.0095 : 0.002);
+  made.add("host", 0.010, "run", "6e-6", 0.9);
+  made.add("gpu", 0.010, "run", "6e-6", 0.2);
+  made.add("neither", 0.010, "run", "6e-6", 0.6);
+  const NetworkTable table = made.read();
+  EXPECT_EQ(table.networks.size(), 2U);
+  EXPECT_EQ(table.disturbed, std::vector<std::string>{"neither|8|224|fp32|inference"});
+}
+
+TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
   MadeUpTables made;
   made.list("one", 0.002);
   made.list("two", 0.002);
   made.add("one", 0.005, "fast", "6e-6");
   made.add("two", 0.006, "slow", "9e-6");
+  made.list("three", 0.002);
+  made.add("three", 0.0055, "fast", "6.6e-6");
   const NetworkTable table = made.read();
-  ASSERT_EQ(table.networks.size(), 2U);
+  ASSERT_EQ(table.networks.size(), 3U);
   EXPECT_DOUBLE_EQ(table.networks[0].host_factor, 1);
   EXPECT_NEAR(table.networks[1].host_factor, 1.5, 1e-9);
+  EXPECT_NEAR(table.networks[2].host_factor, 1.1, 1e-9);
 }
 
 }  // namespace

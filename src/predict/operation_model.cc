@@ -34,6 +34,7 @@ double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) *
 
 struct Described {
   PhysicsRow row;
+  double physical_time_s = 0;
   std::vector<float> features;
 };
 
@@ -42,8 +43,8 @@ Described described(const OperationModel& model, const Operation& operation, con
   Described told;
   told.row.groups = groups_of(operation);
   told.row.terms = time_terms(operation, work, model.sheet, situation.cold);
-  told.features =
-      features_of(operation, work, told.row.terms, model.sheet, situation, physical_time_s(model.times, told.row));
+  told.physical_time_s = physical_time_s(model.times, told.row);
+  told.features = features_of(operation, work, told.row.terms, model.sheet, situation, told.physical_time_s);
   return told;
 }
 
@@ -73,13 +74,15 @@ std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, co
 }
 
 struct Residuals {
+  double physical_time_s = 0;
   double time = 0;
   double power = 0;
 };
 
 Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row, const PhysicsRow& physics) {
   Residuals residuals;
-  const double time = std::log(row.time_s / physical_time_s(model.times, physics));
+  residuals.physical_time_s = physical_time_s(model.times, physics);
+  const double time = std::log(row.time_s / residuals.physical_time_s);
   residuals.time = std::clamp(time, -kMostResidual, kMostResidual);
   if (row.energy_j)
     residuals.power = std::log(*row.energy_j / row.time_s / physical_power_w(model.energies, physics, model.sheet));
@@ -104,7 +107,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   if (operation.kind == Kind::optimizer && situation.in_network) return optimizer_estimate(model, operation);
   Described told = described(model, operation, situation);
   OperationEstimate guess;
-  guess.physical_time_s = physical_time_s(model.times, told.row);
+  guess.physical_time_s = told.physical_time_s;
   guess.trust = model.box.least.empty() ? 0 : model.box.trust(told.features);
   const Interpolated alike = model.alike.ask(operation, situation.cold);
   // What was measured itself needs no trees; within a network it may be different.
@@ -142,24 +145,25 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     residuals.push_back(residuals_of(model, row, all[index]));
-    const auto& [time, power] = residuals.back();
+    const auto& [physical_s, time, power] = residuals.back();
     if (is_alone(row)) model.alike.add(row.operation, row.cold, sample_of(row.operation, time, power));
   }
   TreeRows times;
   TreeRows powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
-    const Described told = described(model, row.operation, {row.cold, row.in_network});
+    const auto& [physical_s, time, power] = residuals[index];
+    const std::vector<float> features = features_of(row.operation, work_of(row.operation), all[index].terms, sheet,
+                                                    {row.cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
-    const auto& [time, power] = residuals[index];
     // What the others tell of it: trees learn how far that is to be believed.
     const AlikeSample own = sample_of(row.operation, time, power);
     const Interpolated alike = model.alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
-    times.add(with_alike(told.features, row.operation, alike), time - alike.time, weight);
-    model.box.include(told.features);
+    times.add(with_alike(features, row.operation, alike), time - alike.time, weight);
+    model.box.include(features);
     if (!row.energy_j) continue;
     const double power_w = physical_power_w(model.energies, all[index], sheet);
-    powers.add(with_alike(with_power(told.features, row.time_s, power_w), row.operation, alike), power - alike.power,
+    powers.add(with_alike(with_power(features, row.time_s, power_w), row.operation, alike), power - alike.power,
                weight);
   }
   TreeOptions directed = options;

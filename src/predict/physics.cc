@@ -43,6 +43,10 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
+// Of alignment_of(): convolutions in groups, and those in as many as channels.
+constexpr int kInGroups = 4;
+constexpr int kDepthwise = 5;
+
 bool is_no_multiple(std::int64_t elements, double size, std::int64_t bytes) {
   return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
 }
@@ -194,7 +198,9 @@ double cache_share(double bytes, const Datasheet& sheet) {
 }
 
 Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
-  const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
+  // Convolutions in groups seldom get to the tensor cores.
+  const Dtype rate = alignment_of(operation) == kInGroups ? Dtype::fp32 : operation.dtype;
+  const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
   for (const Product& product : work.products) tiled += padded_flops(product, sheet);
   const double cached = cold ? 0 : cache_share(work.bytes, sheet);
@@ -213,7 +219,7 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
 int alignment_of(const Operation& operation) {
   if (!is_product(operation.kind)) return 0;
   const std::int64_t groups = operation.parameters.get("groups", 1);
-  if (groups > 1) return groups == operation.parameters.get("channels", 1) ? 5 : 4;
+  if (groups > 1) return groups == operation.parameters.get("channels", 1) ? kDepthwise : kInGroups;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {
@@ -238,8 +244,12 @@ std::array<std::string, kLevels> groups_of(const Operation& operation) {
                                : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
   if (operation.kind == Kind::convolution)
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
-  return {narrow, product ? fmt::format("{}|{}", formed, name_of(operation.dtype)) : formed,
-          fmt::format("{}|{}", kind, pass), kind};
+  // Convolutions in groups have more in common with each other, whatever their type, than with those of one group.
+  const int alignment = alignment_of(operation);
+  const std::string wider = alignment >= kInGroups ? fmt::format("{}|{}", formed, alignment)
+                            : product              ? fmt::format("{}|{}", formed, name_of(operation.dtype))
+                                                   : formed;
+  return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
 }
 
 TimeCoefficients fit_times(std::span<const PhysicsRow> rows) {

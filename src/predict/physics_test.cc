@@ -26,6 +26,15 @@ Operation dense(std::int64_t rows, std::int64_t in, std::int64_t out, Dtype dtyp
   return operation;
 }
 
+Operation convolution(std::int64_t groups, Dtype dtype) {
+  Operation operation;
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"batch", 4},  {"channels", 768}, {"out", 768},   {"height", 1},      {"width", 128},
+                          {"kernel", 1}, {"stride", 1},     {"padding", 0}, {"groups", groups}, {"bias", 1}};
+  operation.dtype = dtype;
+  return operation;
+}
+
 PhysicsRow row_of(const Operation& operation, const Datasheet& sheet) {
   return {groups_of(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
 }
@@ -63,6 +72,18 @@ TEST(Physics, WidthsThatTensorCoresDoNotLikeAreAGroupOfTheirOwn) {
   EXPECT_EQ(alignment_of(dense(64, 1024, 30522, Dtype::bf16)), 2);
   EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::bf16)), 3);
   EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::fp32)), 0);
+}
+
+TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
+  const Operation fp32 = convolution(4, Dtype::fp32);
+  const Operation tf32 = convolution(4, Dtype::tf32);
+  EXPECT_NE(groups_of(fp32)[0], groups_of(tf32)[0]);
+  EXPECT_EQ(groups_of(fp32)[1], groups_of(tf32)[1]);
+  EXPECT_NE(groups_of(fp32)[1], groups_of(convolution(1, Dtype::fp32))[1]);
+  const Datasheet sheet = *find_datasheet("h200");
+  EXPECT_EQ(row_of(fp32, sheet).terms.back(), row_of(tf32, sheet).terms.back());
+  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms.back(),
+            5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
 }
 
 TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
