@@ -33,6 +33,15 @@ def test_a_network_that_waited_for_an_unknown_host_is_measured_again_once(tmp_pa
     assert later.is_settled(network_row("waits", 0)["key"])
 
 
+def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp_path):
+    kept = rows.Rows(tmp_path)
+    for name, issue_s in {"host": 0.009, "neither": 0.006}.items():
+        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": issue_s})
+        kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": 4000})
+    later = rows.Rows(tmp_path)
+    assert [later.is_settled(network_row(name, 0)["key"]) for name in ("host", "neither")] == [True, False]
+
+
 def test_a_process_goes_where_launches_are_quickest(monkeypatch):
     """Processor 2 is left alone, on the others a launch takes longer."""
     now_s, at, moved = [0.0], [{0, 1, 2, 3}], []

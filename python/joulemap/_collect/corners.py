@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes that networks have and the boxes of the design hardly reach: attention within small windows of many images,
 normalization of very many short rows, convolutions in groups over sequences, patches of images, thin 1x1 convolutions
-over large images. They are drawn by chance, always the same ones, and count as designed.
+over large images, products of very many rows with a few heads. They are drawn by chance, always the same ones, and count as designed.
 """
 
 from __future__ import annotations
@@ -84,6 +84,13 @@ def short_rows(chance: Chance) -> Parameters:
     return {"form": form, "batch": rows, "channels": channels, "height": 1, "width": 1}
 
 
+def few_heads(chance: Chance) -> Parameters:
+    heads = chance.choice((3, 4, 4, 6, 8, 8, 12, 16, 24, 32))
+    wide = chance.choice((heads, heads, heads, 2 * heads, 4 * heads))
+    inward, outward = (heads, wide) if chance.random() < 0.5 else (wide, heads)
+    return {"rows": about(chance, 20_000, 10_000_000), "in": inward, "out": outward, "bias": chance.random() < 0.5}
+
+
 CORNERS: tuple[tuple[str, Callable[[Chance], Parameters], int], ...] = (
     ("convolution", grouped, 130),
     ("convolution", widening_depthwise, 40),
@@ -92,6 +99,7 @@ CORNERS: tuple[tuple[str, Callable[[Chance], Parameters], int], ...] = (
     ("convolution", thin, 60),
     ("attention", windows, 130),
     ("normalization", short_rows, 60),
+    ("dense", few_heads, 60),
 )
 
 

@@ -13,7 +13,7 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
 
 from . import tables
 
@@ -30,6 +30,8 @@ MISSED = "too few samples of power"
 BUSY = 0.9
 # A launch that takes so much longer than the fastest of its run found the host disturbed.
 UNDISTURBED = 1.25
+# A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
+EXPLAINED = 1.3
 
 
 class Rows:
@@ -105,9 +107,17 @@ def found_disturbed(folder: Path) -> set[str]:
     quickest_s: dict[str, float] = {}
     for row in told:
         quickest_s[row["slice"]] = min(row["launch_s"], quickest_s.get(row["slice"], row["launch_s"]))
-    known = {row["key"] for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]}
+    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]]
+    known = {row["key"] for row in quick if is_explained(row, busy_s.get(row["key"]))}
     waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
     return waited - known
+
+
+def is_explained(row: dict, busy_s: Optional[float]) -> bool:
+    """Not so is a step that took far longer than both the host to issue it and the GPU to compute it."""
+    if not row.get("issue_s") or not busy_s:
+        return True
+    return (row.get("time_s") or 0.0) < EXPLAINED * max(row["issue_s"], busy_s)
 
 
 def is_sound(row: dict, not_in_graph: set[str]) -> bool:
