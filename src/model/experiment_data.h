@@ -6,10 +6,12 @@
 // Plain data; seconds, joules, Unix nanoseconds.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/diagnostics.h"
@@ -42,6 +44,9 @@ struct EpochResult {
 };
 
 enum class RowState { todo, running, done, failed };
+constexpr std::string_view name_of(RowState state) {
+  return std::array<std::string_view, 4>{"todo", "running", "done", "failed"}[static_cast<std::size_t>(state)];
+}
 
 // One row of the run table: one execution of one cell. Failed attempts are kept on disk and counted; the values are of the
 // attempt that counts, which is the last.

@@ -9,20 +9,6 @@ namespace {
 
 using formats::JsonWriter;
 
-std::string_view word_of(RowState state) {
-  switch (state) {
-    case RowState::todo:
-      return "todo";
-    case RowState::running:
-      return "running";
-    case RowState::done:
-      return "done";
-    case RowState::failed:
-      return "failed";
-  }
-  return "";
-}
-
 std::uint64_t whole(std::size_t number) { return number; }
 
 void write_rows(JsonWriter& json, const ExperimentPlan& plan) {
@@ -34,7 +20,7 @@ void write_rows(JsonWriter& json, const ExperimentPlan& plan) {
       json.member(plan.factors[i].name, plan.factors[i].levels.at(row.levels[i]));
     }
     json.end_object()
-        .member("state", word_of(row.state))
+        .member("state", name_of(row.state))
         .member("attempts", whole(row.attempts))
         .text_or_null("node", row.node)
         .member("elapsed_s", row.elapsed_s)
@@ -92,7 +78,7 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
       .member("seed", plan.seed);
   json.key("counts").begin_object();
   for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
-    json.member(word_of(state), whole(plan.count(state)));
+    json.member(name_of(state), whole(plan.count(state)));
   }
   json.end_object();
   write_statistics(json, plan.statistics);

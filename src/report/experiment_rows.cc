@@ -13,20 +13,6 @@ std::string exact(const std::optional<Number>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-std::string_view state_text(RowState state) {
-  switch (state) {
-    case RowState::todo:
-      return "todo";
-    case RowState::running:
-      return "running";
-    case RowState::done:
-      return "done";
-    case RowState::failed:
-      return "failed";
-  }
-  return "";
-}
-
 std::vector<std::string> domain_names(const ExperimentData& data) {
   std::vector<std::string> names;
   for (const ExperimentRow& row : data.rows) {
@@ -64,9 +50,8 @@ TextTable exact_rows(const ExperimentData& data, const AnalysisResult& result) {
     const ExperimentRow& row = data.rows[i];
     std::vector<std::string> cells = {fmt::format("{}", row.number), fmt::format("{}", row.block)};
     for (std::size_t f = 0; f < data.factors.size(); ++f) cells.push_back(data.factors[f].levels.at(row.levels.at(f)));
-    cells.insert(cells.end(),
-                 {std::string(state_text(row.state)), fmt::format("{}", row.attempts), exact(row.exit_code), row.node,
-                  exact(row.start_unix_ns), exact(row.elapsed_s), exact(row.energy_j)});
+    cells.insert(cells.end(), {std::string(name_of(row.state)), fmt::format("{}", row.attempts), exact(row.exit_code),
+                               row.node, exact(row.start_unix_ns), exact(row.elapsed_s), exact(row.energy_j)});
     for (const std::string& name : domains) {
       const auto domain = std::ranges::find(row.domains, name, &DomainEnergy::name);
       cells.push_back(domain == row.domains.end() ? "" : exact(domain->joules));

@@ -12,19 +12,7 @@
 namespace joulemap::report {
 namespace {
 
-std::string_view word_of(RowState state) {
-  switch (state) {
-    case RowState::todo:
-      return "to do";
-    case RowState::running:
-      return "running";
-    case RowState::done:
-      return "done";
-    case RowState::failed:
-      return "failed";
-  }
-  return "";
-}
+std::string_view word_of(RowState state) { return state == RowState::todo ? "to do" : name_of(state); }
 
 std::string heading(const ExperimentPlan& plan) {
   std::string text = fmt::format("{}: {} cells, {} repetitions, {} rows, {} (seed {})\n", printable(plan.name),
