@@ -88,6 +88,7 @@ class Ledger {
     ClassJoules by_class = {};  // of a GPU; of CPUs, by unknown of CpuPowers
     CauseEvidence evidence = {};
   };
+  static void add_share(Amount& sum, const Amount& amount, double share);  // but for what is counted
   struct Entry {
     Amount sum;
     std::string basis;
@@ -116,6 +117,8 @@ class Ledger {
   GpuDoing kernel_doing(std::uint32_t process, std::uint32_t class_id);
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
+  double steps_for_each_sampled() const;
+  void share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
   void share_out_parts();
   void split_off_parts();
   void gather_functions();

@@ -100,50 +100,88 @@ void Ledger::split_off_parts() {
   entries_ = std::move(told);
 }
 
-// A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones.
+void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
+  const Amount whole = amount;  // it may be the sum itself
+  sum.time_s += share * whole.time_s;
+  sum.energy_j += share * whole.energy_j;
+  sum.by_class.add(whole.by_class, share);
+  sum.evidence.add(whole.evidence, share);
+}
+
+// How many steps there were for each that was sampled, by how often layers were entered; 0 where none was.
+double Ledger::steps_for_each_sampled() const {
+  double entered = 0;
+  double sampled = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (key.second != kCpu || entry.sum.sampled == 0) continue;
+    entered += static_cast<double>(entry.sum.count);
+    sampled += static_cast<double>(entry.sum.sampled);
+  }
+  return sampled > 0 ? entered / sampled : 0;
+}
+
+void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told) {
+  double sampled_s = 0;
+  double sampled_j = 0;
+  for (const auto& [part, amount] : entry.parts) {
+    sampled_s += amount.time_s;
+    sampled_j += amount.energy_j;
+  }
+  for (const auto& [part, amount] : entry.parts) {
+    const double share = amount.time_s / sampled_s;
+    // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
+    const double steps = entry.sum.sampled > 0
+                             ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
+                             : entry.sum.time_s / sampled_s;
+    Key fine = key;
+    fine.first.push_back(part);
+    Entry& row = told[fine];
+    row.basis = entry.basis;
+    row.has_energy = entry.has_energy;
+    row.is_part = true;
+    row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
+               entry.sum.time_s * share, entry.sum.energy_j * share};
+    row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
+    if (sampled_j <= 0) {
+      row.sum.by_class.add(entry.sum.by_class, share);
+      continue;
+    }
+    // It is known what each of them drew there, not only how long it took.
+    const double energy_share = amount.energy_j / sampled_j;
+    row.sum.energy_j = entry.sum.energy_j * energy_share;
+    if (key.second == kCpu) {
+      row.sum.by_class.add(entry.sum.by_class, energy_share);
+      row.spread = sampling_spread(kStepSpread * (1 - energy_share), entry.sum.sampled);
+    } else {
+      row.sum.by_class.add(amount.by_class, entry.sum.energy_j / sampled_j);
+    }
+  }
+}
+
+// A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones. A place that
+// nobody enters (a program outside of all layers) does other things, too, and before the first step: its operations take
+// what they took in sampled steps, as often as there were steps, and the rest stays its own.
 void Ledger::share_out_parts() {
   if (!energy_.samples_calls) return split_off_parts();
+  const double steps = steps_for_each_sampled();
   std::map<Key, Entry> told;
   for (auto& [key, entry] : entries_) {
     double sampled_s = 0;
-    double sampled_j = 0;
-    for (const auto& [part, amount] : entry.parts) {
-      sampled_s += amount.time_s;
-      sampled_j += amount.energy_j;
-    }
+    for (const auto& [part, amount] : entry.parts) sampled_s += amount.time_s;
     if (sampled_s <= 0) {
       told.emplace(key, std::move(entry));
       continue;
     }
-    for (const auto& [part, amount] : entry.parts) {
-      const double share = amount.time_s / sampled_s;
-      // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
-      const double steps = entry.sum.sampled > 0
-                               ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
-                               : entry.sum.time_s / sampled_s;
-      Key fine = key;
-      fine.first.push_back(part);
-      Entry& row = told[fine];
-      row.basis = entry.basis;
-      row.has_energy = entry.has_energy;
-      row.is_part = true;
-      row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
-                 entry.sum.time_s * share, entry.sum.energy_j * share};
-      row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
-      if (sampled_j <= 0) {
-        row.sum.by_class.add(entry.sum.by_class, share);
-        continue;
-      }
-      // It is known what each of them drew there, not only how long it took.
-      const double energy_share = amount.energy_j / sampled_j;
-      row.sum.energy_j = entry.sum.energy_j * energy_share;
-      if (key.second == kCpu) {
-        row.sum.by_class.add(entry.sum.by_class, energy_share);
-        row.spread = sampling_spread(kStepSpread * (1 - energy_share), entry.sum.sampled);
-      } else {
-        row.sum.by_class.add(amount.by_class, entry.sum.energy_j / sampled_j);
-      }
-    }
+    const bool was_entered = entry.sum.sampled > 0 || key.second != kCpu || steps <= 0;
+    const double of_parts = was_entered ? 1 : std::min(1.0, steps * sampled_s / entry.sum.time_s);
+    Entry shared = entry;
+    shared.sum = {entry.sum.count, entry.sum.sampled, 0, 0, {}, {}};
+    add_share(shared.sum, entry.sum, of_parts);
+    share_out_entry(key, shared, told);
+    if (of_parts == 1) continue;
+    entry.parts.clear();
+    add_share(entry.sum, entry.sum, -of_parts);
+    told.emplace(key, std::move(entry));
   }
   entries_ = std::move(told);
 }

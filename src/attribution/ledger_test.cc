@@ -107,6 +107,21 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
 }
 
+TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoesBesides) {
+  Activity activity = names();
+  activity.places.push_back({12, 1, PlaceKind::op, "Tensor.item"});
+  // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
+  activity.place_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const item = outcome.row({"train", "Tensor.item"});
+  ASSERT_NE(item, nullptr);
+  EXPECT_EQ(item->count, 10u);
+  EXPECT_NEAR(item->time_s, 1.0, 1e-6);
+  EXPECT_NEAR(
+      outcome.energy({"train", "Tensor.item"}) / (outcome.energy({"train"}) + outcome.energy({"train", "Tensor.item"})),
+      1.0 / 9.1, 1e-3);
+}
+
 TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   Activity activity = names();
   activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});

@@ -170,6 +170,8 @@ void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Name
       .value(brief(row.dynamic_j))
       .value(brief(row.power_w))
       .value(names.number_of(row.basis))
+      .value(names.number_of(std::string(row.cause ? to_string(row.cause->largest) : "")))
+      .value(names.number_of(std::string(row.cause ? to_string(row.cause->basis) : "")))
       .end_array();
 }
 
@@ -206,8 +208,8 @@ void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
 
 void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
   json.key("columns").begin_array();
-  for (const char* name :
-       {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "power_w", "basis"}) {
+  for (const char* name : {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j",
+                           "power_w", "basis", "cause", "cause_basis"}) {
     json.value(name);
   }
   json.end_array().key("levels").begin_array();

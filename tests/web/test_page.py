@@ -66,6 +66,8 @@ def test_tables_hold_the_rows_of_json_with_their_intervals(opened, report, by, t
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
             assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+    causes = [row["cause"] or "" for row in rows]
+    assert any(causes) and column(page, "cause")[: len(rows)] == causes
 
 
 def test_heads_sort_up_and_down_and_say_so(opened):

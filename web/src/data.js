@@ -17,6 +17,8 @@ export function readData(text) {
       dynamic_j: row[8],
       power_w: row[9],
       basis: name(row[10]),
+      cause: name(row[11]) || null,
+      cause_basis: name(row[12]) || null,
     }));
     for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
   }

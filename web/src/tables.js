@@ -27,6 +27,11 @@ const BASES = {
   measured: "measured as a whole",
 };
 
+const CAUSES = {
+  ledger: "by what the recording says ran there",
+  name: "by its name alone",
+};
+
 function columns(data) {
   const steps = data.steps.reduce((sum, step) => sum + step.count, 0);
   const list = [
@@ -44,6 +49,7 @@ function columns(data) {
     { key: "power_w", text: "Power", value: (row) => row.power_w, number: true },
     { key: "time_s", text: "Time", value: (row) => row.time_s, number: true },
     { key: "count", text: "Calls", value: (row) => row.count, number: true },
+    { key: "cause", text: "Cause", value: (row) => row.cause, first: 1, title: "what most of its time goes to" },
     { key: "basis", text: "Basis", value: (row) => row.basis, first: 1 },
   ];
   if (steps > 1)
@@ -101,7 +107,7 @@ export function filtered(rows, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return rows;
   return rows.filter((row) => {
-    const all = `${row.path.join(" ")} ${row.name} ${row.device} ${row.basis}`.toLowerCase();
+    const all = `${row.path.join(" ")} ${row.name} ${row.device} ${row.cause ?? ""} ${row.basis}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
 }
@@ -231,6 +237,8 @@ function cell(row, column, most) {
       return h("td", { class: "number" }, secondsText(value));
     case "count":
       return h("td", { class: "number" }, whole(value));
+    case "cause":
+      return h("td", {}, value && h("span", { class: "basis", title: CAUSES[row.cause_basis] }, value));
     case "basis":
       return h("td", {}, h("span", { class: "basis", title: BASES[value] ?? value }, value));
     default:
