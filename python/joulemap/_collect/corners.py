@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes that networks have and the boxes of the design hardly reach: attention within small windows of many images,
 normalization of very many short rows, convolutions in groups over sequences, patches of images, thin 1x1 convolutions
-over large images, products of very many rows with a few heads. They are drawn by chance, always the same ones, and count as designed.
+over large images, products of very many rows with a few heads. They are drawn by chance, always the same ones, and
+count as designed.
 """
 
 from __future__ import annotations
