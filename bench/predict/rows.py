@@ -78,11 +78,41 @@ def _operations(folder: Path) -> pandas.DataFrame:
     return raw.assign(key=joined(raw, OPERATION_KEY))
 
 
+# The same limits as in src/predict/network_tables.cc, which says why.
+UNDISTURBED, EXPLAINED, BUSY, AHEAD = 1.25, 1.3, 0.9, 0.5
+
+
+def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
+    """Of networks, what is learned from and judged: of each setting the rows that found the host undisturbed; where none
+    did, those of settings that did not wait for it."""
+    busy = raw["key"].map(busy_s).fillna(0.0)
+    quickest = raw.groupby("slice")["launch_s"].transform("min")
+    is_told = (raw["issue_s"] > 0) & (busy > 0)
+    is_explained = ~is_told | (raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1))
+    # 2: undisturbed, 1: it is known how fast the host was, 0: it is not. The best of a setting count.
+    rank = (raw["launch_s"] > 0).astype(int)
+    rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained, 2)
+    best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
+    means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
+    was_ahead = (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < AHEAD * means["time_s"])
+    kept = means.index[(means["rank"] == 2) | was_ahead | (means["busy_s"] >= BUSY * means["time_s"])]
+    return best[best["key"].isin(kept)].drop(columns=["rank", "busy_s"])
+
+
+def _busy(folder: Path) -> pandas.Series:
+    """Seconds of the GPU by key of a setting; its table calls them "timm/resnet50 8x224 fp32 inference"."""
+    if not (folder / "busy.csv.gz").exists():
+        return pandas.Series(dtype=float)
+    told = pandas.read_csv(folder / "busy.csv.gz")
+    parts = told["setting"].str.extract(r"^[^/]*/(.*) (\d+)x(\d+) (\S+) (\S+)$")
+    return told.assign(key=parts.agg("|".join, axis=1)).groupby("key")["busy_s"].last()
+
+
 def _networks(folder: Path) -> pandas.DataFrame:
     raw = pandas.read_csv(folder / "networks.csv.gz")
     told = pandas.DataFrame([parse(text) for text in raw["parameters"]])
     raw = raw.assign(**{name: told[name].astype(str) for name in ("name", "batch", "size")})
-    return raw.assign(key=joined(raw, NETWORK_KEY))
+    return while_left_alone(raw.assign(key=joined(raw, NETWORK_KEY)), _busy(folder))
 
 
 def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
