@@ -50,3 +50,18 @@ def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
     (tmp_path / "ours.csv").write_text("split,key,predicted_j\nlarger,dense|rows=1|fp32|forward|0,1.0\n")
     with pytest.raises(SystemExit, match="write the folds anew"):
         compare.our_predictions(tmp_path / "ours.csv", [])
+
+
+def test_of_a_network_only_what_found_the_host_left_alone_counts():
+    """The quick row of "waits" is taken, "slow" never had one, "works" does not wait, and of "odd" nobody knows why."""
+    columns = ["key", "slice", "time_s", "issue_s", "launch_s"]
+    measured = [
+        ("waits", "s", 5e-3, 4.8e-3, 6e-6),
+        ("waits", "s", 9e-3, 8.8e-3, 9e-6),
+        ("slow", "s", 9e-3, 8.8e-3, 9e-6),
+        ("works", "old", 9e-3, None, None),
+        ("odd", "s", 9e-3, 5e-3, 6e-6),
+    ]
+    busy_s = pandas.Series({"waits": 2e-3, "slow": 2e-3, "works": 8.9e-3, "odd": 2e-3})
+    kept = rows.while_left_alone(pandas.DataFrame(measured, columns=columns), busy_s)
+    assert kept[["key", "time_s"]].values.tolist() == [["waits", 5e-3], ["works", 9e-3]]
