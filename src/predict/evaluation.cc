@@ -73,6 +73,20 @@ NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
           network.busy_s / network.time_s};
 }
 
+std::vector<NamedScore> scores_by_kind(std::span<const LayerCase> cases) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> kinds;
+  for (const LayerCase& one : cases) {
+    for (const std::string& name : {std::string("all"), one.kind}) {
+      kinds[name].first.push_back(one.measured_s);
+      kinds[name].second.push_back(one.predicted_s);
+    }
+  }
+  std::vector<NamedScore> scores;
+  for (const auto& [name, some] : kinds) scores.push_back({name, score(some.first, some.second)});
+  std::stable_partition(scores.begin(), scores.end(), [](const NamedScore& one) { return one.name == "all"; });
+  return scores;
+}
+
 std::vector<NetworkCase> cases_of(const Profile& profile, const NetworkTable& table) {
   std::vector<NetworkCase> cases;
   for (const NetworkRow& row : network_rows(table, profile.operation, profile.network))
@@ -195,9 +209,9 @@ Score score(std::span<const NetworkCase> cases) {
   return total;
 }
 
-Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int folds) {
+Result<LeftOutCases> families_left_out(const FitData& data, int folds) {
   const auto fold = folds_of(data, folds);
-  std::vector<NetworkCase> cases;
+  LeftOutCases cases;
   for (int number = 0; number < folds; ++number) {
     LeftOut left_out;
     for (const auto& [family, which] : fold) {
@@ -207,7 +221,12 @@ Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int fold
     const Result<Profile> profile = fit_to(data, left_out);
     if (!profile) return profile.error();
     for (NetworkCase& one : cases_of(*profile, data.networks)) {
-      if (left_out.families.contains(one.family)) cases.push_back(std::move(one));
+      if (left_out.families.contains(one.family)) cases.networks.push_back(std::move(one));
+    }
+    for (const MeasuredOperation& row : data.layers) {
+      if (!left_out.families.contains(row.family)) continue;
+      const double time_s = estimate(profile->operation, row.operation, {false, true}).time_s;
+      cases.layers.push_back({std::string(name_of(row.operation.kind)), row.time_s, time_s});
     }
   }
   return cases;
@@ -219,6 +238,12 @@ void set_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
   model.inference_width = inference * kOwnShape;
   model.training_width = training * kOwnShape;
   model.host_width = kHostShape / kOwnShape;
+}
+
+void set_layer_width(NetworkModel& model, std::span<const LayerCase> cases) {
+  std::vector<double> errors;
+  for (const LayerCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted_s / one.measured_s)));
+  if (!errors.empty()) model.layer_width = quantile(std::move(errors), 0.9);
 }
 
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
@@ -241,15 +266,21 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     if (!of_networks) return of_networks.error();
     evaluation.network_floor = *of_networks;
   }
-  Result<std::vector<NetworkCase>> cases = families_left_out(*data, folds);
-  if (!cases) return std::move(cases).error();
+  const Result<LeftOutCases> cases = families_left_out(*data, folds);
+  if (!cases) return cases.error();
+  if (!cases->layers.empty()) {
+    evaluation.layers = scores_by_kind(cases->layers);
+    NetworkModel model;
+    set_layer_width(model, cases->layers);
+    evaluation.layer_factor = std::exp(model.layer_width);
+  }
   // Widths of each half of the families come from the other half: what is counted did not set its own width.
   NetworkModel even;
   NetworkModel odd;
   std::vector<NetworkCase> halves[2];
   std::map<std::string, std::size_t, std::less<>> half_of;
-  for (const NetworkCase& one : *cases) half_of.try_emplace(one.family, half_of.size() % 2);
-  for (const NetworkCase& one : *cases) halves[half_of[one.family]].push_back(one);
+  for (const NetworkCase& one : cases->networks) half_of.try_emplace(one.family, half_of.size() % 2);
+  for (const NetworkCase& one : cases->networks) halves[half_of[one.family]].push_back(one);
   set_widths(even, halves[1]);
   set_widths(odd, halves[0]);
   set_intervals(halves[0], even);
@@ -281,7 +312,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   }
   evaluation.disturbed = data->networks.disturbed.size();
   if (!data->held_out.networks.empty()) {
-    Result<std::vector<NamedScore>> held_out = judge_held_out(*data, *cases);
+    Result<std::vector<NamedScore>> held_out = judge_held_out(*data, cases->networks);
     if (!held_out) return std::move(held_out).error();
     evaluation.held_out = std::move(*held_out);
   }

@@ -33,19 +33,34 @@ struct NetworkCase {
 
 Score score(std::span<const NetworkCase> cases);
 
+// An operation within a network, by a model that saw none of its family. Of its energy alone nobody knows.
+struct LayerCase {
+  std::string kind;
+  double measured_s = 0;
+  double predicted_s = 0;
+};
+
+struct LeftOutCases {
+  std::vector<NetworkCase> networks;
+  std::vector<LayerCase> layers;
+};
+
 inline constexpr int kFoldsOfIntervals = 6;
 // Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by how
 // long a launch took in it.
-Result<std::vector<NetworkCase>> families_left_out(const FitData& data, int folds);
+Result<LeftOutCases> families_left_out(const FitData& data, int folds);
 
-// As wide as 90 % of such cases need, each family counting the same.
+// As wide as 90 % of such cases need: of networks each family counts the same.
 void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
+void set_layer_width(NetworkModel& model, std::span<const LayerCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
 struct Evaluation {
   NoiseFloor floor;
   NoiseFloor network_floor;
   std::vector<NamedScore> networks;         // all, by pass, bound by the GPU or the host
+  std::vector<NamedScore> layers;           // times of operations within them, by kind
+  std::optional<double> layer_factor;       // within which 90 % of those lie
   std::vector<NamedScore> operations;       // random folds of distinct rows, by kind
   std::vector<NamedScore> larger;           // operations beyond the sizes learned from, by kind
   std::vector<NamedScore> alone;            // operations alone to whole networks

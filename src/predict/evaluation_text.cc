@@ -112,6 +112,11 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
   if (!evaluation.held_out.empty())
     write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);
   write_table(text, "Networks, their families left out", evaluation.networks, true);
+  if (!evaluation.layers.empty()) {
+    write_table(text, "Times of operations within networks, their families left out", evaluation.layers, false);
+    fmt::format_to(std::back_inserter(text), "\nNine of ten lie within a factor of {:.2f}.\n",
+                   evaluation.layer_factor.value_or(0));
+  }
   write_table(text, "Networks, by operations alone", evaluation.alone, false);
   if (!evaluation.larger_networks.empty())
     write_table(text, "Networks larger than those learned from", evaluation.larger_networks, false);
@@ -133,6 +138,8 @@ std::string evaluation_json(const Evaluation& evaluation) {
   json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
   write_scores(json, "held_out_networks", evaluation.held_out);
   write_scores(json, "networks", evaluation.networks);
+  write_scores(json, "times_within_networks", evaluation.layers);
+  json.member("times_within_networks_factor", evaluation.layer_factor);
   write_scores(json, "networks_by_operations_alone", evaluation.alone);
   write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);

@@ -127,9 +127,10 @@ Result<Profile> fit_profile(const FitTables& tables) {
   if (!data) return data.error();
   Result<Profile> profile = fit_to(*data, {});
   if (!profile) return profile;
-  const Result<std::vector<NetworkCase>> cases = families_left_out(*data, kFoldsOfIntervals);
+  const Result<LeftOutCases> cases = families_left_out(*data, kFoldsOfIntervals);
   if (!cases) return cases.error();
-  set_widths(profile->network, *cases);
+  set_widths(profile->network, cases->networks);
+  set_layer_width(profile->network, cases->layers);
   return profile;
 }
 

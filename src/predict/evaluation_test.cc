@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace joulemap::predict {
+namespace {
+
+TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
+  std::vector<LayerCase> cases;
+  for (int number = 0; number < 100; ++number) {
+    const double factor = std::exp(0.01 * number);
+    cases.push_back({"dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
+  }
+  NetworkModel model;
+  set_layer_width(model, cases);
+  EXPECT_NEAR(model.layer_width, 0.9, 0.011);
+}
+
+TEST(LayerWidth, StaysAsItWasWhereNoLayerWasProfiled) {
+  NetworkModel model;
+  const double before = model.layer_width;
+  set_layer_width(model, {});
+  EXPECT_EQ(model.layer_width, before);
+}
+
+}  // namespace
+}  // namespace joulemap::predict
