@@ -42,6 +42,13 @@ def collect(folder: Path, seconds: float, more: list[str], log) -> None:
             return
 
 
+def take_earlier(earlier: Path | None, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in ("*.jsonl.gz", "*.csv.gz"):
+        for path in sorted(earlier.glob(kind)) if earlier else []:
+            shutil.copy(path, folder)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=float, default=240, help="seconds for operations")
@@ -52,6 +59,7 @@ def main() -> int:
     parser.add_argument("--compiled", type=float, default=0, help="seconds for networks under torch.compile")
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
+    parser.add_argument("--earlier-held-out", type=Path, help="the same, of the networks that predictions are judged by")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
         "--more", nargs="*", default=[], help="arguments for the collector, without their dashes: active=0.2"
@@ -61,9 +69,8 @@ def main() -> int:
     more = [f"--{argument}" for argument in options.more]
     with tempfile.TemporaryDirectory() as made, (options.out / "log.txt").open("a") as log:
         folder = Path(made)
-        for kind in ("*.jsonl.gz", "*.csv.gz"):
-            for path in sorted(options.earlier.glob(kind)) if options.earlier else []:
-                shutil.copy(path, folder)
+        take_earlier(options.earlier, folder)
+        take_earlier(options.earlier_held_out, folder / "held-out")
         if options.operations:
             collect(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
         if options.seed_layers:

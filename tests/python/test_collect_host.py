@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _collect import host, rows, tables  # noqa: E402
+from _collect import host, measure, rows, tables, windows  # noqa: E402
+from _collect.power import State  # noqa: E402
 
 
 def network_row(name: str, time_s: float, launch_s=None, repeat: int = 0) -> dict:
@@ -25,21 +27,22 @@ def test_a_network_that_waited_for_an_unknown_host_is_measured_again_once(tmp_pa
     kept = rows.Rows(tmp_path)
     busy = {"waits": 0.004, "works": 0.0099, "known": 0.004}
     for name in busy:
-        kept.add(network_row(name, 0.010, 8e-6 if name == "known" else None))
+        told = {"launch_s": 8e-6, "quiet_windows": 9} if name == "known" else {}
+        kept.add({**network_row(name, 0.010), **told})
         kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy[name] * 1e6})
     later = rows.Rows(tmp_path)
     assert [later.is_settled(network_row(name, 0)["key"]) for name in busy] == [False, True, True]
-    later.add(network_row("waits", 0.006, 8e-6))
+    later.add({**network_row("waits", 0.006, 8e-6), "quiet_windows": 9})
     assert later.is_settled(network_row("waits", 0)["key"])
 
 
 def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp_path):
     kept = rows.Rows(tmp_path)
-    for name, issue_s in {"host": 0.009, "neither": 0.006}.items():
-        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": issue_s})
-        kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": 4000})
+    for name, busy_us in {"gpu": 8000, "neither": 4000}.items():
+        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": 0.006})
+        kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy_us})
     later = rows.Rows(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in ("host", "neither")] == [True, False]
+    assert [later.is_settled(network_row(name, 0)["key"]) for name in ("gpu", "neither")] == [True, False]
 
 
 def test_a_process_goes_where_launches_are_quickest(monkeypatch):
@@ -57,6 +60,120 @@ def test_a_process_goes_where_launches_are_quickest(monkeypatch):
         now_s[0] += 8e-6 if at[0] == {2} else 12e-6
 
     quiet = host.Host(launch, lambda: None)
-    assert quiet.is_disturbed(12e-6) is False  # nothing faster is known yet
+    assert quiet.quickest_s == pytest.approx(12e-6)  # nothing faster is known yet
     assert quiet.find_quiet() == pytest.approx(8e-6) and 2 in at[0] and len(at[0]) == host.KEPT
-    assert os.getpid() in moved and quiet.is_disturbed(12e-6)
+    assert os.getpid() in moved and quiet.quickest_s == pytest.approx(8e-6)
+
+
+class FakeHost:
+    """A step takes 10 ms and a launch 8 us; while somebody else is at work both take half as long again."""
+
+    def __init__(self, disturbed_in: set[int]) -> None:
+        self.quickest_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
+
+    def launch_s(self) -> float:
+        return 12e-6 if self._windows in self._disturbed_in else 8e-6
+
+    def find_quiet(self) -> float:
+        self.moves += 1
+        return 8e-6
+
+    def timed(self, steps: int) -> float:
+        self._windows += 1
+        return steps * (0.015 if self._windows in self._disturbed_in else 0.010)
+
+
+def test_windows_in_which_the_host_did_something_else_do_not_count():
+    fake = FakeHost(disturbed_in={2, 3})
+    ran, steps = windows.run_windows(fake, fake.timed, step_s=0.010, active_s=0.2)
+    assert windows.told_by(ran) == windows.Steady(pytest.approx(0.010), pytest.approx(8e-6), 5)
+    assert (len(ran), steps, fake.moves) == (7, 21, 2)  # two steps a window, and one before them
+
+
+def test_a_host_that_is_never_the_same_is_given_up_and_said(monkeypatch):
+    now_s = [0.0]
+    monkeypatch.setattr(windows.time, "monotonic", lambda: now_s[0])
+
+    def timed(steps: int) -> float:
+        now_s[0] += 0.0625
+        return steps * (0.010 + 0.1 * now_s[0])
+
+    ran, _ = windows.run_windows(FakeHost(set()), timed, step_s=0.010, active_s=0.1)
+    mean_s = 0.010 + 0.1 * 0.0625 * 3
+    assert len(ran) == 5 and windows.told_by(ran) == windows.Steady(pytest.approx(mean_s), pytest.approx(8e-6), 0)
+
+
+def test_energy_is_that_of_a_step_while_the_host_is_left_alone():
+    """100 W at rest, 0.5 J a step above it: 12 steps of 10 ms and 12 of 15 ms."""
+    run_s = 12 * 0.010 + 12 * 0.015
+    watts = (24 * 0.5 + 100 * run_s) / run_s
+    assert windows.quiet_energy_j(watts, run_s, 24, 0.010, 100) == pytest.approx(0.5 + 100 * 0.010)
+
+
+def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp_path):
+    kept = rows.Rows(tmp_path)
+    told = {"old": None, "never": 0, "quiet": 5}
+    for name, quiet in told.items():
+        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": 0.0095, "quiet_windows": quiet})
+    later = rows.Rows(tmp_path)
+    assert [later.is_settled(network_row(name, 0)["key"]) for name in told] == [False, False, True]
+
+
+class FakeCuda:
+    """As much of torch as runs a network: time passes on the host while a step is issued, and on the GPU when waited for."""
+
+    def __init__(self, issue_s: float, gpu_s: float) -> None:
+        self.now_s, self.gpu_until_s, self._issue_s, self._gpu_s, outer = 0.0, 0.0, issue_s, gpu_s, self
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self, _) -> None:
+                self.at_s = max(outer.now_s, outer.gpu_until_s)
+
+            def elapsed_time(self, end) -> float:
+                return 1e3 * (end.at_s - self.at_s)
+
+        self.cuda, self.Event = self, Event
+
+    def Stream(self):  # noqa: N802 as torch calls it
+        return self
+
+    def stream(self, _):
+        return contextlib.nullcontext()
+
+    def synchronize(self) -> None:
+        self.now_s = max(self.now_s, self.gpu_until_s)
+
+    def zeros(self, *_, **__):
+        return FakeTensor(self)
+
+    def step(self) -> None:
+        self.now_s += self._issue_s
+        self.gpu_until_s = max(self.now_s, self.gpu_until_s) + self._gpu_s
+
+
+class FakeTensor:
+    def __init__(self, cuda: FakeCuda) -> None:
+        self._cuda = cuda
+
+    def __add__(self, _):
+        return self
+
+    def add_(self, _) -> None:
+        self._cuda.now_s += 8e-6
+
+
+@pytest.mark.parametrize(("issue_s", "gpu_s", "in_windows"), [(0.010, 0.004, True), (0.002, 0.010, False)])
+def test_a_network_is_timed_in_windows_where_it_waits_for_its_host(monkeypatch, issue_s, gpu_s, in_windows):
+    fake = FakeCuda(issue_s, gpu_s)
+    for module in (host, windows, measure):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: fake.now_s)
+        monkeypatch.setattr(module.time, "monotonic", lambda: fake.now_s)
+        monkeypatch.setattr(module.time, "monotonic_ns", lambda: int(fake.now_s * 1e9))
+        monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+    runner = measure.CudaRunner(fake, lambda: State(40, 1980, False))
+    run = runner.run_network(fake.step, active_s=0.35, least=4)
+    assert run.time_s == pytest.approx(max(issue_s, gpu_s), rel=0.01) and run.issue_s == pytest.approx(issue_s)
+    assert run.launch_s == pytest.approx(8e-6) and bool(run.quiet_windows) == in_windows

@@ -138,6 +138,13 @@ def planned_operations(options: argparse.Namespace) -> list[design.Planned]:
     raise SystemExit(f"joulemap collect: {options.listed} has no list of operations (operations.csv.gz, settings.csv.gz)")
 
 
+def planned_networks(options: argparse.Namespace) -> list[list[networks.Setting]]:
+    planned = networks.plan_networks(options.settings, options.held_out)
+    if options.which is None:
+        return planned
+    return [[setting for setting in settings if setting.which == options.which] for settings in planned]
+
+
 def print_plan(options: argparse.Namespace) -> None:
     planned = planned_operations(options)
     counts, real = (
@@ -152,7 +159,7 @@ def print_plan(options: argparse.Namespace) -> None:
         counted = Counter(getattr(row, name) for row in planned)
         print(", ".join(f"{value} {count}" for value, count in sorted(counted.items())))
     if "network" in options.kinds or not (options.kinds or options.listed):
-        settings = networks.plan_networks(options.settings, options.held_out)
+        settings = planned_networks(options)
         names = {setting.network for some in settings for setting in some}
         print(
             f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
@@ -177,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
     made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
+    made.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
     made.add_argument("--scale", type=float, default=1.0, help="of the number of rows (1)")
     made.add_argument(
         "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
@@ -219,10 +227,9 @@ def collect(options: argparse.Namespace) -> int:
             planned = [row for row in planned if row.cost.bytes < SMALL_BYTES and row.cost.flops < SMALL_FLOPS]
         collect_operations(session, planned, until_s)
     if "network" in options.kinds:
-        by_network = networks.plan_networks(options.settings, options.held_out)
-        collect_networks(session, by_network, until_s, options.network_active)
+        collect_networks(session, planned_networks(options), until_s, options.network_active)
     if "layers" in options.kinds:
-        collect_layers(session, networks.plan_networks(options.settings, options.held_out), until_s)
+        collect_layers(session, planned_networks(options), until_s)
     if "compiled" in options.kinds:
         compiled.collect(session, until_s, options.network_active)
     session.finish()

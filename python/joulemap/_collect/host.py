@@ -18,8 +18,6 @@ LAUNCHES = 60
 # Of the processors, which Python's thread and autograd's may then use.
 KEPT = 3
 AUTOGRAD = "pt_autograd"
-# So much slower than the fastest launches of this run, and the host is not left alone.
-DISTURBED = 1.15
 
 
 class Host:
@@ -41,9 +39,6 @@ class Host:
             tries.append((time.perf_counter() - begin) / LAUNCHES)
         self._wait()
         return min(tries)
-
-    def is_disturbed(self, launch_s: float) -> bool:
-        return launch_s > DISTURBED * self.quickest_s
 
     def find_quiet(self) -> float:
         """Moves the threads that launch to the processors that are quickest now; a launch there, in seconds."""

@@ -15,6 +15,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from .host import Host
 from .power import State
+from .rows import AHEAD
+from .windows import run_windows, told_by
 
 Call = Callable[[], Any]
 
@@ -25,13 +27,8 @@ GRAPH_S = 0.004
 MOST_IN_GRAPH = 256
 # Of the time that a row runs.
 STATE_AT = 0.7
-# A step that the host needs at least this share of is disturbed when the host is.
-HOST_SHARE = 0.7
-MOST_TRIES = 5
 ISSUES = 4
 ISSUES_S = 0.1
-# Quarters of a run that differ more did not find the same host.
-UNEVEN = 1.1
 # Memory that is cached and belongs to no row, beyond which it is given back.
 MOST_RESERVED = 60e9
 
@@ -49,7 +46,8 @@ class Run(NamedTuple):
     way: str  # "graph" or "eager"
     state: State
     issue_s: Optional[float] = None  # of a network: that the host needs for a call when it waits for nothing
-    launch_s: Optional[float] = None  # of a launch before or after, whichever took longer
+    launch_s: Optional[float] = None  # of a launch beside it
+    quiet_windows: Optional[int] = None  # of a network that waits for its host: those that found it left alone
 
 
 class CudaRunner:
@@ -94,24 +92,40 @@ class CudaRunner:
         return self._active(lambda: graph.replay, each, active_s, replay_s / each, "graph")._replace(eager_s=eager_s)
 
     def run_network(self, call: Call, active_s: float, least: int) -> Run:
-        """Where the host sets the time, the fastest of a few runs: the others found it disturbed."""
+        """Where the host sets the time, while it is left alone."""
         with self.torch.cuda.stream(self._stream):
             for _ in range(3):
                 call()
             if self._host is None:
                 self._host = Host(lambda: self._some.add_(1), self._stream.synchronize)
+            launch_s = self._host.find_quiet()
             issue_s, one_s = self._issued_s(call)
-            tries: list[Run] = []
-            while len(tries) < MOST_TRIES:
-                before_s = self._host.find_quiet()
-                issue_s = min(issue_s, self._issued_s(call)[0])
-                run, quarters = self._quarters(call, max(active_s, least * one_s), one_s)
-                launch_s = max(before_s, self._host.launch_s())
-                tries.append(run._replace(issue_s=issue_s, launch_s=launch_s))
-                quiet = not self._host.is_disturbed(launch_s) and max(quarters) < UNEVEN * min(quarters)
-                if quiet or issue_s < HOST_SHARE * run.time_s:
-                    break
-            return min(tries, key=lambda run: run.time_s)
+            active_s = max(active_s, least * one_s)
+            if issue_s >= AHEAD * one_s:
+                return self._run_windows(call, active_s, one_s)._replace(issue_s=issue_s)
+            run = self._active(lambda: call, 1, active_s, one_s, "eager")
+            return run._replace(issue_s=issue_s, launch_s=max(launch_s, self._host.launch_s()))
+
+    def _run_windows(self, call: Call, active_s: float, step_s: float) -> Run:
+        self._stream.synchronize()
+        begin_ns = time.monotonic_ns()
+        windows, steps = run_windows(self._host, lambda count: self._window_s(call, count), step_s, active_s)
+        state, end_ns = self._read_state(), time.monotonic_ns()
+        steady = told_by(windows)
+        return Run(
+            begin_ns, end_ns, steps, steady.time_s, steady.time_s, "eager", state,
+            launch_s=steady.launch_s, quiet_windows=steady.quiet,
+        )  # fmt: skip
+
+    def _window_s(self, call: Call, count: int) -> float:
+        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        call()
+        begin.record(self._stream)
+        for _ in range(count):
+            call()
+        end.record(self._stream)
+        self._stream.synchronize()
+        return begin.elapsed_time(end) * 1e-3
 
     def _issued_s(self, call: Call) -> tuple[float, float]:
         """Until a call returns, and until the GPU has done it; the fastest of a few."""
@@ -124,23 +138,6 @@ class CudaRunner:
             self._stream.synchronize()
             done.append(time.perf_counter() - begin)
         return min(issued), min(done)
-
-    def _quarters(self, call: Call, active_s: float, call_s: float) -> tuple[Run, list[float]]:
-        each = max(1, round(active_s / call_s / 4))
-        marks = [self.torch.cuda.Event(enable_timing=True) for _ in range(5)]
-        self._stream.synchronize()
-        begin_ns = time.monotonic_ns()
-        marks[0].record(self._stream)
-        for mark in marks[1:]:
-            for _ in range(each):
-                call()
-            mark.record(self._stream)
-        state = self._late_state(begin_ns, active_s)
-        self._stream.synchronize()
-        end_ns = time.monotonic_ns()
-        times = [begin.elapsed_time(end) * 1e-3 / each for begin, end in zip(marks, marks[1:])]
-        time_s = sum(times) / 4
-        return Run(begin_ns, end_ns, 4 * each, time_s, time_s, "eager", state), times
 
     def _timed_s(self, calls: Sequence[Call], count: int) -> float:
         self._stream.synchronize()

@@ -15,6 +15,12 @@ def sized(width: int, layers: int, heads: int, inner: int = 0) -> dict:
     }
 
 
+def coded(width: int, layers: int, heads: int) -> dict:
+    """Sizes of an encoder and of a decoder like it."""
+    each = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
+    return {"d_model": width, **{f"{part}_{name}": each[name] for part in ("encoder", "decoder") for name in each}}
+
+
 # Class of the model, class of its configuration, and what differs from the configuration's defaults.
 MODELS: dict[str, tuple[str, str, dict]] = {
     "bert-mini": ("BertForMaskedLM", "BertConfig", sized(256, 4, 4)),
@@ -67,6 +73,64 @@ MODELS: dict[str, tuple[str, str, dict]] = {
     ),
     "phi-small": ("PhiForCausalLM", "PhiConfig", sized(1024, 12, 16)),
     "falcon-small": ("FalconForCausalLM", "FalconConfig", sized(1024, 12, 16)),
+    "roberta-large": (
+        "RobertaForMaskedLM",
+        "RobertaConfig",
+        {**sized(1024, 24, 16), "max_position_embeddings": 514},
+    ),
+    "deberta-v2-base": (
+        "DebertaV2ForMaskedLM",
+        "DebertaV2Config",
+        {
+            **sized(768, 12, 12),
+            **{"relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": True, "position_buckets": 256},
+            **{"norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0},
+        },
+    ),
+    "ernie-base": ("ErnieForMaskedLM", "ErnieConfig", {}),
+    "modernbert-base": ("ModernBertForMaskedLM", "ModernBertConfig", {}),
+    "roformer-base": ("RoFormerForMaskedLM", "RoFormerConfig", {}),
+    "convbert-base": ("ConvBertForMaskedLM", "ConvBertConfig", {}),
+    "funnel-small": ("FunnelForMaskedLM", "FunnelConfig", {}),
+    "nystromformer-base": ("NystromformerForMaskedLM", "NystromformerConfig", {"max_position_embeddings": 512}),
+    "mbart-small": ("MBartForConditionalGeneration", "MBartConfig", coded(768, 6, 12)),
+    "pegasus-small": (
+        "PegasusForConditionalGeneration",
+        "PegasusConfig",
+        {**coded(512, 8, 8), "vocab_size": 96103},
+    ),
+    "marian-base": ("MarianMTModel", "MarianConfig", coded(512, 6, 8)),
+    "gpt-neo-125m": (
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]},
+    ),
+    "starcoder-small": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", {}),
+    "mpt-small": ("MptForCausalLM", "MptConfig", {"d_model": 1024, "n_layers": 12, "n_heads": 16}),
+    "mistral-small": ("MistralForCausalLM", "MistralConfig", {**sized(1024, 12, 16, 3584), "num_key_value_heads": 4}),
+    "stablelm-small": (
+        "StableLmForCausalLM",
+        "StableLmConfig",
+        {**sized(1024, 12, 16, 2816), "num_key_value_heads": 16},
+    ),
+    "olmo-small": ("OlmoForCausalLM", "OlmoConfig", sized(1024, 12, 16)),
+    "granite-small": ("GraniteForCausalLM", "GraniteConfig", {**sized(1024, 16, 16, 2816), "num_key_value_heads": 4}),
+    "qwen3-small": (
+        "Qwen3ForCausalLM",
+        "Qwen3Config",
+        {**sized(1024, 12, 16, 3072), "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64000},
+    ),
+    "phi3-small": ("Phi3ForCausalLM", "Phi3Config", {**sized(1024, 16, 16, 2816), "pad_token_id": 0}),
+    "gemma2-small": (
+        "Gemma2ForCausalLM",
+        "Gemma2Config",
+        {**sized(1024, 10, 8, 4096), "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 64000},
+    ),
+    "falcon-alibi": (
+        "FalconForCausalLM",
+        "FalconConfig",
+        {**sized(768, 16, 12), "alibi": True, "multi_query": False, "parallel_attn": False},
+    ),
     "albert-base": ("AlbertForMaskedLM", "AlbertConfig", sized(768, 12, 12)),
     "albert-large": ("AlbertForMaskedLM", "AlbertConfig", sized(1024, 24, 16)),
     "t5-small": ("T5ForConditionalGeneration", "T5Config", {}),
@@ -90,4 +154,4 @@ def make(name: str) -> Any:
 
 
 def has_decoder(name: str) -> bool:
-    return MODELS[name][0].endswith("ForConditionalGeneration")
+    return MODELS[name][0].endswith(("ForConditionalGeneration", "MTModel"))

@@ -30,6 +30,10 @@ MISSED = "too few samples of power"
 BUSY = 0.9
 # A launch that takes so much longer than the fastest of its run found the host disturbed.
 UNDISTURBED = 1.25
+# Of a step that the host needs at least this share of single windows are timed (windows.py) ...
+AHEAD = 0.7
+# ... and one that it needs less of than this waits for no host, however slow.
+FAR_AHEAD = 0.5
 # A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
 EXPLAINED = 1.3
 
@@ -107,10 +111,16 @@ def found_disturbed(folder: Path) -> set[str]:
     quickest_s: dict[str, float] = {}
     for row in told:
         quickest_s[row["slice"]] = min(row["launch_s"], quickest_s.get(row["slice"], row["launch_s"]))
-    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]]
+    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]] and was_ahead(row, AHEAD)]
     known = {row["key"] for row in quick if is_explained(row, busy_s.get(row["key"]))}
+    known |= {row["key"] for row in networks if row.get("quiet_windows") or was_ahead(row, FAR_AHEAD)}
     waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
     return waited - known
+
+
+def was_ahead(row: dict, share: float) -> bool:
+    """The host needed less than this share of the time."""
+    return 0.0 < (row.get("issue_s") or 0.0) < share * (row.get("time_s") or 0.0)
 
 
 def is_explained(row: dict, busy_s: Optional[float]) -> bool:

@@ -14,6 +14,7 @@ from . import rows
 from .counter import CounterTrack, watts_by_steps
 from .measure import NotCapturable, Run
 from .power import LAG_NS, watts_between
+from .windows import quiet_energy_j
 
 IDLE_S = 0.6
 WARM_S = 2.0
@@ -119,6 +120,9 @@ class Session:
             print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
             return
         watts = pending.counter_w or power.watts
+        energy_j, run_s = watts * run.time_s, (run.end_ns - run.begin_ns) * 1e-9
+        if run.quiet_windows is not None and self.idle_w is not None:
+            energy_j = quiet_energy_j(watts, run_s, run.calls, run.time_s, self.idle_w)
         self.rows.add(
             {
                 "way": run.way,
@@ -128,12 +132,13 @@ class Session:
                 "eager_s": run.eager_s,
                 "issue_s": run.issue_s,
                 "launch_s": run.launch_s,
-                "energy_j": watts * run.time_s,
-                "power_w": watts,
+                "quiet_windows": run.quiet_windows,
+                "energy_j": energy_j,
+                "power_w": energy_j / run.time_s,
                 "history_w": power.watts,
                 "power_error_w": power.error_w,
                 "samples": power.samples,
-                "length_s": (run.end_ns - run.begin_ns) * 1e-9,
+                "length_s": run_s,
                 **run.state._asdict(),
                 "idle_w": self.idle_w,
                 "slice": self.slice,

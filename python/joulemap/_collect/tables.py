@@ -15,7 +15,7 @@ from typing import Any, Iterator, Sequence
 COLUMNS = (
     "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
     "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice "
-    "issue_s launch_s"
+    "issue_s launch_s quiet_windows"
 ).split()
 
 
