@@ -137,6 +137,19 @@ def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
     assert only(traced, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
 
 
+def test_attention_that_no_kernel_takes_is_what_pytorch_makes_of_it():
+    """Of five dimensions, as of windows: products and a softmax, in 32 bits."""
+
+    class Windows(nn.Module):
+        def forward(self, x):
+            return nn.functional.scaled_dot_product_attention(x, x, x)
+
+    traced = trace(Windows(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {})
+    counted = Counter((one["kind"], one["form"], one["dtype"]) for one in traced["operations"])
+    assert counted[("bmm", "", "fp32")] == 2 and counted[("activation", "softmax", "fp32")] == 1
+    assert not traced["unknown"] and not [one for one in traced["operations"] if one["kind"] == "attention"]
+
+
 def test_attention_is_one_operation_forward_and_backward():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
     traced = trace(model, (torch.empty(2, 16, 64, device="meta"),), training=True)

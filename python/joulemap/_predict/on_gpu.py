@@ -27,6 +27,8 @@ IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal 
 # The same, by one kernel that also casts.
 CAST_INSIDE = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
 IN_16_BITS = ("prelu", "addmv")
+# Batch, heads, positions, width: what PyTorch's kernels of attention need.
+ATTENDED_DIMENSIONS = 4
 
 
 def one_operation(torch: Any, recorder: Any) -> Callable:
@@ -68,6 +70,9 @@ class Kernels:
             whole = self._torch.ops.aten.scaled_dot_product_attention.default
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
+        if q.dim() != ATTENDED_DIMENSIONS:  # no single kernel takes them
+            apart = self._torch.ops.aten._scaled_dot_product_attention_math
+            return apart(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
         told = attention_of(q, k, is_causal)
         if attn_mask is not None:  # another kernel than without
             told.parameters["masked"] = 1
@@ -90,6 +95,13 @@ class Kernels:
 
     def softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
+
+    def safe_softmax(self, x, dim, dtype=None):
+        """Rows that are masked as a whole become zeros; what only looks for them has no gradient."""
+        made, seen = self.softmax(x, dim, dtype), x.detach()
+        masked = (seen == float("-inf")).all(dim, keepdim=True)
+        safe = self._torch.where(masked, seen.new_zeros(()), made.detach())
+        return made if self._is_traced((x,)) else safe
 
     def log_softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._log_softmax(self._cast_inside(x, dtype), dim, False)
@@ -140,6 +152,7 @@ def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]
             warnings.simplefilter("ignore")
             named = {"scaled_dot_product_attention": kernels.attention, "dropout": kernels.dropout}
             named |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
+            named |= {"_safe_softmax": kernels.safe_softmax} if hasattr(torch.ops.aten, "_safe_softmax") else {}
             named |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
             for name, kernel in named.items():
                 library.impl(name, kernel, "AutogradCPU")
