@@ -59,7 +59,7 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
 
 NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
   const MeasuredNetwork& network = *row.network;
-  const NetworkEstimate guess = estimate_network(profile.network, row.sums, network.host_factor);
+  const NetworkEstimate guess = estimate_network(profile.network, row.sums, network.machine);
   return {network.setting,
           network.family,
           network.training,
@@ -262,7 +262,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   Evaluation evaluation;
   evaluation.floor = *floor;
   if (!tables.networks.empty()) {
-    const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks);
+    const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks, tables.busy);
     if (!of_networks) return of_networks.error();
     evaluation.network_floor = *of_networks;
   }

@@ -63,8 +63,9 @@ std::optional<double> told_host_s(const NetworkRow& row) {
   const MeasuredNetwork& network = *row.network;
   const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
-  const double host_s = waited ? network.time_s : kSteadyOverIssue * network.issue_s;
-  const double own_s = host_s / network.host_factor - row.sums.steps_s;
+  // Steps never wait for more than what they take: an issue that took longer was disturbed by itself.
+  const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssue * network.issue_s);
+  const double own_s = host_s / network.machine.host_factor - row.sums.steps_s;
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
 
@@ -100,7 +101,7 @@ void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
     const double energy_j = row.network->energy_j;
     std::vector<double>& share = shares.emplace_back();
     for (const double above_j : row.sums.above_j) share.push_back(above_j / energy_j);
-    share.push_back(model.idle_w * row.network->time_s / energy_j);
+    share.push_back((model.idle_w + row.network->machine.idle_offset_w) * row.network->time_s / energy_j);
   }
   const std::vector<double> ones(kEnergyGroups.size() + 1, 1.0);
   const std::vector<double> found = fit_shares(shares, ones);
@@ -155,18 +156,18 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
   sums.steps_s += count * guess.host_s;
 }
 
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, double host_factor) {
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine) {
   NetworkEstimate guess;
+  const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
   guess.gpu_s = sums.gpu_s * model.gpu_time_scale;
-  guess.host_s = host_seconds(model, sums) * host_factor;
+  guess.host_s = host_seconds(model, sums) * machine.host_factor;
   const double most = std::max({guess.gpu_s, guess.host_s, 1e-12});
   guess.time_s = most * std::pow(std::pow(guess.gpu_s / most, kSharpness) + std::pow(guess.host_s / most, kSharpness),
                                  1 / kSharpness);
   const double above_j = std::inner_product(sums.above_j.begin(), sums.above_j.end(), model.energy_scales.begin(), 0.0);
   // At the limit clocks go down until the power fits; what has to be computed is the same.
-  if (model.power_limit_w > model.idle_w)
-    guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - model.idle_w));
-  guess.energy_j = above_j + model.idle_w * guess.time_s;
+  if (model.power_limit_w > idle_w) guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - idle_w));
+  guess.energy_j = above_j + idle_w * guess.time_s;
   return guess;
 }
 

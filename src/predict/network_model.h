@@ -39,6 +39,12 @@ struct NetworkSums {
   bool training = false;
 };
 
+// What machines with the same GPU differ by.
+struct Machine {
+  double host_factor = 1;    // how much slower its host is than the fastest of the measurements
+  double idle_offset_w = 0;  // what its GPU draws at rest beyond the mean of those measured
+};
+
 struct NetworkEstimate {
   double time_s = 0;
   double gpu_s = 0;   // that the GPU is busy
@@ -68,8 +74,7 @@ struct NetworkModel {
 // Half of an interval, in logarithms; `waiting` is the share of the time in which the GPU waits for the host.
 double interval_width(const NetworkModel& model, bool training, double waiting);
 
-// `host_factor`: how much slower than that of the measurements the host is.
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, double host_factor);
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine);
 
 void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
                    const OperationEstimate& guess);
@@ -81,9 +86,10 @@ struct MeasuredNetwork {
   bool training = false;
   double time_s = 0;
   double energy_j = 0;
-  double busy_s = 0;                                       // of the GPU, 0 where not profiled
-  double issue_s = 0;                                      // of the host when it waits for nothing, 0 where not told
-  double host_factor = 1;                                  // how much slower than the fastest the run's host was
+  double busy_s = 0;   // of the GPU, 0 where not profiled
+  double issue_s = 0;  // of the host when it waits for nothing, 0 where not told
+  Machine machine;
+  double idle_w = 0;                                       // what its GPU drew at rest, 0 where not told
   double python = 0;                                       // calls of Python functions, 0 where not told
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
 };
@@ -98,7 +104,7 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
                                           std::string_view settings);
 
 // By how much settings differ that were measured twice while the host was left alone.
-Result<NoiseFloor> network_noise_floor(std::string_view networks);
+Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);
 
 struct NetworkRow {
   const MeasuredNetwork* network = nullptr;

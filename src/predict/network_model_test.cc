@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "predict/fitting.h"
@@ -35,8 +36,8 @@ struct WaitingNetworks {
       const double kernels = 50 + 37 * (index % 8);
       const double python = 100 + 211 * (index % 5);
       MeasuredNetwork one;
-      one.host_factor = index % 2 == 0 ? 1.0 : 1.5;
-      one.time_s = (kKernel * kernels + kPython * python) * one.host_factor;
+      one.machine.host_factor = index % 2 == 0 ? 1.0 : 1.5;
+      one.time_s = (kKernel * kernels + kPython * python) * one.machine.host_factor;
       one.issue_s = one.time_s / 1.06;
       one.busy_s = 1e-6 * kernels;
       one.energy_j = kIdleW * one.time_s;
@@ -56,23 +57,31 @@ NetworkModel fitted() {
 
 TEST(NetworkModel, AHostTakesItsTimeForKernelsAndForPython) {
   const NetworkModel model = fitted();
-  const NetworkEstimate few = estimate_network(model, launching(200, 400), 1);
-  const NetworkEstimate more_python = estimate_network(model, launching(200, 1400), 1);
+  const NetworkEstimate few = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate more_python = estimate_network(model, launching(200, 1400), {});
   EXPECT_NEAR(few.host_s, 200 * kKernel + 400 * kPython, 0.06 * few.host_s);
   EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPython, 0.2 * 1000 * kPython);
 }
 
 TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
   const NetworkModel model = fitted();
-  const NetworkEstimate fast = estimate_network(model, launching(200, 400), 1);
-  const NetworkEstimate slow = estimate_network(model, launching(200, 400), 2);
+  const NetworkEstimate fast = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate slow = estimate_network(model, launching(200, 400), {.host_factor = 2});
   EXPECT_NEAR(slow.time_s, 2 * fast.time_s, 0.01 * slow.time_s);
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
 
+TEST(NetworkModel, AGpuThatDrawsMoreAtRestDrawsItAllTheTime) {
+  const NetworkModel model = fitted();
+  const NetworkEstimate mean = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate more = estimate_network(model, launching(200, 400), {.idle_offset_w = 10});
+  EXPECT_DOUBLE_EQ(more.time_s, mean.time_s);
+  EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
+}
+
 TEST(NetworkModel, AGraphWithoutPythonHasAsMuchOfItAsOthersHave) {
   const NetworkModel model = fitted();
-  EXPECT_GT(estimate_network(model, launching(200, 0), 1).host_s, 200 * kKernel + 100 * kPython);
+  EXPECT_GT(estimate_network(model, launching(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
 }
 
 TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
@@ -82,7 +91,7 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
   NetworkSums sums;
   sums.gpu_s = 1;
   sums.above_j[0] = 1000;
-  const NetworkEstimate guess = estimate_network(model, sums, 1);
+  const NetworkEstimate guess = estimate_network(model, sums, {});
   EXPECT_GT(guess.time_s, 1.5);
   EXPECT_NEAR(guess.energy_j / guess.time_s, 700, 1e-6);
 }
@@ -91,7 +100,7 @@ constexpr std::string_view kLists =
     "id,kind,parameters,dtype,pass,phase\n0,add,form=same;batch=1;rows=8;width=8,fp32,forward,forward\n";
 
 struct MadeUpTables {
-  std::string networks = "kind,parameters,dtype,pass,source,time_s,energy_j,slice,issue_s,launch_s\n";
+  std::string networks = "kind,parameters,dtype,pass,source,time_s,energy_j,slice,issue_s,launch_s,quiet_windows\n";
   std::string busy = "setting,busy_s\n";
   std::string settings = "network,family,package,batch,size,dtype,pass,unknown,operations,python_calls\n";
 
@@ -100,9 +109,10 @@ struct MadeUpTables {
     busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
   }
   void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
-           double issued = 1 / 1.06) {  // of the time
-    networks += fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{}\n", name,
-                            time_s, slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s);
+           double issued = 1 / 1.06, std::string_view quiet_windows = "") {  // issued: of the time
+    networks +=
+        fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
+                    slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, quiet_windows);
   }
   NetworkTable read() const {
     Result<NetworkTable> table = read_networks_tables(networks, busy, kLists, settings);
@@ -121,6 +131,45 @@ TEST(NetworkTables, OfASettingOnlyWhatFoundTheHostAloneCounts) {
   ASSERT_EQ(table.networks.size(), 1U);
   EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.005);
   EXPECT_DOUBLE_EQ(table.networks[0].python, 40);
+}
+
+TEST(NetworkTables, ARunOfWhichNoWindowWasQuietWasDisturbed) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.add("waits", 0.005, "run", "6e-6", 0.9, "0");
+  made.add("waits", 0.004, "run", "6.5e-6", 0.9, "8");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 1U);
+  EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.004);
+}
+
+TEST(NetworkTables, AHostWhoseStepsTakeLongerThanItsLaunchesTellIsKnownBySettingsThatAnotherRanToo) {
+  MadeUpTables made;
+  for (int index = 0; index < 9; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    made.list(name, 0.001);
+    made.add(name, 0.005 + 0.001 * index, "one", "6e-6");
+    made.add(name, 1.2 * (0.005 + 0.001 * index), "other", "6e-6");
+  }
+  made.list("alone", 0.001);
+  made.add("alone", 0.006, "other", "6e-6");
+  made.list("beside", 0.001);
+  made.add("beside", 0.006, "one", "6e-6");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 11U);
+  EXPECT_NEAR(table.networks[9].machine.host_factor / table.networks[10].machine.host_factor, 1.2, 1e-3);
+}
+
+TEST(NetworkTables, ANoiseFloorIsThatOfRowsThatCount) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.add("waits", 0.005, "run", "6e-6");
+  made.add("waits", 0.009, "run", "6e-6", 0.5);  // which nothing explains
+  EXPECT_EQ(network_noise_floor(made.networks, made.busy)->operations, 0U);
+  made.add("waits", 0.0051, "run", "6e-6");
+  const Result<NoiseFloor> floor = network_noise_floor(made.networks, made.busy);
+  EXPECT_EQ(floor->operations, 1U);
+  EXPECT_NEAR(floor->time, 0.02 / std::sqrt(2), 1e-3);
 }
 
 TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
@@ -157,9 +206,9 @@ TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
   made.add("three", 0.0055, "fast", "6.6e-6");
   const NetworkTable table = made.read();
   ASSERT_EQ(table.networks.size(), 3U);
-  EXPECT_DOUBLE_EQ(table.networks[0].host_factor, 1);
-  EXPECT_NEAR(table.networks[1].host_factor, 1.5, 1e-9);
-  EXPECT_NEAR(table.networks[2].host_factor, 1.1, 1e-9);
+  EXPECT_DOUBLE_EQ(table.networks[0].machine.host_factor, 1);
+  EXPECT_NEAR(table.networks[1].machine.host_factor, 1.5, 1e-9);
+  EXPECT_NEAR(table.networks[2].machine.host_factor, 1.1, 1e-9);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <sstream>
 #include <utility>
 
 #include "predict/network_model.h"
+#include "predict/score.h"
 #include "predict/table.h"
 
 namespace joulemap::predict {
@@ -36,23 +38,32 @@ constexpr double kExplained = 1.3;
 constexpr double kBusy = 0.9;
 // Of the time of a step, for a host that needs no more for launching it: none was ever slowed down by more than 2.
 constexpr double kAhead = 0.5;
+// A step that the host needs so much of waits for nothing else.
+constexpr double kWaits = 0.8;
+// Settings that two runs need to have in common, and rounds until their middles stay the same.
+constexpr std::size_t kLeastCommon = 5;
+constexpr int kPolishes = 8;
+
+// How much a row tells of its host; of a setting only those count that tell most.
+enum class Told { nothing, speed, undisturbed };
 
 struct Sums {
   double time_s = 0;
   double energy_j = 0;
   double issue_s = 0;
   double host_factor = 0;
+  double idle_w = 0;
   int repeats = 0;
-  bool tells = false;        // how fast the host was
-  bool undisturbed = false;  // all of them; then what else was measured of the setting does not count
+  Told told = Told::nothing;
 };
 
-// Seconds of a launch: the quickest of a run, and of all runs.
-struct HostSpeed {
-  double quickest_s = 0;
-  double fastest_s = 1;
-};
 using Seconds = std::map<std::string, double, std::less<>>;
+// By run.
+struct Hosts {
+  Seconds quickest_s;    // of a launch
+  Seconds step_factors;  // how much longer than launches tell its steps took
+  double fastest_s = 1;  // of a launch, of all runs
+};
 
 Seconds quickest_launches(const Table& table) {
   Seconds quickest;
@@ -72,26 +83,34 @@ std::string key_of(const Table& table, const formats::CsvRecord& record) {
 }
 
 // `busy_s`: of the GPU, 0 where not known.
-bool is_undisturbed(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
+Told told_by(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
-  if (!(launch_s > 0) || launch_s >= kUndisturbed * quickest_s) return false;
+  if (!(launch_s > 0)) return Told::nothing;
+  // Windows were looked for, and none was quiet.
+  if (table.columns.text(record, "quiet_windows") == "0") return Told::speed;
   const bool is_known = issue_s > 0 && busy_s > 0;
-  return !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
+  const bool is_explained =
+      !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
+  return launch_s < kUndisturbed * quickest_s && is_explained ? Told::undisturbed : Told::speed;
 }
 
-void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const HostSpeed& host, double busy_s) {
+double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
+  const auto at = by_run.find(slice);
+  return at == by_run.end() ? otherwise : at->second;
+}
+
+void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
+  const std::string& slice = table.columns.text(record, "slice");
+  const Told told = told_by(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
+  if (told < sums.told) return;
+  if (told > sums.told) sums = {.told = told};
   const double launch_s = table.columns.number(record, "launch_s");
-  const bool undisturbed = is_undisturbed(table, record, host.quickest_s, busy_s);
-  if (sums.undisturbed && !undisturbed) return;
-  // What does not tell how long the host needed counts where nothing else was measured.
-  const bool tells = launch_s > 0;
-  if (sums.tells && !tells) return;
-  if ((undisturbed && !sums.undisturbed) || (tells && !sums.tells)) sums = {.tells = tells, .undisturbed = undisturbed};
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
-  sums.host_factor += launch_s > 0 ? launch_s / host.fastest_s : 1;
+  sums.host_factor += launch_s > 0 ? launch_s / hosts.fastest_s * of_run(hosts.step_factors, slice, 1) : 1;
+  sums.idle_w += table.columns.number(record, "idle_w");
   ++sums.repeats;
 }
 
@@ -110,18 +129,63 @@ Result<Seconds> read_busy(std::string_view csv) {
   return busy_s;
 }
 
+// Steps that waited for their host, in launches of it: by setting and run.
+struct Waited {
+  std::string key;
+  std::string slice;
+  double launches = 0;  // logarithm
+};
+
+std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, const Seconds& busy_s) {
+  std::vector<Waited> rows;
+  for (const formats::CsvRecord& record : table.records) {
+    const std::string key = key_of(table, record);
+    const std::string& slice = table.columns.text(record, "slice");
+    const double time_s = table.columns.number(record, "time_s");
+    if (told_by(table, record, of_run(quickest_s, slice, 0), busy_of(busy_s, key)) != Told::undisturbed) continue;
+    if (table.columns.number(record, "issue_s") < kWaits * time_s) continue;
+    rows.push_back({key, slice, std::log(time_s / table.columns.number(record, "launch_s"))});
+  }
+  return rows;
+}
+
+// A launch tells what state a host is in, not all of how fast it is: settings that were measured in several runs tell
+// the rest. Middles of rows and columns in turn, as in Tukey's median polish.
+Seconds step_factors(const std::vector<Waited>& rows) {
+  std::map<std::string, double> of_setting;
+  std::map<std::string, double> of_slice;
+  for (int round = 0; round < kPolishes; ++round) {
+    std::map<std::string, std::vector<double>> by_setting;
+    std::map<std::string, std::vector<double>> by_slice;
+    for (const Waited& row : rows) by_setting[row.key].push_back(row.launches - of_slice[row.slice]);
+    for (const auto& [key, values] : by_setting) of_setting[key] = quantile(values, 0.5);
+    for (const Waited& row : rows) {
+      if (by_setting[row.key].size() > 1) by_slice[row.slice].push_back(row.launches - of_setting[row.key]);
+    }
+    for (const auto& [slice, values] : by_slice) {
+      if (values.size() >= kLeastCommon) of_slice[slice] = quantile(values, 0.5);
+    }
+  }
+  Seconds factors;
+  for (const auto& [slice, effect] : of_slice) factors[slice] = std::exp(effect);
+  return factors;
+}
+
+Hosts hosts_of(const Table& table, const Seconds& busy_s) {
+  Hosts hosts{.quickest_s = quickest_launches(table)};
+  for (const auto& [slice, launch_s] : hosts.quickest_s) hosts.fastest_s = std::min(hosts.fastest_s, launch_s);
+  hosts.step_factors = step_factors(all_waited(table, hosts.quickest_s, busy_s));
+  return hosts;
+}
+
 Result<std::map<std::string, Sums>> measured_settings(std::string_view csv, const Seconds& busy_s) {
   const Result<Table> table = read_table(csv, kOfNetworks);
   if (!table) return table.error();
-  const Seconds quickest = quickest_launches(*table);
-  HostSpeed host;
-  for (const auto& [slice, launch_s] : quickest) host.fastest_s = std::min(host.fastest_s, launch_s);
+  const Hosts hosts = hosts_of(*table, busy_s);
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table->records) {
-    const auto run = quickest.find(table->columns.text(record, "slice"));
-    host.quickest_s = run == quickest.end() ? 0 : run->second;
     const std::string key = key_of(*table, record);
-    add_row(measured[key], *table, record, host, busy_of(busy_s, key));
+    add_row(measured[key], *table, record, hosts, busy_of(busy_s, key));
   }
   return measured;
 }
@@ -172,28 +236,39 @@ Result<NetworkTable> read_networks_tables(std::string_view networks, std::string
     const double gpu_s = busy_of(*busy_s, key);
     // A host that was far ahead of the GPU even so did not set the time.
     const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
-    if (!sums.undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
+    const bool undisturbed = sums.told >= Told::undisturbed;
+    if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
     }
-    table.networks.push_back({text("network"), text("family"), setting, text("pass") == "training",
-                              sums.time_s / repeats, sums.energy_j / repeats, gpu_s,
-                              sums.undisturbed ? sums.issue_s / repeats : 0, sums.host_factor / repeats,
-                              lines->columns.number(record, "python_calls"), std::move(*counts)});
+    table.networks.push_back({text("network"),
+                              text("family"),
+                              setting,
+                              text("pass") == "training",
+                              sums.time_s / repeats,
+                              sums.energy_j / repeats,
+                              gpu_s,
+                              undisturbed ? sums.issue_s / repeats : 0,
+                              {sums.host_factor / repeats, 0},
+                              sums.idle_w / repeats,
+                              lines->columns.number(record, "python_calls"),
+                              std::move(*counts)});
   }
   return table;
 }
 
-Result<NoiseFloor> network_noise_floor(std::string_view networks) {
+Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy) {
   const Result<Table> table = read_table(networks, kOfNetworks);
   if (!table) return table.error();
-  const auto quickest = quickest_launches(*table);
+  const Result<Seconds> busy_s = read_busy(busy);
+  if (!busy_s) return busy_s.error();
+  const Seconds quickest_s = quickest_launches(*table);
   Repeats repeats;
   for (const formats::CsvRecord& record : table->records) {
-    const auto run = quickest.find(table->columns.text(record, "slice"));
-    if (run == quickest.end() || !is_undisturbed(*table, record, run->second, 0)) continue;
-    repeats[key_of(*table, record)].emplace_back(table->columns.number(record, "time_s"),
-                                                 table->columns.number(record, "energy_j"));
+    const std::string key = key_of(*table, record);
+    const double own_s = of_run(quickest_s, table->columns.text(record, "slice"), 0);
+    if (told_by(*table, record, own_s, busy_of(*busy_s, key)) != Told::undisturbed) continue;
+    repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
   }
   return noise_floor(repeats);
 }

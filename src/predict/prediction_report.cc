@@ -142,7 +142,7 @@ Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, 
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,
                                .mode = request.mode,
-                               .host_factor = request.host_factor};
+                               .machine = {.host_factor = request.host_factor}};
   PredictionReport report;
   report.model = graph.name;
   report.format = graph.format;

@@ -91,7 +91,7 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
   parts.sums.training = options.training;
   parts.sums.python = static_cast<double>(graph.python_calls);
   for (const Operation& operation : operations_of(graph, options)) add(parts, profile, operation);
-  const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.host_factor);
+  const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.machine);
   Prediction prediction;
   prediction.device = profile.device;
   prediction.fitted = profile.basis == ProfileBasis::fitted;

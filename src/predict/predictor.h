@@ -25,7 +25,7 @@ struct PredictOptions {
   bool training = false;            // a step: forward, loss, backward, optimizer
   std::string optimizer = "adamw";  // sgd momentum adam adamw rmsprop
   Mode mode = Mode::eager;
-  double host_factor = 1;  // how much slower the host is than that of the measurements
+  Machine machine;
 };
 
 struct LayerPrediction {

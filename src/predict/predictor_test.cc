@@ -63,7 +63,7 @@ TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   Graph small = network(1);
   for (int index = 0; index < 200; ++index) small.operations.push_back(convolution("more", 1));
   const Prediction fast = predict(profile, small, {});
-  const Prediction slow = predict(profile, small, {.host_factor = 3});
+  const Prediction slow = predict(profile, small, {.machine = {.host_factor = 3}});
   EXPECT_GT(slow.time_s, 1.3 * fast.time_s);
   EXPECT_GT(slow.idle_j, fast.idle_j);
 }
