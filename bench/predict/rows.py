@@ -91,7 +91,8 @@ def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.Dat
     is_explained = ~is_told | (raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1))
     # 2: undisturbed, 1: it is known how fast the host was, 0: it is not. The best of a setting count.
     rank = (raw["launch_s"] > 0).astype(int)
-    rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained, 2)
+    was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: windows were looked for in vain
+    rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained & was_quiet, 2)
     best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
     means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
     was_ahead = (means["busy_s"] == 0) & (means["issue_s"] > 0) & (means["issue_s"] < AHEAD * means["time_s"])

@@ -21,7 +21,7 @@ constexpr double kBusy = 0.9;
 constexpr double kLargest = 0.2;
 // How much an own error and the host's weigh in a width before it is scaled to cover.
 constexpr double kOwnShape = 0.10;
-constexpr double kHostShape = 0.25;
+constexpr double kHostShape = 0.10;
 
 double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
 

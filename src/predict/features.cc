@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 40> kNames = {
     "tile_waste", "memory_time",    "kernels_in_pass", "physical_time"};
 // What is known of how a time differs from the physical one: longer from memory than from the cache, shorter the better
 // tiles and waves are filled and the more often sizes halve.
-constexpr std::array<int, 40> kDirections = {0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, -1, -1, -1,
-                                             -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0, 0, 0};
+constexpr std::array<int, 40> kDirections = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
+                                             -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
 
 // Forms that differ in what they run; the order only has to stay.
 constexpr std::array<std::string_view, 34> kForms = {"",

@@ -17,13 +17,13 @@ namespace {
 constexpr double kSharpness = 6;
 // Below this share of the time the GPU waits for the host, which is then what the time tells of.
 constexpr double kHostBound = 0.75;
+// Steps in which the GPU is busy for more of the time tell of the host by how long it took to issue one, and count less.
+constexpr double kBusy = 0.9;
+constexpr double kOfOthers = 0.3;
 // Trees tell middles of errors that are skewed; of operations that they did not learn from, sums come out so much lower.
-constexpr double kMeanOverMiddle = 1.03;
+constexpr double kMeanOverMiddle = 1.02;
 // A host that launches one call after another takes a little longer for each than for the fastest of a few.
 constexpr double kSteadyOverIssue = 1.06;
-// Before any network is seen.
-constexpr HostCosts kInferenceBelief = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};
-constexpr HostCosts kTrainingBelief = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
 constexpr double kRowsOfBelief = 3;
 
 double median(std::vector<double> values) {
@@ -44,17 +44,19 @@ std::vector<double> fit_shares(std::span<const std::vector<double>> shares, std:
   return statistics::nonnegative_least_squares(sums, pulled).x;
 }
 
-using HostWork = std::array<double, 5>;
-
 // What of it there is of each of the costs.
-HostWork host_work(const NetworkModel& model, const NetworkSums& sums) {
+HostNumbers host_work(const NetworkModel& model, const NetworkSums& sums) {
+  HostNumbers work{};
   const double python = sums.python > 0 ? sums.python : model.python_per_call * sums.calls;
-  return {sums.calls, sums.views, sums.launches, 1, python};
+  const std::array<double, kHostParts> parts = {sums.calls, sums.views, sums.launches, 1, python};
+  std::ranges::copy(parts, work.begin());
+  std::ranges::copy(sums.by_kind, work.begin() + kHostParts);
+  return work;
 }
 
 double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
-  const HostCosts& costs = sums.training ? model.training : model.inference;
-  const HostWork work = host_work(model, sums);
+  const HostNumbers& costs = sums.training ? model.training : model.inference;
+  const HostNumbers work = host_work(model, sums);
   return std::inner_product(work.begin(), work.end(), costs.begin(), sums.steps_s);
 }
 
@@ -69,21 +71,15 @@ std::optional<double> told_host_s(const NetworkRow& row) {
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
 
-HostCosts fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
-  const HostCosts& belief = training ? kTrainingBelief : kInferenceBelief;
-  std::vector<std::vector<double>> shares;
+HostNumbers fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
+  std::vector<HostRow> told;
   for (const NetworkRow& row : rows) {
     const std::optional<double> host_s = told_host_s(row);
     if (row.sums.training != training || !host_s) continue;
-    const HostWork work = host_work(model, row.sums);
-    std::vector<double>& share = shares.emplace_back();
-    for (std::size_t index = 0; index < work.size(); ++index) share.push_back(work[index] * belief[index] / *host_s);
+    const bool waited = row.network->busy_s < kBusy * row.network->time_s;
+    told.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
   }
-  const std::array<double, 5> ones = {1, 1, 1, 1, 1};
-  const std::vector<double> found = fit_shares(shares, ones);
-  HostCosts costs{};
-  for (std::size_t index = 0; index < costs.size(); ++index) costs[index] = found[index] * belief[index];
-  return costs;
+  return fit_host_costs(told, believed_host_costs(training));
 }
 
 double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
@@ -152,6 +148,7 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
   sums.gpu_s += count * guess.time_s;
   sums.above_j[energy_group_of(operation)] += count * std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
   sums.calls += count;
+  sums.by_kind[static_cast<std::size_t>(operation.kind)] += count;
   sums.launches += count * launches_of(model.launches, operation);
   sums.steps_s += count * guess.host_s;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "predict/host_costs.h"
 #include "predict/launches.h"
 #include "predict/measured_operations.h"
 #include "predict/operation_model.h"
@@ -32,10 +33,11 @@ struct NetworkSums {
   double gpu_s = 0;        // of all operations
   GroupNumbers above_j{};  // above rest
   double calls = 0;        // operations that launch something
-  double views = 0;        // that launch nothing, and cost the host a little
-  double launches = 0;     // kernels
-  double steps_s = 0;      // of the host for optimizers' steps, which are measured with it
-  double python = 0;       // calls of Python functions; 0 where the graph does not tell
+  std::array<double, kKindCount> by_kind{};
+  double views = 0;     // that launch nothing, and cost the host a little
+  double launches = 0;  // kernels
+  double steps_s = 0;   // of the host for optimizers' steps, which are measured with it
+  double python = 0;    // calls of Python functions; 0 where the graph does not tell
   bool training = false;
 };
 
@@ -52,16 +54,13 @@ struct NetworkEstimate {
   double energy_j = 0;
 };
 
-// Seconds of the host by pass: of an operation, a view, a kernel, once, and of a call of a Python function.
-using HostCosts = std::array<double, 5>;
-
 struct NetworkModel {
   double idle_w = 0;                                               // with clocks up, nothing running
   double power_limit_w = 0;                                        // 0: none is known
   GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // above rest in networks, beside operations alone
   double gpu_time_scale = 1;
-  HostCosts inference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};  // as hosts of 2026 need them, until networks tell
-  HostCosts training = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
+  HostNumbers inference = believed_host_costs(false);  // seconds
+  HostNumbers training = believed_host_costs(true);
   double python_per_call = 4;  // Python functions for each operation, where a graph does not tell
   Launches launches;
   // Intervals: 90 % of networks of families that were left out lie within exp(+-width) (interval_width).

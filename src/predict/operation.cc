@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 23> kKinds = {
+constexpr std::array<std::string_view, kKindCount> kKinds = {
     "dense",     "bmm",     "attention", "convolution", "pooling",   "padding",     "normalization", "activation",
     "rescaling", "reshape", "dropout",   "add",         "multiply",  "concatenate", "embedding",     "loss",
     "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown"};

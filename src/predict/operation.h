@@ -68,6 +68,7 @@ enum class Kind : std::uint8_t {
   view,
   unknown,
 };
+inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::unknown) + 1;
 // tf32: 32-bit numbers whose products are computed in 19 bits. default and amp are choices of a run, not of an
 // operation (run_options.h).
 enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };

@@ -45,6 +45,14 @@ void write_sheet(formats::JsonWriter& json, const Datasheet& sheet) {
   json.member("idle_w", sheet.idle_w).end_object();
 }
 
+void write_host(formats::JsonWriter& json, std::string_view name, const HostNumbers& costs) {
+  json.key(name).begin_object();
+  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+    if (costs[index] > 0) json.member(name_of_host_number(index), rounded(costs[index]));
+  }
+  json.end_object();
+}
+
 void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.key("network")
       .begin_object()
@@ -55,8 +63,8 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
     json.member(kEnergyGroups[index], rounded(model.energy_scales[index]));
   json.end_object();
-  write_numbers(json, "host_inference_s", model.inference);
-  write_numbers(json, "host_training_s", model.training);
+  write_host(json, "host_inference_s", model.inference);
+  write_host(json, "host_training_s", model.training);
   json.member("python_per_call", rounded(model.python_per_call));
   json.member("inference_width", rounded(model.inference_width))
       .member("training_width", rounded(model.training_width));
@@ -117,6 +125,20 @@ Datasheet read_sheet(const formats::DocumentValue* told, Numbers& numbers) {
   return sheet;
 }
 
+// What costs nothing is not written; without any it is no host.
+HostNumbers read_host(const formats::DocumentValue* told, std::string_view name, Numbers& numbers) {
+  HostNumbers costs{};
+  const formats::DocumentValue* host = told == nullptr ? nullptr : told->find(name);
+  if (host == nullptr || host->table() == nullptr || host->table()->empty()) {
+    numbers.of(nullptr, name);
+    return costs;
+  }
+  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+    if (host->find(name_of_host_number(index)) != nullptr) costs[index] = numbers.of(host, name_of_host_number(index));
+  }
+  return costs;
+}
+
 NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) {
   NetworkModel model;
   model.idle_w = numbers.of(told, "idle_w");
@@ -125,8 +147,8 @@ NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) 
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
     model.energy_scales[index] = numbers.of(scales, kEnergyGroups[index]);
   model.gpu_time_scale = numbers.of(told, "gpu_time_scale");
-  numbers.fill(told == nullptr ? nullptr : told->find("host_inference_s"), "host_inference_s", model.inference);
-  numbers.fill(told == nullptr ? nullptr : told->find("host_training_s"), "host_training_s", model.training);
+  model.inference = read_host(told, "host_inference_s", numbers);
+  model.training = read_host(told, "host_training_s", numbers);
   model.python_per_call = numbers.of(told, "python_per_call");
   model.inference_width = numbers.of(told, "inference_width");
   model.training_width = numbers.of(told, "training_width");

@@ -15,7 +15,7 @@ constexpr std::size_t kMostNodes = 4'000'000;
 void write_node(const Trees& trees, std::int32_t at, std::string& text) {
   const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
   if (node.feature < 0) {
-    fmt::format_to(std::back_inserter(text), "{:.4g} ", node.value);
+    fmt::format_to(std::back_inserter(text), "{:.3g} ", node.value);
     return;
   }
   fmt::format_to(std::back_inserter(text), "{}<{:.7g} ", node.feature, node.value);
