@@ -84,14 +84,14 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   }
   if (!tables.networks.empty() && !tables.network_settings.empty()) {
     Result<NetworkTable> networks =
-        read_networks_tables(tables.networks, tables.busy, tables.network_operations, tables.network_settings);
+        read_networks_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
     if (!networks) return std::move(networks).error().with_context("networks");
     data.networks = std::move(*networks);
     tell_offsets(data.networks, data.sheet.idle_w);
   }
   if (!tables.held_out.empty()) {
-    Result<NetworkTable> held_out =
-        read_networks_tables(tables.held_out, "", tables.network_operations, tables.network_settings);
+    Result<NetworkTable> held_out = read_networks_tables(
+        {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
     if (!held_out) return std::move(held_out).error().with_context("held-out networks");
     data.held_out = std::move(*held_out);
     tell_offsets(data.held_out, data.sheet.idle_w);

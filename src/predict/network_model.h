@@ -97,10 +97,16 @@ struct NetworkTable {
   std::vector<MeasuredNetwork> networks;
   // Settings that are not among them: they waited for a host that did something else, too, or may have.
   std::vector<std::string> disturbed;
+  double fastest_launch_s = 0;  // of all hosts, which their factors are told beside; 0 where none was told
 };
-// networks.csv, busy.csv (may be empty), and the lists of data/networks: operations.csv and settings.csv.
-Result<NetworkTable> read_networks_tables(std::string_view networks, std::string_view busy, std::string_view operations,
-                                          std::string_view settings);
+struct NetworkTexts {
+  std::string_view networks;    // networks.csv
+  std::string_view busy;        // busy.csv, may be empty
+  std::string_view operations;  // of data/networks
+  std::string_view settings;    // of data/networks
+};
+// `fastest_launch_s`: of the networks that a model is fitted to, where these are others.
+Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s = 0);
 
 // By how much settings differ that were measured twice while the host was left alone.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);

@@ -114,8 +114,8 @@ struct MadeUpTables {
         fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
                     slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, quiet_windows);
   }
-  NetworkTable read() const {
-    Result<NetworkTable> table = read_networks_tables(networks, busy, kLists, settings);
+  NetworkTable read(double fastest_launch_s = 0) const {
+    Result<NetworkTable> table = read_networks_tables({networks, busy, kLists, settings}, fastest_launch_s);
     EXPECT_TRUE(table);
     return table ? std::move(*table) : NetworkTable{};
   }
@@ -209,6 +209,15 @@ TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
   EXPECT_DOUBLE_EQ(table.networks[0].machine.host_factor, 1);
   EXPECT_NEAR(table.networks[1].machine.host_factor, 1.5, 1e-9);
   EXPECT_NEAR(table.networks[2].machine.host_factor, 1.1, 1e-9);
+}
+
+TEST(NetworkTables, OfNetworksThatNothingIsFittedToHostsAreToldBesideThoseOfTheOthers) {
+  MadeUpTables made;
+  made.list("one", 0.002);
+  made.add("one", 0.005, "slow", "9e-6");
+  EXPECT_DOUBLE_EQ(made.read().networks.at(0).machine.host_factor, 1);
+  EXPECT_NEAR(made.read(6e-6).networks.at(0).machine.host_factor, 1.5, 1e-9);
+  EXPECT_DOUBLE_EQ(made.read().fastest_launch_s, 9e-6);
 }
 
 }  // namespace

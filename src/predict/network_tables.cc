@@ -171,21 +171,19 @@ Seconds step_factors(const std::vector<Waited>& rows) {
   return factors;
 }
 
-Hosts hosts_of(const Table& table, const Seconds& busy_s) {
+Hosts hosts_of(const Table& table, const Seconds& busy_s, double fastest_launch_s) {
   Hosts hosts{.quickest_s = quickest_launches(table)};
   for (const auto& [slice, launch_s] : hosts.quickest_s) hosts.fastest_s = std::min(hosts.fastest_s, launch_s);
+  if (fastest_launch_s > 0) hosts.fastest_s = fastest_launch_s;
   hosts.step_factors = step_factors(all_waited(table, hosts.quickest_s, busy_s));
   return hosts;
 }
 
-Result<std::map<std::string, Sums>> measured_settings(std::string_view csv, const Seconds& busy_s) {
-  const Result<Table> table = read_table(csv, kOfNetworks);
-  if (!table) return table.error();
-  const Hosts hosts = hosts_of(*table, busy_s);
+std::map<std::string, Sums> measured_settings(const Table& table, const Hosts& hosts, const Seconds& busy_s) {
   std::map<std::string, Sums> measured;
-  for (const formats::CsvRecord& record : table->records) {
-    const std::string key = key_of(*table, record);
-    add_row(measured[key], *table, record, hosts, busy_of(busy_s, key));
+  for (const formats::CsvRecord& record : table.records) {
+    const std::string key = key_of(table, record);
+    add_row(measured[key], table, record, hosts, busy_of(busy_s, key));
   }
   return measured;
 }
@@ -205,28 +203,30 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
 
 }  // namespace
 
-Result<NetworkTable> read_networks_tables(std::string_view networks, std::string_view busy, std::string_view operations,
-                                          std::string_view settings) {
-  const Result<Seconds> busy_s = read_busy(busy);
+Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s) {
+  const Result<Seconds> busy_s = read_busy(texts.busy);
   if (!busy_s) return busy_s.error();
-  const Result<std::map<std::string, Sums>> measured = measured_settings(networks, *busy_s);
-  if (!measured) return measured.error();
-  const Result<Table> listed = read_table(operations, kOfOperations);
+  const Result<Table> rows = read_table(texts.networks, kOfNetworks);
+  if (!rows) return rows.error();
+  const Hosts hosts = hosts_of(*rows, *busy_s, fastest_launch_s);
+  const std::map<std::string, Sums> measured = measured_settings(*rows, hosts, *busy_s);
+  const Result<Table> listed = read_table(texts.operations, kOfOperations);
   if (!listed) return listed.error();
   NetworkTable table;
+  table.fastest_launch_s = hosts.quickest_s.empty() ? 0 : hosts.fastest_s;
   for (const formats::CsvRecord& record : listed->records) {
     Result<Operation> operation = operation_of(listed->columns, record);
     if (!operation) return std::move(operation).error();
     table.operations.push_back(std::move(*operation));
   }
-  const Result<Table> lines = read_table(settings, kOfSettings);
+  const Result<Table> lines = read_table(texts.settings, kOfSettings);
   if (!lines) return lines.error();
   for (const formats::CsvRecord& record : lines->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
     const std::string key = fmt::format("{}/{} {}x{} {} {}", text("package"), text("network"), text("batch"),
                                         text("size"), text("dtype"), text("pass"));
-    const auto at = measured->find(key);
-    if (at == measured->end()) continue;
+    const auto at = measured.find(key);
+    if (at == measured.end()) continue;
     Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
     const Sums& sums = at->second;

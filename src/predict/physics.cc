@@ -22,6 +22,8 @@ constexpr double kOfMemoryRoof = 0.8;
 constexpr double kOfComputeRoof = 0.4;
 // A short burst may draw more than the limit that holds over a second.
 constexpr double kBurst = 1.2;
+// Of PCIe 4 with 16 lanes; what a machine's does is fitted beside it.
+constexpr double kBusBytesPerSecond = 25e9;
 
 struct Tile {
   double m;
@@ -210,6 +212,11 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
                  work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
                  std::max(work.inputs, work.outputs) / kElementsPerSecond,
                  work.flops / peak};
+  if (operation.kind == Kind::input) {  // what comes from the host waits for the bus
+    terms[2] = 0;
+    terms[3] = 0;
+    terms[4] = work.bytes / kBusBytesPerSecond;
+  }
   if (operation.kind == Kind::optimizer) {
     terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
   }
@@ -238,6 +245,7 @@ std::array<std::string, kLevels> groups_of(const Operation& operation) {
             : operation.parameters.get("foreach", 1) != 0 ? ""
                                                           : "-one";
   }
+  if (operation.kind == Kind::input) form += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
   if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
   const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
   std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_of(operation))
