@@ -72,15 +72,18 @@ def predict(
     batch: Optional[int] = None,
     mode: str = "eager",
     host_factor: float = 1.0,
+    idle_w: Optional[float] = None,
 ) -> Prediction:
     """The energy of a call of `model`, or of a training step, without running it.
 
     `model` is a PyTorch module (with `inputs`, `named`, `optimizer`, `loss` and `autocast` as `joulemap.trace` takes
     them; nothing is computed, and everything may lie on the meta device), a Keras model, or the path of an ONNX file or
     of a Keras model's JSON; `batch` is for the latter. `device` is a GPU's name, h200 where none is given; `profile` a
-    file of `joulemap model fit`. `dtype`: default, fp32, tf32 (of a file also fp16, bf16, amp-bf16).
+    file of `joulemap model fit`; `idle_w` what this very GPU draws at rest. `dtype`: default, fp32, tf32 (of a file also
+    fp16, bf16, amp-bf16).
     """
     options = ["--mode", mode, "--host-factor", str(host_factor)]
+    options += ["--idle-w", str(idle_w)] if idle_w is not None else []
     options += ["--device", device] if device else []
     options += ["--profile", os.fspath(profile)] if profile else []
     if hasattr(model, "named_modules"):

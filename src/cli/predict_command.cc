@@ -38,6 +38,7 @@ struct PredictFlags {
   std::optional<double> price_kwh;
   double pue = 1;
   double host_factor = 1;
+  std::optional<double> idle_w;
   bool json = false;
   std::string output;
 };
@@ -87,6 +88,7 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   request.mode = flags.mode == "compiled" ? predict::Mode::compiled : predict::Mode::eager;
   request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::default_);
   request.host_factor = flags.host_factor;
+  request.idle_w = flags.idle_w;
   request.batch = flags.batch;
   if (!request.batch && !options.inputs.empty() && options.inputs.front().sizes.size() > 1) {
     request.batch = options.inputs.front().sizes.front();
@@ -177,6 +179,9 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
   verb.add_option("--host-factor", flags.host_factor, "how much slower the host is than that of the measurements (1)")
       ->type_name("F")
       ->check(CLI::Range(0.01, 100.0));
+  verb.add_option("--idle-w", flags.idle_w, "what this GPU draws at rest with clocks up (the mean of those measured)")
+      ->type_name("W")
+      ->check(CLI::Range(1.0, 1000.0));
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {

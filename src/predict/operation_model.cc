@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <utility>
 
 namespace joulemap::predict {
@@ -169,13 +170,15 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   TreeOptions directed = options;
   directed.directions.assign(feature_directions().begin(), feature_directions().end());
   directed.directions.resize(feature_directions().size() + kOfAlike);
-  Result<Trees> time_trees = fit_trees(times, directed);
-  if (!time_trees) return std::move(time_trees).error();
   // Power varies less than time, and only operations alone tell of it.
   TreeOptions fewer = options;
   fewer.rounds = options.rounds * 2 / 3;
   fewer.depth = options.depth - 1;
-  Result<Trees> power_trees = fit_trees(powers, fewer);
+  // Neither needs the other, and trees take most of the time.
+  std::future<Result<Trees>> power_fit = std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
+  Result<Trees> time_trees = fit_trees(times, directed);
+  Result<Trees> power_trees = power_fit.get();
+  if (!time_trees) return std::move(time_trees).error();
   if (!power_trees) return std::move(power_trees).error();
   model.time_trees = std::move(*time_trees);
   model.power_trees = std::move(*power_trees);

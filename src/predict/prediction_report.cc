@@ -120,6 +120,12 @@ Error list_has_its_types(Precision precision) {
           "trace the module again: joulemap.trace(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
+Machine machine_of(const Profile& profile, const PredictionRequest& request) {
+  Machine machine{.host_factor = request.host_factor};
+  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation.sheet.idle_w;
+  return machine;
+}
+
 }  // namespace
 
 std::string_view name_of(Precision precision) { return kPrecisions.at(static_cast<std::size_t>(precision)); }
@@ -142,7 +148,7 @@ Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, 
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,
                                .mode = request.mode,
-                               .machine = {.host_factor = request.host_factor}};
+                               .machine = machine_of(profile, request)};
   PredictionReport report;
   report.model = graph.name;
   report.format = graph.format;

@@ -28,6 +28,7 @@ struct PredictionRequest {
   Mode mode = Mode::eager;
   Precision precision = Precision::default_;
   double host_factor = 1;
+  std::optional<double> idle_w;       // what the GPU draws at rest; else the mean of those measured
   std::optional<std::int64_t> batch;  // that was asked for; else what the graph tells, if it does
   std::int64_t steps = 0;             // of training, in a lifetime
   std::int64_t inferences = 0;        // passes of the same batch, in a lifetime

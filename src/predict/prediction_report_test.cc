@@ -39,6 +39,18 @@ TEST(PredictionReport, LayersAndTheWaitAddUpToTheTotal) {
   EXPECT_FALSE(report->prediction.training);
 }
 
+TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits) {
+  const double mean_w = h200_profile().operation.sheet.idle_w;
+  const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
+  const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
+  ASSERT_TRUE(mean && more);
+  const Prediction& told = more->prediction;
+  EXPECT_NEAR(told.energy_j - mean->prediction.energy_j, 16 * told.time_s, 1e-6 * told.energy_j);
+  double sum_j = told.idle_j;
+  for (const LayerPrediction& layer : told.layers) sum_j += layer.energy_j;
+  EXPECT_NEAR(sum_j, told.energy_j, 1e-9 + 1e-6 * sum_j);
+}
+
 TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
   const Result<PredictionReport> report =
       report_prediction(h200_profile(), two_layers(), {.steps = 100, .inferences = 1000});

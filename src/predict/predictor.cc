@@ -101,9 +101,13 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
   prediction.gpu_s = whole.gpu_s;
   prediction.host_s = whole.host_s;
   prediction.power_w = whole.time_s > 0 ? whole.energy_j / whole.time_s : 0;
-  prediction.idle_j = profile.network.idle_w * std::max(0.0, whole.time_s - whole.gpu_s);
+  const double idle_w = profile.network.idle_w + options.machine.idle_offset_w;
+  prediction.idle_j = idle_w * std::max(0.0, whole.time_s - whole.gpu_s);
   prediction.layers = std::move(parts.layers);
-  for (const LayerPrediction& layer : prediction.layers) prediction.flops += layer.flops;
+  for (LayerPrediction& layer : prediction.layers) {
+    layer.energy_j += options.machine.idle_offset_w * layer.time_s;
+    prediction.flops += layer.flops;
+  }
   prediction.unknown = graph.unknown;
   prediction.notes = graph.notes;
   for (const UnknownOperation& one : graph.unknown)

@@ -147,7 +147,7 @@ def test_a_batch_without_a_number_has_to_be_given(joulemap, network):
         ["--batch", "0"], ["--batch", "-4"], ["--batch", "many"], ["--input", "3x0x4"], ["--input", "x=3xx4"],
         ["--input", "99999999999x99999999999"], ["--pass", "sideways"], ["--precision", "fp8"], ["--mode", "lazy"],
         ["--optimizer", "magic"], ["--pue", "0.5"], ["--price-kwh", "-1"], ["--explain", "no-such-layer"],
-        ["--host-factor", "0"], ["--", "true"],
+        ["--host-factor", "0"], ["--idle-w", "0"], ["--", "true"],
     ],
     ids=" ".join,
 )  # fmt: skip
