@@ -73,20 +73,6 @@ NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
           network.busy_s / network.time_s};
 }
 
-std::vector<NamedScore> scores_by_kind(std::span<const LayerCase> cases) {
-  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> kinds;
-  for (const LayerCase& one : cases) {
-    for (const std::string& name : {std::string("all"), one.kind}) {
-      kinds[name].first.push_back(one.measured_s);
-      kinds[name].second.push_back(one.predicted_s);
-    }
-  }
-  std::vector<NamedScore> scores;
-  for (const auto& [name, some] : kinds) scores.push_back({name, score(some.first, some.second)});
-  std::stable_partition(scores.begin(), scores.end(), [](const NamedScore& one) { return one.name == "all"; });
-  return scores;
-}
-
 std::vector<NetworkCase> cases_of(const Profile& profile, const NetworkTable& table) {
   std::vector<NetworkCase> cases;
   for (const NetworkRow& row : network_rows(table, profile.operation, profile.network))
@@ -226,7 +212,7 @@ Result<LeftOutCases> families_left_out(const FitData& data, int folds) {
     for (const MeasuredOperation& row : data.layers) {
       if (!left_out.families.contains(row.family)) continue;
       const double time_s = estimate(profile->operation, row.operation, {false, true}).time_s;
-      cases.layers.push_back({std::string(name_of(row.operation.kind)), row.time_s, time_s});
+      cases.layers.push_back({row.key, std::string(name_of(row.operation.kind)), row.time_s, time_s});
     }
   }
   return cases;
@@ -240,9 +226,9 @@ void set_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
   model.host_width = kHostShape / kOwnShape;
 }
 
-void set_layer_width(NetworkModel& model, std::span<const LayerCase> cases) {
+void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases) {
   std::vector<double> errors;
-  for (const LayerCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted_s / one.measured_s)));
+  for (const OperationCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted / one.measured)));
   if (!errors.empty()) model.layer_width = quantile(std::move(errors), 0.9);
 }
 

@@ -33,16 +33,9 @@ struct NetworkCase {
 
 Score score(std::span<const NetworkCase> cases);
 
-// An operation within a network, by a model that saw none of its family. Of its energy alone nobody knows.
-struct LayerCase {
-  std::string kind;
-  double measured_s = 0;
-  double predicted_s = 0;
-};
-
 struct LeftOutCases {
   std::vector<NetworkCase> networks;
-  std::vector<LayerCase> layers;
+  std::vector<OperationCase> layers;  // seconds of operations within them: of their energy alone nobody knows
 };
 
 inline constexpr int kFoldsOfIntervals = 6;
@@ -52,7 +45,7 @@ Result<LeftOutCases> families_left_out(const FitData& data, int folds);
 
 // As wide as 90 % of such cases need: of networks each family counts the same.
 void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
-void set_layer_width(NetworkModel& model, std::span<const LayerCase> cases);
+void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
 struct Evaluation {

@@ -9,10 +9,10 @@ namespace joulemap::predict {
 namespace {
 
 TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
-  std::vector<LayerCase> cases;
+  std::vector<OperationCase> cases;
   for (int number = 0; number < 100; ++number) {
     const double factor = std::exp(0.01 * number);
-    cases.push_back({"dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
+    cases.push_back({"", "dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
   }
   NetworkModel model;
   set_layer_width(model, cases);

@@ -157,7 +157,7 @@ std::string predictions_csv(const Evaluation& evaluation) {
         {"network-family", one.setting, number(one.predicted_j), number(one.low_j), number(one.high_j)});
   }
   for (const OperationCase& one : evaluation.operation_cases) {
-    text += formats::csv_line({"random", one.key, number(one.predicted_j), "", ""});
+    text += formats::csv_line({"random", one.key, number(one.predicted), "", ""});
   }
   return text;
 }

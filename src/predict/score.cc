@@ -46,8 +46,8 @@ Score score(std::span<const OperationCase> cases) {
   std::vector<double> measured;
   std::vector<double> predicted;
   for (const OperationCase& one : cases) {
-    measured.push_back(one.measured_j);
-    predicted.push_back(one.predicted_j);
+    measured.push_back(one.measured);
+    predicted.push_back(one.predicted);
   }
   return score(measured, predicted);
 }

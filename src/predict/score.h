@@ -10,11 +10,12 @@
 
 namespace joulemap::predict {
 
+// An operation, or what is added up of several: joules, or seconds where only its time was measured.
 struct OperationCase {
   std::string key;
   std::string kind;
-  double measured_j = 0;
-  double predicted_j = 0;
+  double measured = 0;
+  double predicted = 0;
 };
 
 // Relative errors; widths are half of high - low, by the prediction.

@@ -189,8 +189,8 @@ class Judge {
   OperationCase sum_of(const SeedInstance& instance, const Energies& energies) const {
     OperationCase sum{instance.name, "instance", 0, 0};
     for (const auto& [index, count] : instance.layers) {
-      sum.measured_j += static_cast<double>(count) * measured_.energy_j(seed_.keys[index]);
-      sum.predicted_j += static_cast<double>(count) * energies.at(seed_.keys[index]);
+      sum.measured += static_cast<double>(count) * measured_.energy_j(seed_.keys[index]);
+      sum.predicted += static_cast<double>(count) * energies.at(seed_.keys[index]);
     }
     return sum;
   }
