@@ -33,7 +33,8 @@ double mean_idle_w(std::span<const MeasuredOperation> rows) {
 void make_alike_at_rest(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
     const double alike_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
-    if (row.idle_w > 0 && alike_j > 0) row.energy_j = alike_j;
+    // At the limit a GPU draws the limit, whatever it draws at rest.
+    if (row.idle_w > 0 && alike_j > 0 && !row.limited) row.energy_j = alike_j;
   }
 }
 

@@ -28,7 +28,9 @@ std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, st
   for (std::size_t row = 0; row < shares.size(); ++row) sums.add_row(shares[row], 1.0, weights[row]);
   std::vector<statistics::Belief> beliefs(kHostNumbers);
   for (std::size_t index = 0; index < kHostNumbers; ++index) {
-    const double mean = shares.empty() ? 0 : sums.gram(index, index) / static_cast<double>(shares.size());
+    // Of the rows that have it: what few networks have could else be anything.
+    const auto have = std::ranges::count_if(shares, [&](const std::vector<double>& row) { return row[index] > 0; });
+    const double mean = sums.gram(index, index) / std::max(1.0, static_cast<double>(have));
     beliefs[index] = {1, 1e-12 + kRowsOfBelief * mean};
   }
   return statistics::nonnegative_least_squares(sums, beliefs).x;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kHostNumbers = kHostParts + kKindCount;
 // By part, then by kind; as seconds, or as how often.
 using HostNumbers = std::array<double, kHostNumbers>;
 
-// "operation", "view", ..., "more for a convolution", ...
+// "operation", "view", ..., "more_for_convolution", ...
 std::string name_of_host_number(std::size_t index);
 
 // As hosts of 2026 need them, until networks tell.

@@ -57,6 +57,19 @@ TEST(HostCosts, AFewRowsOfADisturbedHostChangeLittle) {
   EXPECT_NEAR(told(costs, other), other.host_s, 0.05 * other.host_s);
 }
 
+TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
+  std::vector<HostRow> rows = many();
+  constexpr std::size_t kResizes = kHostParts + static_cast<std::size_t>(Kind::resize);
+  for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
+  for (const std::size_t index : {10U, 110U, 210U}) {
+    rows[index].work[kResizes] = 3;
+    rows[index].host_s *= 1.1;  // as others differ, too
+  }
+  const HostNumbers belief = believed_host_costs(false);
+  const HostNumbers costs = fit_host_costs(rows, belief);
+  EXPECT_LT(costs[kResizes], 8 * belief[kResizes]);
+}
+
 TEST(HostCosts, WithoutRowsTheyAreWhatIsBelieved) {
   const HostNumbers belief = believed_host_costs(true);
   const HostNumbers costs = fit_host_costs({}, belief);

@@ -31,6 +31,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
   const Columns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
   std::vector<MeasuredOperation> rows;
+  std::map<std::size_t, int> tell_idle;  // by row
   for (const formats::CsvRecord& record : table->records) {
     const double time_s = columns.number(record, "time_s");
     const double energy_j = columns.number(record, "energy_j");
@@ -51,7 +52,10 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     row.time_s += time_s;
     row.eager_s += columns.number(record, "eager_s");
     row.energy_j = *row.energy_j + energy_j;
-    row.idle_w += columns.number(record, "idle_w");
+    if (const double idle_w = columns.number(record, "idle_w"); idle_w > 0) {
+      row.idle_w += idle_w;
+      ++tell_idle[at->second];
+    }
     row.limited = row.limited || columns.text(record, "limited") == "1";
     ++row.repeats;
   }
@@ -59,7 +63,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     row.time_s /= row.repeats;
     row.eager_s /= row.repeats;
     row.energy_j = *row.energy_j / row.repeats;
-    row.idle_w /= row.repeats;
+    row.idle_w /= std::max(1, tell_idle[static_cast<std::size_t>(&row - rows.data())]);
   }
   return rows;
 }

@@ -76,7 +76,7 @@ HostNumbers fit_host(std::span<const NetworkRow> rows, const NetworkModel& model
   for (const NetworkRow& row : rows) {
     const std::optional<double> host_s = told_host_s(row);
     if (row.sums.training != training || !host_s) continue;
-    const bool waited = row.network->busy_s < kBusy * row.network->time_s;
+    const bool waited = row.network->busy_s > 0 && row.network->busy_s < kBusy * row.network->time_s;
     told.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
   }
   return fit_host_costs(told, believed_host_costs(training));
@@ -94,10 +94,12 @@ double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
 void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
   std::vector<std::vector<double>> shares;
   for (const NetworkRow& row : rows) {
-    const double energy_j = row.network->energy_j;
+    const double time_s = row.network->time_s;
+    const double energy_j = row.network->energy_j - row.network->machine.idle_offset_w * time_s;
+    if (energy_j <= 0) continue;
     std::vector<double>& share = shares.emplace_back();
     for (const double above_j : row.sums.above_j) share.push_back(above_j / energy_j);
-    share.push_back((model.idle_w + row.network->machine.idle_offset_w) * row.network->time_s / energy_j);
+    share.push_back(model.idle_w * time_s / energy_j);
   }
   const std::vector<double> ones(kEnergyGroups.size() + 1, 1.0);
   const std::vector<double> found = fit_shares(shares, ones);

@@ -40,7 +40,7 @@ constexpr double kBusy = 0.9;
 constexpr double kAhead = 0.5;
 // A step that the host needs so much of waits for nothing else.
 constexpr double kWaits = 0.8;
-// Settings that two runs need to have in common, and rounds until their middles stay the same.
+// Rows of a run whose settings were measured again, that are enough to tell of it, and rounds until their middles stay the same.
 constexpr std::size_t kLeastCommon = 5;
 constexpr int kPolishes = 8;
 
@@ -53,15 +53,17 @@ struct Sums {
   double issue_s = 0;
   double host_factor = 0;
   double idle_w = 0;
+  int tell_idle = 0;
   int repeats = 0;
   Told told = Told::nothing;
 };
 
 using Seconds = std::map<std::string, double, std::less<>>;
+using Factors = std::map<std::string, double, std::less<>>;
 // By run.
 struct Hosts {
   Seconds quickest_s;    // of a launch
-  Seconds step_factors;  // how much longer than launches tell its steps took
+  Factors step_factors;  // how much longer than launches tell its steps took
   double fastest_s = 1;  // of a launch, of all runs
 };
 
@@ -110,7 +112,10 @@ void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, c
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
   sums.host_factor += launch_s > 0 ? launch_s / hosts.fastest_s * of_run(hosts.step_factors, slice, 1) : 1;
-  sums.idle_w += table.columns.number(record, "idle_w");
+  if (const double idle_w = table.columns.number(record, "idle_w"); idle_w > 0) {
+    sums.idle_w += idle_w;
+    ++sums.tell_idle;
+  }
   ++sums.repeats;
 }
 
@@ -151,7 +156,7 @@ std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, co
 
 // A launch tells what state a host is in, not all of how fast it is: settings that were measured in several runs tell
 // the rest. Middles of rows and columns in turn, as in Tukey's median polish.
-Seconds step_factors(const std::vector<Waited>& rows) {
+Factors step_factors(const std::vector<Waited>& rows) {
   std::map<std::string, double> of_setting;
   std::map<std::string, double> of_slice;
   for (int round = 0; round < kPolishes; ++round) {
@@ -166,7 +171,7 @@ Seconds step_factors(const std::vector<Waited>& rows) {
       if (values.size() >= kLeastCommon) of_slice[slice] = quantile(values, 0.5);
     }
   }
-  Seconds factors;
+  Factors factors;
   for (const auto& [slice, effect] : of_slice) factors[slice] = std::exp(effect);
   return factors;
 }
@@ -250,7 +255,7 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
                               gpu_s,
                               undisturbed ? sums.issue_s / repeats : 0,
                               {sums.host_factor / repeats, 0},
-                              sums.idle_w / repeats,
+                              sums.idle_w / std::max(1, sums.tell_idle),
                               lines->columns.number(record, "python_calls"),
                               std::move(*counts)});
   }

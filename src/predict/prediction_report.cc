@@ -123,6 +123,7 @@ Error list_has_its_types(Precision precision) {
 Machine machine_of(const Profile& profile, const PredictionRequest& request) {
   Machine machine{.host_factor = request.host_factor};
   if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation.sheet.idle_w;
+  machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network.idle_w);
   return machine;
 }
 
@@ -141,6 +142,11 @@ std::optional<Precision> precision_of(std::string_view name) {
 Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request) {
   if (graph.operations.empty() && graph.unknown.empty()) {
     return Error{ErrorCode::malformed, "the graph holds no operation: there is nothing to predict", ""};
+  }
+  const double limit_w = profile.operation.sheet.power_limit_w;
+  if (request.idle_w && *request.idle_w >= limit_w) {
+    return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is no power at rest", *request.idle_w),
+                 fmt::format("{} draws {:g} W at most", profile.device, limit_w)};
   }
   const bool is_traced = graph.format == "torch";
   if (is_traced && request.precision != Precision::default_) return list_has_its_types(request.precision);

@@ -14,7 +14,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::string_view kSchema = "joulemap.profile/1";
+// 2: hosts' costs by name and kind, copies from the host by the bus.
+constexpr std::string_view kSchema = "joulemap.profile/2";
 
 // Coefficients are good to a few percent; five digits keep files small.
 double rounded(double value) {
@@ -227,7 +228,7 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   const std::size_t columns = feature_names().size() + kOfAlike;
   Result<Trees> times = read_trees(document->text_or_empty("time_trees"), columns);
   Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), columns + kOfPower);
-  Result<Alike> alike = read_alike(document->text_or_empty("alike"));  // profiles of before had none
+  Result<Alike> alike = read_alike(document->text_or_empty("alike"));
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
   if (!alike) return refused(alike.error().message);

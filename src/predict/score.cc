@@ -14,7 +14,9 @@ double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const double at = share * static_cast<double>(values.size() - 1);
-  return values[static_cast<std::size_t>(std::lround(at))];
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], at - static_cast<double>(below));
 }
 
 Score score(std::span<const double> measured, std::span<const double> predicted) {

@@ -40,7 +40,7 @@ Score score(std::span<const OperationCase> cases);
 // All of them, and each kind.
 std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases);
 
-// Of sorted or unsorted values; 0 of none.
+// Of sorted or unsorted values, between the two that lie around it; 0 of none.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace joulemap::predict

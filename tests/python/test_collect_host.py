@@ -86,7 +86,7 @@ class FakeHost:
 def test_windows_in_which_the_host_did_something_else_do_not_count():
     fake = FakeHost(disturbed_in={2, 3})
     ran, steps = windows.run_windows(fake, fake.timed, step_s=0.010, active_s=0.2)
-    assert windows.told_by(ran) == windows.Steady(pytest.approx(0.010), pytest.approx(8e-6), 5)
+    assert windows.told_by(ran, 8e-6) == windows.Steady(pytest.approx(0.010), pytest.approx(8e-6), 5)
     assert (len(ran), steps, fake.moves) == (7, 21, 2)  # two steps a window, and one before them
 
 
@@ -100,7 +100,12 @@ def test_a_host_that_is_never_the_same_is_given_up_and_said(monkeypatch):
 
     ran, _ = windows.run_windows(FakeHost(set()), timed, step_s=0.010, active_s=0.1)
     mean_s = 0.010 + 0.1 * 0.0625 * 3
-    assert len(ran) == 5 and windows.told_by(ran) == windows.Steady(pytest.approx(mean_s), pytest.approx(8e-6), 0)
+    assert len(ran) == 5 and windows.told_by(ran, 8e-6) == windows.Steady(pytest.approx(mean_s), pytest.approx(8e-6), 0)
+
+
+def test_a_neighbour_that_works_all_the_while_is_seen_by_launches():
+    alike = [windows.Window(0.015, 12e-6)] * 9
+    assert windows.told_by(alike, 12e-6).quiet == 9 and windows.told_by(alike, 8e-6).quiet == 0
 
 
 def test_energy_is_that_of_a_step_while_the_host_is_left_alone():
@@ -112,11 +117,11 @@ def test_energy_is_that_of_a_step_while_the_host_is_left_alone():
 
 def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp_path):
     kept = rows.Rows(tmp_path)
-    told = {"old": None, "never": 0, "quiet": 5}
-    for name, quiet in told.items():
-        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": 0.0095, "quiet_windows": quiet})
+    told = {"old": (None, 8e-6), "never": (0, 8e-6), "slow": (5, 11e-6), "quiet": (5, 8e-6)}
+    for name, (quiet, launch_s) in told.items():
+        kept.add({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": quiet})
     later = rows.Rows(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in told] == [False, False, True]
+    assert [later.is_settled(network_row(name, 0)["key"]) for name in told] == [False, False, False, True]
 
 
 class FakeCuda:

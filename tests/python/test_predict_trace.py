@@ -150,6 +150,27 @@ def test_attention_that_no_kernel_takes_is_what_pytorch_makes_of_it():
     assert not traced["unknown"] and not [one for one in traced["operations"] if one["kind"] == "attention"]
 
 
+def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.to_all = nn.Linear(16, 16)
+            self.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool).tril())
+
+        def forward(self, x):
+            x = self.to_all(x)
+            return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
+
+    model = Masked()
+    traced = trace(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
+    counted = Counter((one["kind"], one["form"], one["pass"]) for one in traced["operations"])
+    assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1
+    assert not traced["unknown"]
+    x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # what is no part of a trace is as it was
+    nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=model.mask).sum().backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+
+
 def test_attention_is_one_operation_forward_and_backward():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
     traced = trace(model, (torch.empty(2, 16, 64, device="meta"),), training=True)

@@ -111,9 +111,10 @@ def found_disturbed(folder: Path) -> set[str]:
     quickest_s: dict[str, float] = {}
     for row in told:
         quickest_s[row["slice"]] = min(row["launch_s"], quickest_s.get(row["slice"], row["launch_s"]))
-    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]] and was_ahead(row, AHEAD)]
+    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]]
+    quick = [row for row in quick if row.get("quiet_windows") or was_ahead(row, AHEAD)]
     known = {row["key"] for row in quick if is_explained(row, busy_s.get(row["key"]))}
-    known |= {row["key"] for row in networks if row.get("quiet_windows") or was_ahead(row, FAR_AHEAD)}
+    known |= {row["key"] for row in networks if was_ahead(row, FAR_AHEAD)}
     waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
     return waited - known
 

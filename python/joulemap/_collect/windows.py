@@ -17,6 +17,8 @@ WINDOW_S = 0.02
 QUIET = 1.05
 # After one that takes longer than this the process looks for another processor.
 DISTURBED = 1.15
+# Launches right after steps find colder caches than others.
+SLOW_LAUNCH = 1.25
 # Fewer quiet windows might be chance.
 LEAST = 4
 # Of the time asked for: longer is not waited for a quiet host.
@@ -36,13 +38,15 @@ class Steady(NamedTuple):
     quiet: int  # windows that count; 0: too few were alike, and all of them do
 
 
-def quiet_of(windows: list[Window]) -> list[Window]:
+def quiet_of(windows: list[Window], launch_s: float) -> list[Window]:
+    """Beside the quickest, and with launches that are not far slower than the quickest of this process: a neighbour may
+    have worked all the while."""
     quickest_s = min(one.step_s for one in windows)
-    return [one for one in windows if one.step_s <= QUIET * quickest_s]
+    return [one for one in windows if one.step_s <= QUIET * quickest_s and one.launch_s <= SLOW_LAUNCH * launch_s]
 
 
-def told_by(windows: list[Window]) -> Steady:
-    quiet = quiet_of(windows)
+def told_by(windows: list[Window], quickest_launch_s: float) -> Steady:
+    quiet = quiet_of(windows, quickest_launch_s)
     counted = quiet if len(quiet) >= LEAST else windows
     time_s = sum(one.step_s for one in counted) / len(counted)
     # Of these, too, what others did made some longer.
@@ -58,10 +62,11 @@ def run_windows(host: Any, timed: Callable[[int], float], step_s: float, active_
     until_s = time.monotonic() + MOST * active_s
     while not windows or time.monotonic() < until_s:
         windows.append(Window(timed(each) / each, host.launch_s()))
-        quiet = quiet_of(windows)
+        quiet = quiet_of(windows, host.quickest_s)
         if len(quiet) >= LEAST and sum(one.step_s for one in quiet) * each >= active_s / 2:
             break
-        if windows[-1].step_s > DISTURBED * quiet[0].step_s:
+        quickest_s = min(one.step_s for one in windows)
+        if windows[-1].step_s > DISTURBED * quickest_s or windows[-1].launch_s > SLOW_LAUNCH * host.quickest_s:
             host.find_quiet()
     return windows, (each + 1) * len(windows)
 

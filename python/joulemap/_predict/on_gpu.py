@@ -71,6 +71,8 @@ class Kernels:
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
         if q.dim() != ATTENDED_DIMENSIONS:  # no single kernel takes them
+            if attn_mask is not None and attn_mask.dtype == self._torch.bool:
+                attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
             apart = self._torch.ops.aten._scaled_dot_product_attention_math
             return apart(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
         told = attention_of(q, k, is_causal)
@@ -98,10 +100,12 @@ class Kernels:
 
     def safe_softmax(self, x, dim, dtype=None):
         """Rows that are masked as a whole become zeros; what only looks for them has no gradient."""
-        made, seen = self.softmax(x, dim, dtype), x.detach()
-        masked = (seen == float("-inf")).all(dim, keepdim=True)
-        safe = self._torch.where(masked, seen.new_zeros(()), made.detach())
-        return made if self._is_traced((x,)) else safe
+        made = self.softmax(x, dim, dtype)
+        masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
+        if not self._is_traced((x,)):
+            return self._torch.where(masked, 0.0, made)
+        self._torch.where(masked, x.new_zeros(()), made.detach())
+        return made
 
     def log_softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._log_softmax(self._cast_inside(x, dtype), dim, False)
