@@ -19,6 +19,8 @@ constexpr std::array<double, kHostParts> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 
 constexpr double kMoreOfAKind = 1e-6;
 constexpr double kMoreOfAConvolution = 5e-6;
 constexpr double kRowsOfBelief = 10;
+// Networks are told to a tenth, costs may be five times what is believed: what takes a host hardly any time stays near it.
+constexpr double kOddsOfBelief = (0.1 / 5) * (0.1 / 5);
 // Of what a host took: rows that are further off count less (Huber's weights), found in so many rounds.
 constexpr double kFarOff = 0.1;
 constexpr int kRounds = 5;
@@ -28,10 +30,8 @@ std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, st
   for (std::size_t row = 0; row < shares.size(); ++row) sums.add_row(shares[row], 1.0, weights[row]);
   std::vector<statistics::Belief> beliefs(kHostNumbers);
   for (std::size_t index = 0; index < kHostNumbers; ++index) {
-    // Of the rows that have it: what few networks have could else be anything.
-    const auto have = std::ranges::count_if(shares, [&](const std::vector<double>& row) { return row[index] > 0; });
-    const double mean = sums.gram(index, index) / std::max(1.0, static_cast<double>(have));
-    beliefs[index] = {1, 1e-12 + kRowsOfBelief * mean};
+    const double mean = shares.empty() ? 0 : sums.gram(index, index) / static_cast<double>(shares.size());
+    beliefs[index] = {1, kOddsOfBelief + kRowsOfBelief * mean};
   }
   return statistics::nonnegative_least_squares(sums, beliefs).x;
 }

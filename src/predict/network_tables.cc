@@ -40,7 +40,7 @@ constexpr double kBusy = 0.9;
 constexpr double kAhead = 0.5;
 // A step that the host needs so much of waits for nothing else.
 constexpr double kWaits = 0.8;
-// Rows of a run whose settings were measured again, that are enough to tell of it, and rounds until their middles stay the same.
+// Rows of a run whose settings were measured again: so many tell of it. Rounds, until middles stay the same.
 constexpr std::size_t kLeastCommon = 5;
 constexpr int kPolishes = 8;
 

@@ -1,0 +1,68 @@
+"""Attention of PyTorch modules, as a GPU runs it: one kernel where there is one, else what PyTorch makes of it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _predict.trace import trace  # noqa: E402
+
+nn = torch.nn
+
+
+def test_attention_that_no_kernel_takes_is_what_pytorch_makes_of_it():
+    """Of five dimensions, as of windows: products and a softmax, in 32 bits."""
+
+    class Windows(nn.Module):
+        def forward(self, x):
+            return nn.functional.scaled_dot_product_attention(x, x, x)
+
+    traced = trace(Windows(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {})
+    counted = Counter((one["kind"], one["form"], one["dtype"]) for one in traced["operations"])
+    assert counted[("bmm", "", "fp32")] == 2 and counted[("activation", "softmax", "fp32")] == 1
+    assert not traced["unknown"] and not [one for one in traced["operations"] if one["kind"] == "attention"]
+
+
+def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.to_all = nn.Linear(16, 16)
+            self.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool).tril())
+
+        def forward(self, x):
+            x = self.to_all(x)
+            return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
+
+    model = Masked()
+    traced = trace(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
+    counted = Counter((one["kind"], one["form"], one["pass"]) for one in traced["operations"])
+    assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1
+    assert not traced["unknown"]
+    x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # what is no part of a trace is as it was
+    nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=model.mask).sum().backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+
+
+def test_attention_is_one_operation_forward_and_backward():
+    model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
+    traced = trace(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
+    found = [one for one in traced["operations"] if one["kind"] == "attention"]
+    assert [one["pass"] for one in found] == ["forward", "backward"]
+    assert {one["layer"] for one in found} == {"self_attn"}
+    assert found[0]["parameters"] == {"batch": 2, "heads": 4, "queries": 16, "keys": 16, "width": 16, "causal": 0}
+
+
+def test_a_transformer_layer_that_is_one_call_is_what_it_runs():
+    model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    traced = trace(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
+    kinds = Counter(one["kind"] for one in traced["operations"] if one["kind"] != "view")
+    assert kinds == {"dense": 4, "attention": 1, "add": 2, "normalization": 2, "activation": 1}
