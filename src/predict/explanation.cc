@@ -26,7 +26,7 @@ Terms parts_of(const TimeCoefficients& fitted, const Operation& operation, const
   return parts;
 }
 
-// An optimizer's second term are the launches for its tensors.
+// An optimizer's second term are the launches for its tensors; an input's elements are its bytes on the bus.
 Bound bound_of(const Terms& parts, Kind kind) {
   const bool launches = kind == Kind::optimizer;
   const double launch = parts[kLaunch] + (launches ? parts[kTiles] : 0);

@@ -86,6 +86,26 @@ TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
             5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
 }
 
+TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  const auto copy_of = [](std::int64_t batch, bool pinned) {
+    Operation operation;
+    operation.kind = Kind::input;
+    operation.parameters = {
+        {"batch", batch}, {"channels", 3}, {"height", 224}, {"width", 224}, {"pinned", pinned ? 1 : 0}};
+    return operation;
+  };
+  for (std::int64_t batch = 4; batch <= 256; batch += 4) {
+    for (const bool pinned : {false, true}) {
+      rows.push_back(row_of(copy_of(batch, pinned), sheet));
+      rows.back().time_s = work_of(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
+    }
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
+}
+
 TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
   const Datasheet sheet = *find_datasheet("h200");
   const Product small{64, 64, 512, 1};
