@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -59,11 +60,12 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     row.limited = row.limited || columns.text(record, "limited") == "1";
     ++row.repeats;
   }
-  for (MeasuredOperation& row : rows) {
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    MeasuredOperation& row = rows[index];
     row.time_s /= row.repeats;
     row.eager_s /= row.repeats;
     row.energy_j = *row.energy_j / row.repeats;
-    row.idle_w /= std::max(1, tell_idle[static_cast<std::size_t>(&row - rows.data())]);
+    row.idle_w /= std::max(1, tell_idle[index]);
   }
   return rows;
 }
