@@ -139,6 +139,7 @@ def test_the_lag_of_an_average_is_no_disagreement(joulemap, fake_nvml):
     assert "sensors_disagree" not in codes(run["diagnostics"])
 
 
+@pytest.mark.real_time
 def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)], statements=["unsupported energy"]))
     assert "no_energy_counter" in codes(doctor(joulemap, machine)["diagnostics"])
@@ -146,6 +147,7 @@ def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     assert domains["gpu0"]["joules"] == pytest.approx(true_joules(machine, run), rel=0.01)
 
 
+@pytest.mark.real_time
 def test_an_old_driver_has_power_at_least(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)]), old=True)
     run, domains = stat(joulemap, machine, "sleep", "0.5")
