@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/alike.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <iterator>
 #include <utility>
+
+#include "base/check.h"
 
 namespace joulemap::predict {
 namespace {
@@ -15,29 +13,35 @@ namespace {
 // Equal operations that were measured again differ by so much of what residuals differ by (variances).
 constexpr double kNoise = 0.02;
 constexpr std::size_t kNearest = 12;
-constexpr double kThousandth = 1e-3;
-constexpr std::size_t kMostSamples = 1'000'000;
+constexpr double kHundredth = 1e-2;           // of sizes
+constexpr double kThousandth = 1e-3;          // of residuals
+constexpr std::int32_t kMostSize = 4095;      // what two digits of radix 64 hold
+constexpr std::int32_t kMostResidual = 2047;  // with a sign
+constexpr std::int32_t kMostAlignment = 2;
 
 // How far, as a logarithm, a size may be off until residuals have little in common: far for how much there is to do, which
 // physics follows well; near for the widths, and of convolutions for the batch, by which libraries choose their kernels.
-using Lengths = std::array<double, kAlikeSizes>;
+struct Lengths {
+  std::array<double, kAlikeSizes> sizes = {};
+  double alignment = 0;
+};
 
 Lengths lengths_of(Kind kind) {
   switch (kind) {
     case Kind::convolution:
-      return {4, 2, 0.7, 0.7, 2};
+      return {{4, 2, 0.7, 0.7}, 2};
     case Kind::dense:
     case Kind::bmm:
     case Kind::attention:
-      return {3, 1.5, 1.5, 1.5, 4};
+      return {{3, 1.5, 1.5, 1.5}, 4};
     case Kind::pooling:
-      return {3, 2, 6, 1.5, 2};
+      return {{3, 2, 6, 1.5}, 2};
     case Kind::embedding:
     case Kind::loss:
     case Kind::optimizer:
-      return {3, 3, 3, 3, 4};
+      return {{3, 3, 3, 3}, 4};
     default:
-      return {3, 6, 6, 1.5, 4};
+      return {{3, 6, 6, 1.5}, 4};
   }
 }
 
@@ -83,51 +87,66 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   return hash.value();
 }
 
-// How often a size halves without a rest, up to 4: whether rows of numbers can be read four at once.
-double alignment_of(double size) { return std::fmod(size, 4) == 0 ? 2 : std::fmod(size, 2) == 0 ? 1 : 0; }
+// The nearest number of units that can be written.
+std::int32_t in_units(double value, double unit, std::int32_t least, std::int32_t most) {
+  return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
+}
 
-// How much there is to do comes first, then what of it is whose; alignment last.
-std::array<double, kAlikeSizes> sizes_of(const Operation& operation) {
+std::int32_t size_in_units(double size) { return in_units(std::log(std::max(1.0, size)), kHundredth, 0, kMostSize); }
+
+std::int32_t residual_in_units(double residual) {
+  return in_units(residual, kThousandth, -kMostResidual, kMostResidual);
+}
+
+// How often a size halves without a rest, up to 4: whether rows of numbers can be read four at once.
+std::int32_t alignment_of(double size) {
+  return std::fmod(size, 4) == 0 ? kMostAlignment : std::fmod(size, 2) == 0 ? 1 : 0;
+}
+
+// How much there is to do comes first, then what of it is whose.
+AlikeSample sizes_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
-  const auto logarithms = [](double first, double second, double third, double fourth, double aligned) {
-    const auto logarithm = [](double size) { return std::log(std::max(1.0, size)); };
-    return std::array<double, kAlikeSizes>{logarithm(first), logarithm(second), logarithm(third), logarithm(fourth),
-                                           alignment_of(aligned)};
+  const auto sizes = [](double first, double second, double third, double fourth, double aligned) {
+    AlikeSample sample;
+    sample.sizes = {size_in_units(first), size_in_units(second), size_in_units(third), size_in_units(fourth)};
+    sample.alignment = alignment_of(aligned);
+    return sample;
   };
   const double pixels = of("height") * of("width");
   switch (operation.kind) {
     case Kind::convolution:
-      return logarithms(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
+      return sizes(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
     case Kind::dense:
-      return logarithms(of("rows"), of("in"), of("out"), 1, of("in") * of("out"));
+      return sizes(of("rows"), of("in"), of("out"), 1, of("in") * of("out"));
     case Kind::bmm:
-      return logarithms(of("batch"), of("m"), of("n"), of("k"), of("n"));
+      return sizes(of("batch"), of("m"), of("n"), of("k"), of("n"));
     case Kind::attention:
-      return logarithms(of("batch") * of("heads"), of("queries"), of("keys"), of("width"), of("keys"));
+      return sizes(of("batch") * of("heads"), of("queries"), of("keys"), of("width"), of("keys"));
     case Kind::pooling:
-      return logarithms(of("batch") * of("channels") * pixels, pixels, of("channels"), of("out"), pixels);
+      return sizes(of("batch") * of("channels") * pixels, pixels, of("channels"), of("out"), pixels);
     case Kind::padding:
     case Kind::resize:
     case Kind::input:
     case Kind::normalization:
-      return logarithms(of("batch") * of("channels") * pixels, of("batch"), of("channels"), of("out"), pixels);
+      return sizes(of("batch") * of("channels") * pixels, of("batch"), of("channels"), of("out"), pixels);
     case Kind::embedding:
-      return logarithms(of("tokens"), of("width"), of("vocabulary"), 1, of("width"));
+      return sizes(of("tokens"), of("width"), of("vocabulary"), 1, of("width"));
     case Kind::loss:
-      return logarithms(of("rows"), of("classes"), 1, 1, of("classes"));
+      return sizes(of("rows"), of("classes"), 1, 1, of("classes"));
     case Kind::optimizer:
-      return logarithms(of("elements"), of("tensors"), 1, 1, 4);
+      return sizes(of("elements"), of("tensors"), 1, 1, 4);
     default:
-      return logarithms(of("batch") * of("rows") * of("width"), of("batch"), of("rows"), 1,
-                        operation.kind == Kind::concatenate ? of("rows") * of("width") : of("width"));
+      return sizes(of("batch") * of("rows") * of("width"), of("batch"), of("rows"), 1,
+                   operation.kind == Kind::concatenate ? of("rows") * of("width") : of("width"));
   }
 }
 
 double distance(const AlikeSample& one, const AlikeSample& other, const Lengths& lengths) {
-  double squares = 0;
+  const double misaligned = (one.alignment - other.alignment) / lengths.alignment;
+  double squares = misaligned * misaligned;
   for (std::size_t index = 0; index < kAlikeSizes; ++index) {
-    const double apart = kThousandth * (one.sizes[index] - other.sizes[index]) / lengths[index];
+    const double apart = kHundredth * (one.sizes[index] - other.sizes[index]) / lengths.sizes[index];
     squares += apart * apart;
   }
   return std::sqrt(squares);
@@ -151,18 +170,12 @@ void solve(std::vector<double>& a, std::vector<double>& b) {
   }
 }
 
-std::int32_t thousandths(double value) {
-  return static_cast<std::int32_t>(std::lround(std::clamp(value, -1e5, 1e5) / kThousandth));
-}
-
 }  // namespace
 
 AlikeSample sample_of(const Operation& operation, double time, double power) {
-  AlikeSample sample;
-  const auto sizes = sizes_of(operation);
-  for (std::size_t index = 0; index < kAlikeSizes; ++index) sample.sizes[index] = thousandths(sizes[index]);
-  sample.time = thousandths(time);
-  sample.power = thousandths(power);
+  AlikeSample sample = sizes_of(operation);
+  sample.time = residual_in_units(time);
+  sample.power = residual_in_units(power);
   return sample;
 }
 
@@ -201,55 +214,91 @@ Interpolated Alike::ask(const Operation& operation, bool cold, const AlikeSample
   return told;
 }
 
+namespace {
+
+constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+constexpr int kBitsOfDigit = 6;
+constexpr std::int32_t kNoResidual = kMostResidual + 1;  // as it is written: there are no signs
+constexpr int kHashDigits = 11;
+constexpr int kCountDigits = 4;
+constexpr std::size_t kSampleDigits = 2 * kAlikeSizes + 1 + 2 + 2;
+
+void put(std::string& text, std::uint64_t number, int digits) {
+  JOULEMAP_CHECK(digits == kHashDigits || number >> (digits * kBitsOfDigit) == 0, "more than the digits hold");
+  while (digits-- > 0) text += kDigits[(number >> (digits * kBitsOfDigit)) % kDigits.size()];
+}
+
+void put(std::string& text, const AlikeSample& sample) {
+  const auto put_number = [&text](std::int32_t number, int digits) {
+    put(text, static_cast<std::uint64_t>(number), digits);
+  };
+  for (const std::int32_t size : sample.sizes) put_number(size, 2);
+  put_number(sample.alignment, 1);
+  for (const std::int32_t residual : {sample.time, sample.power}) put_number(residual + kNoResidual, 2);
+}
+
+// Takes numbers off the front of a text and keeps in mind whether all of them were some.
+class Digits {
+ public:
+  explicit Digits(std::string_view text) : text_(text) {}
+
+  std::uint64_t take(int digits) {
+    std::uint64_t number = 0;
+    for (; digits > 0 && sound_; --digits) {
+      const std::size_t digit = text_.empty() ? std::string_view::npos : kDigits.find(text_.front());
+      sound_ = digit != std::string_view::npos && number >> (64 - kBitsOfDigit) == 0;
+      if (!sound_) return 0;
+      number = number << kBitsOfDigit | digit;
+      text_.remove_prefix(1);
+    }
+    return number;
+  }
+  AlikeSample take_sample() {
+    const auto take_within = [this](int digits, std::int32_t zero, std::int32_t least, std::int32_t most) {
+      const std::int32_t number = static_cast<std::int32_t>(take(digits)) - zero;
+      sound_ = sound_ && number >= least && number <= most;
+      return number;
+    };
+    AlikeSample sample;
+    for (std::int32_t& size : sample.sizes) size = take_within(2, 0, 0, kMostSize);
+    sample.alignment = take_within(1, 0, 0, kMostAlignment);
+    for (std::int32_t* residual : {&sample.time, &sample.power})
+      *residual = take_within(2, kNoResidual, -kMostResidual, kMostResidual);
+    return sample;
+  }
+
+  bool is_sound() const { return sound_; }
+  std::size_t left() const { return text_.size(); }
+
+ private:
+  std::string_view text_;
+  bool sound_ = true;
+};
+
+}  // namespace
+
 std::string alike_text(const Alike& alike) {
   std::string text;
   for (const auto& [group, samples] : alike.groups) {
-    fmt::format_to(std::back_inserter(text), "{:x}", group);
-    for (const AlikeSample& sample : samples) {
-      text += ' ';
-      for (const std::int32_t size : sample.sizes) fmt::format_to(std::back_inserter(text), "{},", size);
-      fmt::format_to(std::back_inserter(text), "{},{}", sample.time, sample.power);
-    }
-    text += ';';
+    put(text, group, kHashDigits);
+    put(text, samples.size(), kCountDigits);
+    for (const AlikeSample& sample : samples) put(text, sample);
   }
   return text;
 }
 
-namespace {
-
-// Takes a number and what ends it off the front of a text; nothing where there is none.
-template <class Number>
-bool take(std::string_view& text, Number& number, char& end, int base = 10) {
-  const auto [at, failed] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (failed != std::errc() || at == text.data() + text.size()) return false;
-  end = *at;
-  text.remove_prefix(static_cast<std::size_t>(at - text.data()) + 1);
-  return true;
-}
-
-bool take(std::string_view& text, AlikeSample& sample, char& end) {
-  for (std::int32_t& size : sample.sizes) {
-    if (!take(text, size, end) || end != ',') return false;
-  }
-  return take(text, sample.time, end) && end == ',' && take(text, sample.power, end) && (end == ' ' || end == ';');
-}
-
-}  // namespace
-
 Result<Alike> read_alike(std::string_view text) {
   const Error wrong{ErrorCode::malformed, "operations alike that make no sense", "joulemap model fit"};
   Alike alike;
-  std::size_t count = 0;
-  while (!text.empty()) {
-    std::uint64_t group = 0;
-    char end = 0;
-    if (!take(text, group, end, 16) || (end != ' ' && end != ';')) return wrong;
+  Digits digits(text);
+  while (digits.left() > 0) {
+    const std::uint64_t group = digits.take(kHashDigits);
+    const std::uint64_t count = digits.take(kCountDigits);
+    // Before anything is made for them: as many as a text says may be more than a machine holds.
+    if (!digits.is_sound() || count > digits.left() / kSampleDigits) return wrong;
     std::vector<AlikeSample>& samples = alike.groups[group];
-    while (end == ' ') {
-      AlikeSample sample;
-      if (++count > kMostSamples || !take(text, sample, end)) return wrong;
-      samples.push_back(sample);
-    }
+    for (std::uint64_t index = 0; index < count; ++index) samples.push_back(digits.take_sample());
+    if (!digits.is_sound()) return wrong;
   }
   return alike;
 }

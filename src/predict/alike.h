@@ -20,12 +20,13 @@
 
 namespace joulemap::predict {
 
-inline constexpr std::size_t kAlikeSizes = 5;
+inline constexpr std::size_t kAlikeSizes = 4;
 
-// What is kept of a measurement, all in thousandths: logarithms of sizes and how well the last of them is aligned, and
-// logarithms of what was measured by what physics has.
+// What is kept of a measurement, as coarse as a text holds it, so that a profile tells the same once it was written.
 struct AlikeSample {
-  std::array<std::int32_t, kAlikeSizes> sizes = {};
+  std::array<std::int32_t, kAlikeSizes> sizes = {};  // logarithms, in hundredths: 0 to 4095
+  std::int32_t alignment = 0;                        // how well the last dimension is aligned: 0 to 2
+  // Logarithms of what was measured by what physics has, in thousandths: -2047 to 2047.
   std::int32_t time = 0;
   std::int32_t power = 0;
 
@@ -47,7 +48,9 @@ struct Alike {
   Interpolated ask(const Operation& operation, bool cold, const AlikeSample* without = nullptr) const;
 };
 
-// Groups and samples as a line of text, for a profile.
+// Groups and samples as a line of text, for a profile. Numbers are of radix 64 (A-Z a-z 0-9 - _), high digits first, of as
+// many digits as stands in brackets, and nothing lies between them. A group: its hash (11), how many samples it has (4), the
+// samples. A sample: its sizes (2 each), alignment (1), time and power (2 each, 2048 more than they are).
 std::string alike_text(const Alike& alike);
 Result<Alike> read_alike(std::string_view text);
 

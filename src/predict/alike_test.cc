@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <string>
+
 namespace joulemap::predict {
 namespace {
 
@@ -79,10 +83,72 @@ TEST(Alike, ATextTellsTheSame) {
   EXPECT_TRUE(read_alike("")->groups.empty());
 }
 
+TEST(Alike, SizesAndResidualsAreKeptAsFarAsATextHoldsThem) {
+  const AlikeSample least = sample_of(convolution(1, 1), -7, -HUGE_VAL);
+  EXPECT_EQ(least.time, -2047);
+  EXPECT_EQ(least.power, -2047);
+  EXPECT_EQ(least.sizes[0], 0);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const Operation large = convolution(most, most);
+  const AlikeSample beyond = sample_of(large, 7, 2.0469);
+  EXPECT_EQ(beyond.time, 2047);
+  EXPECT_EQ(beyond.power, 2047);
+  EXPECT_EQ(beyond.sizes[0], 4095);
+  Alike alike;
+  alike.add(large, false, least);
+  alike.add(large, true, beyond);
+  const Result<Alike> read = read_alike(alike_text(alike));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->groups, alike.groups);
+}
+
+TEST(Alike, ASampleTakesThirteenLettersAndAGroupFifteen) {
+  Alike alike;
+  alike.groups[0x0123456789abcdef] = {{{0, 1, 64, 4095}, 2, 0, -2047}};
+  EXPECT_EQ(alike_text(alike), "AEjRWeJq83vAAABAAABBA__CgAAB");
+  alike.groups.begin()->second.resize(100);
+  EXPECT_EQ(alike_text(alike).size(), 15U + 100 * 13);
+}
+
 TEST(Alike, ATextThatMakesNoSenseIsAnError) {
-  for (const std::string_view text :
-       {"x", "1f", "1f ;", "1f 1,2,3,4,5,6,7", "1f 1,2,3,4,5,6;", "1f 1,2,3,4,5,6,7,8;", "1f 1,2,3,4,5,6,7;z"})
+  const std::string group = "AEjRWeJq83v";
+  const std::string sample = "AAABBA__CgAAB";
+  ASSERT_TRUE(read_alike(group + "AAAB" + sample));
+  ASSERT_TRUE(read_alike(group + "AAAA"));
+  const std::string one = group + "AAAB";
+  for (const std::string& text : {
+           "x" + one + sample,                            // longer
+           one + sample + "A",                            //
+           group + "AAAC" + sample,                       // fewer samples than it says
+           group + "____" + sample,                       //
+           group + "AAAA" + sample,                       // more
+           one + "AAABBA__C,AAB",                         // what is no digit
+           group + "AA B" + sample,                       //
+           group.substr(0, 10) + "\n" + "AAAB" + sample,  //
+           "_" + group.substr(1) + "AAAA",                // no hash of 64 bits
+           one + "AAABBA__DgAAB",                         // aligned three times
+           one + "AAABBA__CgAAA",                         // a residual that is never written
+           std::string("1f 1,2,3,4,5,6,7;"),              // as schema 2 had it
+       }) {
     EXPECT_FALSE(read_alike(text)) << text;
+  }
+}
+
+TEST(Alike, NoPartOfATextAndNoOtherLetterInItMisleadsTheReader) {
+  Alike alike;
+  for (const std::int64_t batch : {1, 7, 64}) add(alike, convolution(batch, 56), 0.5, -0.3);
+  const std::string text = alike_text(alike);
+  for (std::size_t size = 1; size < text.size(); ++size) EXPECT_FALSE(read_alike(text.substr(0, size))) << size;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (int letter = 0; letter < 256; ++letter) {
+      std::string other = text;
+      other[at] = static_cast<char>(letter);
+      const Result<Alike> read = read_alike(other);
+      if (read) {
+        EXPECT_EQ(alike_text(*read), other);
+      }
+    }
+  }
 }
 
 }  // namespace

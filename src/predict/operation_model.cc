@@ -59,7 +59,7 @@ std::vector<float> with_alike(std::vector<float> features, const Operation& oper
   for (const double value : {alike.time, alike.power, alike.doubt}) features.push_back(static_cast<float>(value));
   const AlikeSample here = sample_of(operation, 0, 0);
   features.push_back(static_cast<float>(here.sizes[1]));
-  features.push_back(static_cast<float>(here.sizes.back()));
+  features.push_back(static_cast<float>(here.alignment));
   return features;
 }
 

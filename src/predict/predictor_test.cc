@@ -97,7 +97,7 @@ TEST(Profile, IsTheSameAfterBeingWrittenAndRead) {
 TEST(Profile, TextsThatAreNoProfileAreRefused) {
   EXPECT_FALSE(read_profile("{}", "test"));
   EXPECT_FALSE(read_profile("no json", "test"));
-  EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/2", "device": "x"})", "test"));
+  EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
 }
 
 TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {

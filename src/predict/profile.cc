@@ -14,8 +14,8 @@
 namespace joulemap::predict {
 namespace {
 
-// 2: hosts' costs by name and kind, copies from the host by the bus.
-constexpr std::string_view kSchema = "joulemap.profile/2";
+// 2: hosts' costs by name and kind, copies from the host by the bus. 3: operations alike in digits of radix 64.
+constexpr std::string_view kSchema = "joulemap.profile/3";
 
 // Coefficients are good to a few percent; five digits keep files small.
 double rounded(double value) {
