@@ -82,8 +82,7 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
     hash.add(name);
     hash.add(value);
   }
-  const std::int64_t groups = p.get("groups", 1);
-  if (groups > 1) hash.add(groups == p.get("channels", 0) ? "depthwise" : "grouped");
+  hash.add(static_cast<std::int64_t>(grouping_of(operation)));
   return hash.value();
 }
 
@@ -116,6 +115,8 @@ AlikeSample sizes_of(const Operation& operation) {
   const double pixels = of("height") * of("width");
   switch (operation.kind) {
     case Kind::convolution:
+      if (const double groups = of("groups"); grouping_of(operation) == Grouping::groups)
+        return sizes(of("batch") * pixels, groups, of("channels") / groups, of("out") / groups, pixels);
       return sizes(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
     case Kind::dense:
       return sizes(of("rows"), of("in"), of("out"), 1, of("in") * of("out"));

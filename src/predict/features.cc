@@ -119,7 +119,7 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
   const double waves = tiles / sheet.multiprocessors;
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
-  const double groups = of("groups", 1);
+  const Grouping grouping = grouping_of(operation);
   const double moved_s = terms[2] + terms[3];
   const std::array<double, 40> values = {
       static_cast<double>(operation.kind),
@@ -146,8 +146,8 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       logarithm(work.bytes / sheet.cache_bytes + 1e-9),
       of("kernel", 0),
       of("stride", 0),
-      groups > 1 ? 1.0 : 0.0,
-      groups > 1 && groups == of("channels", 0) ? 1.0 : 0.0,
+      grouping != Grouping::none ? 1.0 : 0.0,
+      grouping == Grouping::depthwise ? 1.0 : 0.0,
       of("channels_last", 0),
       of("causal", 0),
       of("dilation", 1),

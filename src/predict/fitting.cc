@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "predict/evaluation.h"
+#include "predict/in_parts.h"
 
 namespace joulemap::predict {
 namespace {
@@ -102,7 +103,14 @@ Result<FitData> read_fit_data(const FitTables& tables) {
 
 std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
                                      const NetworkModel& network) {
-  std::vector<std::optional<OperationEstimate>> known(table.operations.size());
+  std::vector<bool> is_used(table.operations.size());
+  for (const MeasuredNetwork& measured : table.networks) {
+    for (const auto& [index, count] : measured.operations) is_used[index] = true;
+  }
+  std::vector<OperationEstimate> known(table.operations.size());
+  in_parts(known.size(), [&](std::size_t index) {
+    if (is_used[index]) known[index] = estimate(operation, table.operations[index], {false, true});
+  });
   std::vector<NetworkRow> rows;
   for (const MeasuredNetwork& measured : table.networks) {
     NetworkRow row{&measured, {}};
@@ -110,9 +118,8 @@ std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationM
     row.sums.python = measured.python;
     for (const auto& [index, count] : measured.operations) {
       Operation one = table.operations[index];
-      if (!known[index]) known[index] = estimate(operation, one, {false, true});
       one.count = static_cast<std::int64_t>(count);
-      add_operation(row.sums, network, one, *known[index]);
+      add_operation(row.sums, network, one, known[index]);
     }
     rows.push_back(row);
   }

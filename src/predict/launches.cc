@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/launches.h"
 
+#include <cmath>
 #include <utility>
 
 #include "predict/physics.h"
@@ -13,12 +14,12 @@ Launches fit_launches(std::span<const MeasuredOperation> rows) {
     if (!(row.launches > 0)) continue;
     for (const std::string& group : groups_of(row.operation)) {
       auto& [launches, count] = sums[group];
-      launches += row.launches;
+      launches += std::log(row.launches);
       ++count;
     }
   }
   Launches means;
-  for (const auto& [group, sum] : sums) means[group] = sum.first / sum.second;
+  for (const auto& [group, sum] : sums) means[group] = std::exp(sum.first / sum.second);
   return means;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How many kernels an operation launches, which is what the host spends its time on: learned from profiles of networks as
-// means over the groups of physics.h, the narrowest that was profiled. Values; asking is pure.
+// geometric means (a few convolutions launch hundreds, one for each group) over the groups of physics.h, the narrowest
+// that was profiled. Values; asking is pure.
 #pragma once
 
 #include <map>

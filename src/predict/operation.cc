@@ -78,6 +78,13 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
   return parsed;
 }
 
+Grouping grouping_of(const Operation& operation) {
+  const Parameters& p = operation.parameters;
+  const std::int64_t groups = p.get("groups", 1);
+  if (operation.kind != Kind::convolution || groups <= 1) return Grouping::none;
+  return groups == p.get("channels", 0) && groups == p.get("out", 0) ? Grouping::depthwise : Grouping::groups;
+}
+
 std::string parameters_text(const Operation& operation) {
   std::string text = operation.form.empty() ? "" : "form=" + operation.form;
   for (const auto& [name, value] : operation.parameters.all()) {

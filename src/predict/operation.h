@@ -112,6 +112,11 @@ struct Operation {
   std::int64_t count = 1;             // so many equal ones
 };
 
+// How a convolution takes its channels: all together, in groups, or each by itself and into one. Where each channel makes
+// several others, libraries go by groups.
+enum class Grouping : std::uint8_t { none, groups, depthwise };
+Grouping grouping_of(const Operation& operation);
+
 // "rows=8;in=64;out=10;bias=1", the form apart: `form=relu;batch=1` gives both. Says what is wrong with a text that is
 // not such a list.
 struct FormAndParameters {

@@ -6,6 +6,8 @@
 #include <future>
 #include <utility>
 
+#include "predict/in_parts.h"
+
 namespace joulemap::predict {
 namespace {
 
@@ -149,6 +151,13 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     const auto& [physical_s, time, power] = residuals.back();
     if (is_alone(row)) model.alike.add(row.operation, row.cold, sample_of(row.operation, time, power));
   }
+  // What the others tell of each row: trees learn how far that is to be believed.
+  std::vector<Interpolated> alike_of(rows.size());
+  in_parts(rows.size(), [&](std::size_t index) {
+    const MeasuredOperation& row = rows[index];
+    const AlikeSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
+    alike_of[index] = model.alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+  });
   TreeRows times;
   TreeRows powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
@@ -157,9 +166,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     const std::vector<float> features = features_of(row.operation, work_of(row.operation), all[index].terms, sheet,
                                                     {row.cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
-    // What the others tell of it: trees learn how far that is to be believed.
-    const AlikeSample own = sample_of(row.operation, time, power);
-    const Interpolated alike = model.alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+    const Interpolated& alike = alike_of[index];
     times.add(with_alike(features, row.operation, alike), time - alike.time, weight);
     model.box.include(features);
     if (!row.energy_j) continue;

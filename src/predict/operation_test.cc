@@ -27,6 +27,19 @@ TEST(Operation, ParametersAreReadAsTheTablesOfMeasurementsHaveThem) {
   EXPECT_EQ(parameters_text(operation), "form=relu;batch=1;rows=192;width=361");
 }
 
+TEST(Operation, ChannelsThatMakeSeveralOthersGoByGroups) {
+  Operation operation;
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"channels", 96}, {"out", 96}, {"groups", 1}};
+  EXPECT_EQ(grouping_of(operation), Grouping::none);
+  operation.parameters.set("groups", 96);
+  EXPECT_EQ(grouping_of(operation), Grouping::depthwise);
+  operation.parameters.set("out", 192);
+  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+  operation.parameters.set("groups", 8);
+  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+}
+
 TEST(Operation, ATextThatIsNoListOfParametersIsRefused) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }
 
 }  // namespace

@@ -200,8 +200,9 @@ double cache_share(double bytes, const Datasheet& sheet) {
 }
 
 Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
-  // Convolutions in groups seldom get to the tensor cores.
-  const Dtype rate = alignment_of(operation) == kInGroups ? Dtype::fp32 : operation.dtype;
+  const int alignment = alignment_of(operation);
+  // Tensor cores have nothing to do for channels that go each by itself.
+  const Dtype rate = alignment == kDepthwise ? Dtype::fp32 : operation.dtype;
   const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
   for (const Product& product : work.products) tiled += padded_flops(product, sheet);
@@ -217,6 +218,13 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
     terms[3] = 0;
     terms[4] = work.bytes / kBusBytesPerSecond;
   }
+  if (alignment == kInGroups) {  // one after the other, as libraries often do it, and a launch for each
+    double serial = 0;
+    for (const Product& product : work.products) {
+      serial += product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
+    }
+    terms[4] = serial;
+  }
   if (operation.kind == Kind::optimizer) {
     terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
   }
@@ -225,8 +233,8 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
 
 int alignment_of(const Operation& operation) {
   if (!is_product(operation.kind)) return 0;
-  const std::int64_t groups = operation.parameters.get("groups", 1);
-  if (groups > 1) return groups == operation.parameters.get("channels", 1) ? kDepthwise : kInGroups;
+  if (const Grouping grouping = grouping_of(operation); grouping != Grouping::none)
+    return grouping == Grouping::depthwise ? kDepthwise : kInGroups;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "predict/launches.h"
 #include "predict/operation_model.h"
 
 namespace joulemap::predict {
@@ -81,9 +82,37 @@ TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
   EXPECT_EQ(groups_of(fp32)[1], groups_of(tf32)[1]);
   EXPECT_NE(groups_of(fp32)[1], groups_of(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
-  EXPECT_EQ(row_of(fp32, sheet).terms.back(), row_of(tf32, sheet).terms.back());
   EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms.back(),
             5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
+}
+
+TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Terms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
+  const Terms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
+  EXPECT_GE(few[4], 4e-6);
+  EXPECT_GE(many[4], 64e-6);
+  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
+}
+
+TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Terms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
+  const Terms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
+  EXPECT_DOUBLE_EQ(of_half[5], of_whole[5]);
+  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[5], row_of(convolution(4, Dtype::fp32), sheet).terms[5]);
+}
+
+TEST(Launches, AFewThatLaunchHundredsDoNotSpeakForTheOthers) {
+  std::vector<MeasuredOperation> rows(10);
+  for (MeasuredOperation& row : rows) {
+    row.operation = convolution(4, Dtype::bf16);
+    row.launches = 4;
+  }
+  rows.back().launches = 400;
+  const double told = launches_of(fit_launches(rows), convolution(4, Dtype::bf16));
+  EXPECT_GT(told, 4);
+  EXPECT_LT(told, 8);
 }
 
 TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {

@@ -38,9 +38,9 @@ struct TreeRows {
 };
 
 struct TreeOptions {
-  int rounds = 190;
+  int rounds = 165;
   int depth = 7;
-  double rate = 0.1;
+  double rate = 0.11;
   double row_share = 0.8;
   double column_share = 0.6;
   double least_weight = 2;      // of the rows of a leaf

@@ -94,6 +94,17 @@ def test_families_that_predictions_are_judged_by_are_in_no_collection():
     assert len(networks.all_networks(held_out=False)) >= 80
 
 
+def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatch):
+    planned = networks.plan_networks(2)[:4]
+    disturbed = {setting.key for settings in planned[:2] for setting in settings}
+    known = SimpleNamespace(times={key: 1 for key in disturbed}, is_settled=lambda key: False)
+    begun = []
+    monkeypatch.setattr(command, "collect_network", lambda session, wanted, *_: begun.append(wanted[0].network.name))
+    command.collect_networks(SimpleNamespace(rows=known, slice="now"), planned, math.inf, 0.1)
+    names = [settings[0].network.name for settings in planned]
+    assert begun == names[2:] + names[:2]
+
+
 def test_every_network_has_its_turn_before_one_has_its_second():
     settings = networks.plan_networks()
     turn = len(networks.all_networks(held_out=False))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes that networks have and the boxes of the design hardly reach: attention within small windows of many images,
 normalization of very many short rows, convolutions in groups over sequences, patches of images, thin 1x1 convolutions
-over large images, products of very many rows with a few heads. They are drawn by chance, always the same ones, and
-count as designed.
+over large images, products of very many rows with a few heads; and convolutions of every kind once more, by the sizes
+that networks give them, in and without groups, because most networks spend most of their energy there. They are drawn
+by chance, always the same ones, and count as designed.
 """
 
 from __future__ import annotations
@@ -92,6 +93,99 @@ def few_heads(chance: Chance) -> Parameters:
     return {"rows": about(chance, 20_000, 10_000_000), "in": inward, "out": outward, "bias": chance.random() < 0.5}
 
 
+def in_wide_groups(chance: Chance) -> Parameters:
+    """From thin groups to wide ones: libraries choose their kernels by the width of a group."""
+    within, groups = about(chance, 4, 264, chance.choice((4, 8, 8))), about(chance, 2, 64)
+    channels = within * max(2, min(groups, 4096 // within))
+    groups = channels // within
+    kernel, size = chance.choice((3, 3, 3, 3, 1, 5, 7)), about(chance, 7, 112)
+    sizes = {"batch": about(chance, 1, 128), "channels": channels, "out": channels * chance.choice((1, 1, 1, 1, 2))}
+    stride = chance.choice((1, 1, 2))
+    return in_order(
+        convolution(
+            chance, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=kernel // 2, groups=groups
+        )
+    )
+
+
+def depthwise(chance: Chance) -> Parameters:
+    channels, size = about(chance, 16, 1536, 8), about(chance, 7, 128)
+    kernel, stride = chance.choice((3, 3, 3, 5, 5, 7, 7, 9, 11)), chance.choice((1, 1, 1, 2))
+    sizes = {"batch": about(chance, 1, 128), "channels": channels, "out": channels, "height": size, "width": size}
+    drawn = convolution(chance, **sizes, kernel=kernel, stride=stride, padding=kernel // 2, groups=channels)
+    return in_order({**drawn, "channels_last": chance.random() < 0.4})
+
+
+def pointwise(chance: Chance) -> Parameters:
+    channels, size = about(chance, 16, 2048, 8), about(chance, 4, 128)
+    out = chance.choice((channels, channels * 2, channels * 4, channels // 4, channels // 2, about(chance, 16, 2048, 8)))
+    sizes = {"batch": about(chance, 1, 256), "channels": channels, "out": max(8, min(out, 4096))}
+    stride = chance.choice((1, 1, 1, 1, 1, 2))
+    return in_order(convolution(chance, **sizes, height=size, width=size, kernel=1, stride=stride))
+
+
+def squares(chance: Chance) -> Parameters:
+    channels, size = about(chance, 16, 768, 8), about(chance, 7, 224)
+    out = chance.choice((channels, channels, channels * 2, about(chance, 16, 768, 8)))
+    sizes = {"batch": about(chance, 1, 256), "channels": channels, "out": out, "height": size, "width": size}
+    return in_order(convolution(chance, **sizes, kernel=3, stride=chance.choice((1, 1, 1, 2)), padding=1))
+
+
+def large_kernels(chance: Chance) -> Parameters:
+    kernel = chance.choice((2, 2, 4, 5, 5, 7, 7, 11))
+    stride = kernel if kernel % 2 == 0 else chance.choice((1, 2, 2))
+    channels, size = chance.choice((3, about(chance, 16, 768, 8))), about(chance, 14, 224, 2)
+    sizes = {"batch": about(chance, 1, 128), "channels": channels, "out": about(chance, 32, 1024, 8)}
+    padding = 0 if stride == kernel else kernel // 2
+    return in_order(convolution(chance, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=padding))
+
+
+# Most networks halve images of these sides until few pixels are left, and are run in batches that are powers of two.
+# Libraries choose by such sizes, so that those beside them tell little.
+USUAL_SIDES = (224, 192, 256, 160, 288)
+USUAL_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+
+def usual(chance: Chance, halvings: tuple[int, int]) -> Parameters:
+    side = chance.choice((224, 224, *USUAL_SIDES)) // 2 ** chance.randint(*halvings)
+    return {"batch": 2 ** chance.choice((0, 2, 3, 4, 5, 5, 6, 6, 7, 7)), "height": side, "width": side}
+
+
+def usual_groups(chance: Chance) -> Parameters:
+    within = chance.choice((4, 8, 16, 16, 24, 32, 32, 40, 48, 56, 64, 64, 80, 96, 112, 128, 168, 192, 224, 256))
+    channels = within * chance.choice([many for many in (2, 3, 4, 6, 8, 12, 16, 24, 32, 32, 64) if many * within <= 4096])
+    told = {**usual(chance, (1, 5)), "channels": channels, "out": channels, "groups": channels // within}
+    return in_order(convolution(chance, **told, kernel=3, stride=chance.choice((1, 1, 1, 2)), padding=1))
+
+
+def usual_depthwise(chance: Chance) -> Parameters:
+    channels, kernel = chance.choice(USUAL_WIDTHS[1:]), chance.choice((3, 3, 5, 7))
+    told = {**usual(chance, (1, 5)), "channels": channels, "out": channels, "groups": channels}
+    drawn = convolution(chance, **told, kernel=kernel, stride=chance.choice((1, 1, 1, 2)), padding=kernel // 2)
+    return in_order({**drawn, "channels_last": chance.random() < 0.4})
+
+
+def usual_pointwise(chance: Chance) -> Parameters:
+    channels, by = chance.choice(USUAL_WIDTHS), chance.choice((1, 2, 3, 4, 4, 6, 0.25, 0.25, 0.5))
+    told = {**usual(chance, (2, 5)), "channels": channels, "out": max(8, int(channels * by))}
+    return in_order(convolution(chance, **told, kernel=1))
+
+
+def usual_squares(chance: Chance) -> Parameters:
+    channels = chance.choice(USUAL_WIDTHS[1:-1])
+    told = {**usual(chance, (0, 5)), "channels": channels, "out": channels * chance.choice((1, 1, 1, 2))}
+    return in_order(convolution(chance, **told, kernel=3, stride=chance.choice((1, 1, 1, 2)), padding=1))
+
+
+def usual_downsampling(chance: Chance) -> Parameters:
+    kernel, stride = chance.choice(((2, 2), (2, 2), (4, 4), (7, 2), (3, 2), (5, 2)))
+    into = chance.choice(USUAL_WIDTHS[2:-2])
+    stem = kernel > 2 and chance.random() < 0.6
+    told = {**usual(chance, (0, 0) if stem else (1, 4)), "channels": 3 if stem else into, "out": into * 2}
+    padding = 0 if stride == kernel else kernel // 2
+    return in_order(convolution(chance, **told, kernel=kernel, stride=stride, padding=padding))
+
+
 CORNERS: tuple[tuple[str, Callable[[Chance], Parameters], int], ...] = (
     ("convolution", grouped, 130),
     ("convolution", widening_depthwise, 40),
@@ -101,6 +195,16 @@ CORNERS: tuple[tuple[str, Callable[[Chance], Parameters], int], ...] = (
     ("attention", windows, 130),
     ("normalization", short_rows, 60),
     ("dense", few_heads, 60),
+    ("convolution", in_wide_groups, 800),
+    ("convolution", depthwise, 500),
+    ("convolution", pointwise, 500),
+    ("convolution", squares, 400),
+    ("convolution", large_kernels, 250),
+    ("convolution", usual_groups, 900),
+    ("convolution", usual_depthwise, 450),
+    ("convolution", usual_pointwise, 450),
+    ("convolution", usual_squares, 350),
+    ("convolution", usual_downsampling, 150),
 )
 
 
