@@ -66,13 +66,13 @@ std::vector<float> with_alike(std::vector<float> features, const Operation& oper
 }
 
 std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
-  std::vector<PhysicsRow> told;
-  told.reserve(rows.size());
-  for (const MeasuredOperation& row : rows) {
+  std::vector<PhysicsRow> told(rows.size());
+  in_parts(rows.size(), [&](std::size_t index) {
+    const MeasuredOperation& row = rows[index];
     const Work work = work_of(row.operation);
-    told.push_back({groups_of(row.operation), time_terms(row.operation, work, sheet, row.cold), row.time_s,
-                    row.energy_j.value_or(0)});
-  }
+    told[index] = {groups_of(row.operation), time_terms(row.operation, work, sheet, row.cold), row.time_s,
+                   row.energy_j.value_or(0)};
+  });
   return told;
 }
 
@@ -90,6 +90,20 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
   if (row.energy_j)
     residuals.power = std::log(*row.energy_j / row.time_s / physical_power_w(model.energies, physics, model.sheet));
   return residuals;
+}
+
+bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
+
+// What the others tell of each row: trees learn how far that is to be believed.
+std::vector<Interpolated> told_by_others(const Alike& alike, std::span<const MeasuredOperation> rows,
+                                         std::span<const Residuals> residuals) {
+  std::vector<Interpolated> told(rows.size());
+  in_parts(rows.size(), [&](std::size_t index) {
+    const MeasuredOperation& row = rows[index];
+    const AlikeSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
+    told[index] = alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+  });
+  return told;
 }
 
 // Steps are measured with their host, which launches while the GPU computes: of the GPU's time the bytes tell.
@@ -143,7 +157,6 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   }
   model.times = fit_times(all);
   model.energies = fit_energies(with_energy, sheet.power_limit_w);
-  const auto is_alone = [](const MeasuredOperation& row) { return row.energy_j && !row.in_network; };
   std::vector<Residuals> residuals;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
@@ -151,13 +164,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     const auto& [physical_s, time, power] = residuals.back();
     if (is_alone(row)) model.alike.add(row.operation, row.cold, sample_of(row.operation, time, power));
   }
-  // What the others tell of each row: trees learn how far that is to be believed.
-  std::vector<Interpolated> alike_of(rows.size());
-  in_parts(rows.size(), [&](std::size_t index) {
-    const MeasuredOperation& row = rows[index];
-    const AlikeSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
-    alike_of[index] = model.alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
-  });
+  const std::vector<Interpolated> alike_of = told_by_others(model.alike, rows, residuals);
   TreeRows times;
   TreeRows powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
