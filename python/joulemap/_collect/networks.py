@@ -102,7 +102,8 @@ class Loaded(contextlib.AbstractContextManager):
                 network.package
             )  # before the device is set, which modules on their way in need not know of
         with torch.device(device):
-            self._model = MAKERS[network.package](torch, network)
+            # XLNet makes some of its parameters on the host whatever the device is.
+            self._model = MAKERS[network.package](torch, network).to(device)
         self._type: Optional[Any] = None
 
     def __exit__(self, *_) -> None:
