@@ -64,6 +64,7 @@ def test_what_probing_cost_is_told_apart_from_the_run(record, end):
     assert told["environment"]["probe"] == "at most 30 s"
 
 
+@pytest.mark.real_time
 def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path):
     record(sys.executable, "-c", PROBES, "tidy")
     lines = [line.split() for line in read_joule.dump((tmp_path / "run.joule").read_bytes())]
