@@ -26,12 +26,14 @@ Terms parts_of(const TimeCoefficients& fitted, const Operation& operation, const
   return parts;
 }
 
-// An optimizer's second term are the launches for its tensors; an input's elements are its bytes on the bus.
-Bound bound_of(const Terms& parts, Kind kind) {
-  const bool launches = kind == Kind::optimizer;
+// An optimizer's second term are the launches for its tensors; an input's elements are its bytes on the bus, those of a
+// convolution in groups the products of one group after the other.
+Bound bound_of(const Terms& parts, const Operation& operation) {
+  const bool launches = operation.kind == Kind::optimizer;
+  const bool serial = grouping_of(operation) == Grouping::groups;
   const double launch = parts[kLaunch] + (launches ? parts[kTiles] : 0);
-  const double compute = parts[kArithmetic] + (launches ? 0 : parts[kTiles]);
-  const double memory = parts[kCache] + parts[kMemory] + parts[kElements];
+  const double compute = parts[kArithmetic] + (launches ? 0 : parts[kTiles]) + (serial ? parts[kElements] : 0);
+  const double memory = parts[kCache] + parts[kMemory] + (serial ? 0 : parts[kElements]);
   if (launch >= memory && launch >= compute) return Bound::launch;
   return memory >= compute ? Bound::memory : Bound::compute;
 }
@@ -51,7 +53,7 @@ Explanation explain(const OperationModel& model, const Operation& operation, con
   told.work = work_of(operation);
   told.granted = time_terms(operation, told.work, model.sheet, situation.cold);
   told.parts = parts_of(model.times, operation, told.granted);
-  told.bound = bound_of(told.parts, operation.kind);
+  told.bound = bound_of(told.parts, operation);
   told.estimate = estimate(model, operation, situation);
   told.physical_j = told.estimate.physical_time_s * told.estimate.physical_power_w;
   if (told.physical_j > 0) told.tree_factor = told.estimate.energy_j / told.physical_j;

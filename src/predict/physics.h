@@ -2,7 +2,8 @@
 //
 // Time and energy of an operation as physics has them: sums of terms that can only be positive, each a time that the
 // datasheet would grant (a launch, tiles of a matrix product in whole waves, bytes from the cache, bytes from memory,
-// elements, arithmetic), with one coefficient each, fitted by non-negative least squares on relative errors. Pure.
+// elements or, of convolutions in groups, one group after the other, and arithmetic), with one coefficient each, fitted by
+// non-negative least squares on relative errors. Pure.
 //
 // Coefficients belong to groups from the narrow to the wide, each pulled towards those of the wider one: what was measured
 // rarely is like its kind, and an operation that was never seen has the coefficients of its kind.

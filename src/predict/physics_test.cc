@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "predict/explanation.h"
 #include "predict/launches.h"
 #include "predict/operation_model.h"
 
@@ -93,6 +94,14 @@ TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
   EXPECT_GE(few[4], 4e-6);
   EXPECT_GE(many[4], 64e-6);
   EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
+}
+
+TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
+  OperationModel model;
+  model.sheet = *find_datasheet("h200");
+  model.times[""] = {0, 0, 0, 0, 1, 0};
+  EXPECT_EQ(explain(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
+  EXPECT_EQ(explain(model, relu(1 << 20), {}).bound, Bound::memory);
 }
 
 TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
