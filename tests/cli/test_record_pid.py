@@ -31,6 +31,7 @@ def recorder(binaries, tmp_path):
         process.communicate()
 
 
+@pytest.mark.real_time
 def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
     with subprocess.Popen(busy(1)) as watched:
         process, announced = recorder(watched.pid)
