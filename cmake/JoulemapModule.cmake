@@ -4,6 +4,24 @@
 # the folder's own test program. LINKS are the folders it may use (ARCHITECTURE.md has the table) and the third-party
 # libraries it is the face of. MAIN holds the folder's main(), for an executable of its own. A source or test that lies in the folder but in no list fails the configure step.
 include(GoogleTest OPTIONAL)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# joulemap_unity(<target> <source>...): compiles the sources of a folder in a few groups (unity_groups.py), which takes a
+# third of the time of compiling each by itself. JOULEMAP_UNITY=OFF compiles each by itself.
+function(joulemap_unity target)
+  if(NOT JOULEMAP_UNITY)
+    return()
+  endif()
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${JOULEMAP_UNITY_LINES} ${ARGN}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE grouping OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" grouping "${grouping}")
+  foreach(line IN LISTS grouping)
+    string(REGEX MATCH "^([0-9]+) (.+)$" line "${line}")
+    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
 
 function(joulemap_module name)
   cmake_parse_arguments(MODULE "" "" "SOURCES;TESTS;MAIN;LINKS" ${ARGN})
@@ -17,6 +35,7 @@ function(joulemap_module name)
 
   if(MODULE_SOURCES)
     add_library(joulemap_${name} STATIC ${MODULE_SOURCES})
+    joulemap_unity(joulemap_${name} ${MODULE_SOURCES})
     target_include_directories(joulemap_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(joulemap_${name} PUBLIC joulemap_options ${MODULE_LINKS})
   else()
@@ -27,6 +46,7 @@ function(joulemap_module name)
 
   if(MODULE_TESTS AND JOULEMAP_TESTS)
     add_executable(joulemap_${name}_test ${MODULE_TESTS})
+    joulemap_unity(joulemap_${name}_test ${MODULE_TESTS})
     target_link_libraries(joulemap_${name}_test PRIVATE joulemap_${name} joulemap_test_support GTest::gtest_main)
     gtest_discover_tests(joulemap_${name}_test TEST_PREFIX "${name}." PROPERTIES LABELS unit DISCOVERY_TIMEOUT 30)
   endif()

@@ -34,7 +34,7 @@ void read_levels(const DocumentMember& member, ExperimentFactor& factor, Mistake
     if (!level) {
       mistakes.add(element.line, fmt::format("levels of {} must be texts or numbers", factor.name));
     } else if (std::find(factor.levels.begin(), factor.levels.end(), *level) != factor.levels.end()) {
-      mistakes.add(element.line, fmt::format("{} has the level {} twice", factor.name, quoted(*level)));
+      mistakes.add(element.line, fmt::format("{} has the level {} twice", factor.name, joulemap::quoted(*level)));
     } else {
       factor.levels.push_back(*level);
     }
@@ -54,7 +54,7 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mi
     ExperimentFactor factor{member.key, {}, true};
     if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
       mistakes.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
-                                                  quoted(member.key), reserved_placeholders()));
+                                                  joulemap::quoted(member.key), reserved_placeholders()));
     }
     read_levels(member, factor, mistakes);
     spec.factors.push_back(std::move(factor));
@@ -70,7 +70,7 @@ std::vector<std::size_t> matched_levels(const DocumentMember& member, const Expe
     const auto level = std::find(factor.levels.begin(), factor.levels.end(), level_text(element).value_or(""));
     if (level == factor.levels.end()) {
       mistakes.add(member.value.line, fmt::format("[[exclude]]: {} has no level {}", factor.name,
-                                                  quoted(level_text(element).value_or("?"))));
+                                                  joulemap::quoted(level_text(element).value_or("?"))));
     } else {
       matched.push_back(static_cast<std::size_t>(level - factor.levels.begin()));
     }
@@ -94,7 +94,7 @@ void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, Mistakes& 
       const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                        [&](const ExperimentFactor& each) { return each.name == member.key; });
       if (factor == spec.factors.end()) {
-        mistakes.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", quoted(member.key)));
+        mistakes.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
       } else {
         exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, mistakes);
       }
@@ -165,7 +165,7 @@ void read_environment(const DocumentValue* table, ExperimentSpec& spec, Mistakes
   for (const DocumentMember& member : *table->table()) {
     const std::optional<std::string> value = level_text(member.value);
     if (!value || member.key.find('=') != std::string::npos) {
-      mistakes.add(member.value.line, fmt::format("[environment]: {} must be a text or a number", quoted(member.key)));
+      mistakes.add(member.value.line, fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
     } else {
       spec.environment.emplace_back(member.key, *value);
     }
@@ -187,7 +187,7 @@ void check_names(const DocumentValue* table, std::string_view key, const std::ve
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
     const DocumentValue* const value = table == nullptr ? nullptr : table->find(key);
     mistakes.add(value == nullptr ? 0 : value->line,
-                 fmt::format("{} of [checks] knows no {}; it knows: {}", key, quoted(name), known));
+                 fmt::format("{} of [checks] knows no {}; it knows: {}", key, joulemap::quoted(name), known));
   }
 }
 

@@ -44,7 +44,7 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
   }
   const formats::DocumentValue* const value = json->find_path(metric.key);
   const std::optional<double> number = value == nullptr ? std::nullopt : taken(metric.take, numbers_of(*value));
-  if (!number) note_missing(metric, fmt::format("{} has no number {}", path, quoted(metric.key)), diagnostics);
+  if (!number) note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
   return number;
 }
 
@@ -81,7 +81,7 @@ std::optional<double> from_recording(const MetricSpec& metric, const RunView* vi
     if (metric.take == MetricTake::mean) return reported.sum / static_cast<double>(reported.count);
     return taken(metric.take, values_between(*view, metric.key, -1e300, 1e300));
   }
-  note_missing(metric, fmt::format("the program reported no {}", quoted(metric.key)), diagnostics);
+  note_missing(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.key)), diagnostics);
   return std::nullopt;
 }
 

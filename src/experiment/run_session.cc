@@ -68,7 +68,7 @@ std::string last_line_of(const std::string& path) {
   for (const std::string_view each : split(*text, '\n')) {
     if (!trim(each).empty()) line = std::string(trim(each));
   }
-  return quoted(line, 200);
+  return joulemap::quoted(line, 200);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ void read_compared(const std::vector<std::string>& names, std::size_t line, Expe
     const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                      [&](const ExperimentFactor& each) { return each.name == name; });
     if (factor == spec.factors.end()) {
-      mistakes.add(line, fmt::format("compare: there is no factor {}", quoted(name)));
+      mistakes.add(line, fmt::format("compare: there is no factor {}", joulemap::quoted(name)));
     } else {
       factor->compared = true;
     }

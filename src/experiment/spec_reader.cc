@@ -140,7 +140,7 @@ void SpecReader::finish() {
       if (std::find(asked_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
     }
     wrong(member.value, fmt::format("{} knows no {}; it knows {}", where_.empty() ? "an experiment" : where_,
-                                    quoted(member.key), known));
+                                    joulemap::quoted(member.key), known));
   }
 }
 

@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kModule = "nn.Module: ";
+constexpr std::string_view kModulePrefix = "nn.Module: ";
 // As python/joulemap/_torch_modules.py.
 constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
                                                        "FullyShardedDataParallel", "CheckpointWrapper"};
@@ -31,7 +31,7 @@ ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
 ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
   Kind kind;
   std::string_view text = texts_.text(name);
-  if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
   kind.class_name = text;
   const std::size_t underscore = text.rfind('_');
   if (underscore != std::string_view::npos && underscore > 0) {
@@ -62,7 +62,7 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
   }
   if (knows_paths()) ++without_path_;
   std::string_view text = texts_.text(name);
-  if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
   return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
 }
 

@@ -40,7 +40,7 @@ const std::vector<Datasheet>& table() {
   return kTable;
 }
 
-std::string squeezed(std::string_view text) {
+std::string normalized_name(std::string_view text) {
   std::string letters;
   for (const char letter : text) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
@@ -55,14 +55,14 @@ std::string squeezed(std::string_view text) {
 std::span<const Datasheet> known_datasheets() { return table(); }
 
 std::optional<Datasheet> find_datasheet(std::string_view name) {
-  const std::string wanted = squeezed(name);
+  const std::string wanted = normalized_name(name);
   if (wanted.empty()) return std::nullopt;
   for (const Datasheet& sheet : table()) {
-    if (squeezed(sheet.name).find(wanted) != std::string::npos) return sheet;
+    if (normalized_name(sheet.name).find(wanted) != std::string::npos) return sheet;
   }
   // The driver's names say more: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
   for (const Datasheet& sheet : table()) {
-    const std::string known = squeezed(sheet.name);
+    const std::string known = normalized_name(sheet.name);
     if (wanted.find(known) != std::string::npos) return sheet;
   }
   if (wanted.find("h100") != std::string::npos)

@@ -189,14 +189,14 @@ TEST_F(RecordingRoundTrip, TheMomentOfAReadStaysBetweenItsTimes) {
 TEST_F(RecordingRoundTrip, MoreThanAChunkHoldsIsSplit) {
   RecordingWriter out = writer();
   out.set_channels(recorded_channels(2));
-  constexpr std::int64_t kTicks = 50'000;
-  for (std::int64_t tick = 0; tick < kTicks; ++tick) {
+  constexpr std::int64_t kManyTicks = 50'000;
+  for (std::int64_t tick = 0; tick < kManyTicks; ++tick) {
     for (std::uint32_t channel = 0; channel < 2; ++channel) out.add(recorded_sample(channel, tick));
   }
   for (std::uint64_t i = 0; i < 30; ++i) out.add(Mark{0, MarkKind::step, i, 0, std::string(300'000, 'x')});
   ASSERT_TRUE(out.finish({}));
   const Recorded in = read();
-  EXPECT_EQ(in.samples.size(), 2u * kTicks);
+  EXPECT_EQ(in.samples.size(), 2u * kManyTicks);
   ASSERT_EQ(in.marks.size(), 30u);
   EXPECT_EQ(in.marks[29].second.name.size(), kLongestText);
 }

@@ -54,7 +54,7 @@ std::string coverage_of(const ReportResult& result, const RunRates& rates) {
   return out;
 }
 
-std::string energy_text(double energy_j) {
+std::string cited_energy_text(double energy_j) {
   if (energy_j >= kJoulesPerKwh)
     return fmt::format("{} kWh ({} MJ)", number(energy_j / kJoulesPerKwh), number(energy_j / 1e6));
   return energy_j >= 1e4 ? fmt::format("{} kJ", number(energy_j / 1e3)) : fmt::format("{} J", number(energy_j));
@@ -81,8 +81,8 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
   }
   const double half_width_j = rates.half_width_j.value_or(0);
   std::string text = fmt::format("{} used {} (± {}, {:.0f} % interval) in {}",
-                                 subject.empty() ? "The run" : "\"" + subject + "\"", energy_text(*rates.energy_j),
-                                 energy_text(half_width_j), 100 * result.interval, duration_text(rates.time_s));
+                                 subject.empty() ? "The run" : "\"" + subject + "\"", cited_energy_text(*rates.energy_j),
+                                 cited_energy_text(half_width_j), 100 * result.interval, duration_text(rates.time_s));
   if (rates.steps)
     text += fmt::format(", {} J for each of {:.0f} steps", number(*rates.energy_of(rates.steps)), *rates.steps);
   if (rates.samples)

@@ -40,7 +40,7 @@ std::string interval_text(double energy_j, double low_j, double high_j) {
   return fmt::format("{} ({} .. {})", energy_text(energy_j), number(low_j / unit, 3), number(high_j / unit, 3));
 }
 
-std::string amount_text(double amount) {
+std::string prefixed_text(double amount) {
   const Prefix prefix = prefix_of(amount);
   return fmt::format("{} {}", number(amount / prefix.unit, 3), prefix.letter);
 }

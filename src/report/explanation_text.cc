@@ -50,7 +50,7 @@ std::string operation_text(const Explanation& told, const TextStyle& style) {
   const predict::OperationEstimate& guess = told.estimate;
   std::string out = "   " + style.strong(heading(told)) + "\n";
   out += "   " + printable(parameters_text(told.operation)) + "\n";
-  out += fmt::format("   {}FLOP, {}B; held up by {}\n", amount_text(told.work.flops), amount_text(told.work.bytes),
+  out += fmt::format("   {}FLOP, {}B; held up by {}\n", prefixed_text(told.work.flops), prefixed_text(told.work.bytes),
                      name_of(told.bound));
   out += fmt::format("   physics: {} in {}; trees: {} times the energy, {} times the time, trusted to {}\n",
                      energy_text(told.physical_j), duration_text(guess.physical_time_s), number(told.tree_factor, 3),

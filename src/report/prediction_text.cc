@@ -58,7 +58,7 @@ std::string headline(const PredictionReport& report) {
                              duration_text(prediction.host_s)));
   out += line_of(fmt::format("{} W", number(prediction.power_w, 3)), "on average");
   if (prediction.flops > 0) {
-    out += line_of(amount_text(prediction.flops) + "FLOP",
+    out += line_of(prefixed_text(prediction.flops) + "FLOP",
                    fmt::format("{} pJ each", number(1e12 * prediction.energy_j / prediction.flops, 3)));
   }
   return out;
@@ -146,7 +146,7 @@ std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
 
 std::string cost_of(double energy_j, const predict::Tariff& tariff) {
   const predict::Footprint footprint = footprint_of(energy_j, tariff);
-  std::string out = amount_text(1000 * footprint.co2_kg) + "g CO2";
+  std::string out = prefixed_text(1000 * footprint.co2_kg) + "g CO2";
   if (footprint.price) out += fmt::format(", {} to pay", number(*footprint.price, 3));
   return out;
 }

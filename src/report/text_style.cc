@@ -26,7 +26,7 @@ std::size_t byte_of_column(std::string_view text, std::size_t column) {
   return at;
 }
 
-struct Scale {
+struct UnitScale {
   double from;
   double unit;
   std::string_view name;
@@ -84,7 +84,7 @@ std::string percent_text(double share) {
 }
 
 std::string duration_text(double time_s) {
-  constexpr std::array<Scale, 5> kScales = {
+  constexpr std::array<UnitScale, 5> kScales = {
       {{36000, 3600, "h"}, {999.5, 60, "min"}, {0.9995, 1, "s"}, {0.9995e-3, 1e-3, "ms"}, {0, 1e-6, "us"}}};
   for (const auto& [from, unit, name] : kScales) {
     if (time_s >= from) return fmt::format("{} {}", number(time_s / unit, 3), name);
@@ -93,7 +93,7 @@ std::string duration_text(double time_s) {
 }
 
 std::string count_text(unsigned long long count) {
-  constexpr std::array<Scale, 3> kScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
+  constexpr std::array<UnitScale, 3> kScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
   const auto value = static_cast<double>(count);
   for (const auto& [from, unit, name] : kScales) {
     if (value >= from) return fmt::format("{}{}", number(value / unit, 3), name);

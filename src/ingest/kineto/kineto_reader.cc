@@ -103,7 +103,7 @@ void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace
   }
   for (const auto& [category, count] : events.notes.unknown_categories) {
     diagnostics.add({"import.unknown-category", count,
-                     "events of the category " + quoted(category) + " are not known and were left out", ""});
+                     "events of the category " + joulemap::quoted(category) + " are not known and were left out", ""});
   }
 }
 
@@ -143,7 +143,7 @@ void settle_process(Trace& trace) {
 Error not_of_pytorch(const EventNotes& notes) {
   return Error{ErrorCode::malformed,
                "none of its events is of a category that PyTorch's profiler writes; there is " +
-                   quoted(notes.unknown_categories.begin()->first),
+                   joulemap::quoted(notes.unknown_categories.begin()->first),
                "a profile of ONNX Runtime or TensorFlow has a format of its own: joulemap import --help"};
 }
 

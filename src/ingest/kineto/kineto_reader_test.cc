@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/events_of.h"
 #include "support/temporary_directory.h"
 
 namespace joulemap::ingest {
@@ -32,11 +33,6 @@ std::string event(const std::string& category, const std::string& name, const st
 }
 std::string op(const std::string& name, int ts = 5) { return event("cpu_op", name, std::to_string(ts), "2", ""); }
 
-std::vector<TraceEvent> events_of(const Trace& trace) {
-  std::vector<TraceEvent> all;
-  for (const auto& block : trace.blocks) all.insert(all.end(), block.begin(), block.end());
-  return all;
-}
 std::vector<std::string> names_of(const Trace& trace) {
   std::vector<std::string> names;
   for (const TraceEvent& one : events_of(trace)) {

@@ -61,7 +61,7 @@ bool is_usable(const Api& api) {
          api.device_by_index != nullptr && api.device_uuid != nullptr;
 }
 
-std::string describe(const Api& api, Return status) {
+std::string status_text(const Api& api, Return status) {
   const char* text = api.error_string != nullptr ? api.error_string(status) : nullptr;
   if (text == nullptr) return fmt::format("NVML error {}", static_cast<int>(status));
   return fmt::format("{} (NVML error {})", text, static_cast<int>(status));
@@ -125,7 +125,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
     return Error{ErrorCode::malformed, fmt::format("{} lacks the basic functions of NVML", path), ""};
   }
   if (const Return status = api.init(); status != Return::success) {
-    Error error{code_of(status), fmt::format("nvmlInit: {}", sensors::nvml::describe(api, status)), remedy_for(status)};
+    Error error{code_of(status), fmt::format("nvmlInit: {}", status_text(api, status)), remedy_for(status)};
     ::dlclose(handle);
     return error;
   }
@@ -137,7 +137,7 @@ NvmlLibrary::~NvmlLibrary() {
   ::dlclose(handle_);
 }
 
-std::string NvmlLibrary::describe(Return status) const { return sensors::nvml::describe(api_, status); }
+std::string NvmlLibrary::describe(Return status) const { return status_text(api_, status); }
 
 std::string NvmlLibrary::driver_version() const {
   std::array<char, kTextSize> text{};
