@@ -14,7 +14,9 @@
  * Energy is that of the whole machine while the window was open. A structure's first member is its size, set by the
  * caller: later versions only add members at the end.
  *
- * After a fork the child measures anew: the parent's windows are unknown there. Names are UTF-8 and are copied.
+ * After a fork the child measures anew, whatever the parent's threads were doing: the parent's windows are unknown there.
+ * The child of vfork, posix_spawn or a bare clone must not call anything here before exec. A signal handler may fork; its
+ * child must not return into a call that the signal interrupted. Names are UTF-8 and are copied.
  */
 #ifndef JOULEMAP_H
 #define JOULEMAP_H

@@ -4,11 +4,14 @@
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
 #include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -39,6 +42,10 @@ struct State {
   std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // likewise, where a device follows one
 };
 State state;
+
+// The real library takes locks of its own: a child that is forked meanwhile inherits them locked, whatever it initialises.
+std::array<std::mutex, 64> device_locks;
+std::atomic<bool> has_thread{false};
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
@@ -93,9 +100,11 @@ Return give(Device handle, const char* what, Value* out, Compute compute) {
 
 EXPORTED Return nvmlInit_v2() {
   // The real one has a thread of its own that takes the program's signals, SIGCHLD among them, unless somebody sees to it.
-  std::thread([] {
-    while (true) ::pause();
-  }).detach();
+  if (!has_thread.exchange(true)) {
+    std::thread([] {
+      while (true) ::pause();
+    }).detach();
+  }
   const char* path = std::getenv("JOULEMAP_FAKE_NVML");
   std::ifstream file(path != nullptr ? path : "");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -211,6 +220,7 @@ void spin(double duration_s) {
 
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
+  const std::lock_guard hold(device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
   const ScriptedDevice scripted = device_of(device);
   const double until_latch_s =
       std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fork_gate.h"
 #include "base/text.h"
 #include "sensors/nvml/nvml_sensor.h"
 #include "sensors/nvml/visible_devices.h"
@@ -278,6 +279,12 @@ Probe probe_nvml(const ProbeContext& context) {
     probe.status.reason = "off: --sysroot reads another machine (JOULEMAP_NVML can name a library to use with it)";
     return probe;
   }
+  if (nvml_calls.is_lost()) {
+    probe.status.reason = "off: this process was forked while another thread was inside NVML, whose locks it inherited";
+    probe.status.remedy = "open the first window before forking, or start workers by exec (spawn)";
+    return probe;
+  }
+  const ForkGate::Visit inside(nvml_calls);
   Result<std::shared_ptr<const nvml::NvmlLibrary>> library = nvml::NvmlLibrary::load(choice.path);
   if (!library) {
     const Error& error = library.error();

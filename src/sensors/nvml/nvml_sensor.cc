@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fork_gate.h"
 
 namespace joulemap::sensors::nvml {
 namespace {
@@ -107,6 +108,7 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept 
 
 void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
+  const ForkGate::Visit inside(nvml_calls);
   std::fill(readings.begin(), readings.end(), skipped());
   if (history_) history_->clear();
   const bool all = attention == Attention::now;
