@@ -291,7 +291,7 @@ bool RecordedEnergy::held_back(const std::string& device) const {
 // The edges of a domain's energy are known better than those of its curve: the curve is brought to the same sum.
 void RecordedEnergy::add_curves(Result& result) {
   const EnergyTotals totals = total_energy(result.table.rows);
-  const Provenance shown = totals.measured_j ? Provenance::measured : Provenance::estimated;
+  const Provenance shown = totals.measured ? Provenance::measured : Provenance::estimated;
   for (const DomainEnergy& row : result.table.rows) {
     if (!row.counted || !row.joules || row.provenance != shown) continue;
     for (Follower& follower : followers_) {

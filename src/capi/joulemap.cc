@@ -96,15 +96,6 @@ int32_t provenance_of(const std::optional<Provenance>& provenance) {
   return *provenance == Provenance::measured ? JM_MEASURED : JM_ESTIMATED;
 }
 
-// Of the counted domains of one provenance. Their edges lie at the same moments, so their errors are not independent.
-double summed_uncertainty_j(const WindowResult& result, Provenance provenance) {
-  double sum_j = 0;
-  for (const DomainEnergy& row : result.energy.rows) {
-    if (row.counted && row.joules && row.provenance == provenance) sum_j += row.uncertainty_j.value_or(0);
-  }
-  return sum_j;
-}
-
 std::string reason_for_no_energy(const WindowResult& result) {
   std::string text;
   for (const DomainEnergy& row : result.energy.rows) {
@@ -117,24 +108,23 @@ jm_energy energy_of(const WindowResult& result) {
   const joulemap::EnergyTotals& totals = result.energy.totals;
   jm_energy energy{};
   energy.elapsed_s = result.elapsed_s();
-  energy.measured_j = totals.measured_j.value_or(kUnknown);
-  energy.estimated_j = totals.estimated_j.value_or(kUnknown);
+  energy.measured_j = joules_of(totals.measured).value_or(kUnknown);
+  energy.estimated_j = joules_of(totals.estimated).value_or(kUnknown);
   energy.joules = energy.uncertainty_j = energy.mean_w = kUnknown;
   energy.settled = result.settled ? 1 : 0;
   energy.begin_ns = result.begin_ns;
   energy.end_ns = result.end_ns;
   energy.domains = result.energy.rows.size();
   energy.diagnostics = result.energy.diagnostics.list().size();
-  const std::optional<double> joules = totals.measured_j ? totals.measured_j : totals.estimated_j;
-  if (!joules) {
+  const std::optional<joulemap::ShownEnergy> shown = joulemap::shown_energy(totals);
+  if (!shown) {
     copy_text(energy.reason, reason_for_no_energy(result));
     return energy;
   }
-  const Provenance provenance = totals.measured_j ? Provenance::measured : Provenance::estimated;
-  energy.joules = *joules;
-  energy.uncertainty_j = summed_uncertainty_j(result, provenance);
-  if (energy.elapsed_s > 0) energy.mean_w = *joules / energy.elapsed_s;
-  energy.provenance = provenance_of(provenance);
+  energy.joules = shown->joules;
+  energy.uncertainty_j = shown->uncertainty_j.value_or(kUnknown);
+  if (energy.elapsed_s > 0) energy.mean_w = shown->joules / energy.elapsed_s;
+  energy.provenance = provenance_of(shown->provenance);
   return energy;
 }
 

@@ -154,8 +154,9 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
     idle.emplace();
     setting.cool_down = watch->cool_down(*baseline_, spec.cool_down, *idle);
     asked_to_stop_ = asked_to_stop_ || watch->asked_to_stop();
-    row.baseline_w = baseline_->power_w;
-    row.first_w = idle->power_w;
+    const IdlePowers powers = idle_powers(*idle, *baseline_);
+    row.baseline = powers.baseline;
+    row.first = powers.now;
     if (!setting.cool_down->reached && !asked_to_stop_) {
       row.diagnostics.add({"not_cooled_down", 1,
                            fmt::format("the machine was not back near its baseline after {:.0f} s: the row before may "

@@ -82,16 +82,6 @@ bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy>
 
 }  // namespace
 
-EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
-  EnergyTotals totals;
-  for (const DomainEnergy& row : rows) {
-    if (!row.counted || !row.joules) continue;
-    std::optional<double>& sum = row.provenance == Provenance::measured ? totals.measured_j : totals.estimated_j;
-    sum = sum.value_or(0) + *row.joules;
-  }
-  return totals;
-}
-
 DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates) {
   DomainTable table;
   std::vector<const ChannelEnergy*> ranked;
