@@ -198,17 +198,17 @@ class Program {
     JOULEMAP_CHECK(jm_end(id) == JM_NOT_FOUND, "a window that is not forgotten");
   }
 
-  void ask(int (*call)(jm_window, jm_energy*)) {
+  void ask(int (*function)(jm_window, jm_energy*)) {
     const Window* const window = chosen();
     if (window == nullptr) return;
     const std::size_t size = next_size(arguments_, sizeof(jm_energy));
     Sized energy(size);
-    const int code = call(window->id, energy.as<jm_energy>());
+    const int code = function(window->id, energy.as<jm_energy>());
     if (code != JM_OK) {
       JOULEMAP_CHECK(*jm_last_error() != '\0', "no reason");
       return;
     }
-    JOULEMAP_CHECK(call != &jm_window_wait || !window->is_open, "an open window was waited for");
+    JOULEMAP_CHECK(function != &jm_window_wait || !window->is_open, "an open window was waited for");
     std::size_t said = 0;
     std::memcpy(&said, energy.as<char>(), sizeof said);
     JOULEMAP_CHECK(said == std::min(size, sizeof(jm_energy)), "more was filled than there is room");
@@ -220,11 +220,11 @@ class Program {
   }
 
   template <class T>
-  void row(int (*call)(std::size_t, T*)) {
+  void row(int (*function)(std::size_t, T*)) {
     const std::size_t size = next_size(arguments_, sizeof(T));
     Sized told(size);
     const std::size_t index = arguments_.next<std::uint8_t>();
-    const int code = call(index % 128 == 127 ? SIZE_MAX : index % 4, told.template as<T>());
+    const int code = function(index % 128 == 127 ? SIZE_MAX : index % 4, told.template as<T>());
     JOULEMAP_CHECK(code == JM_OK || code == JM_USAGE, "another code");
     JOULEMAP_CHECK(code == JM_USAGE || size >= sizeof size, "a structure without a size was filled");
   }

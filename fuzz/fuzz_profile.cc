@@ -94,7 +94,7 @@ Graph two_layers() {
 
 void check_prediction(const Profile& profile) {
   for (const bool training : {false, true}) {
-    const Prediction prediction = predict(profile, two_layers(), {.training = training});
+    const Prediction prediction = joulemap::predict::predict(profile, two_layers(), {.training = training});
     for (const double value :
          {prediction.energy_j, prediction.low_j, prediction.high_j, prediction.time_s, prediction.power_w}) {
       JOULEMAP_CHECK(std::isfinite(value) && value >= 0, "a prediction that is no number");

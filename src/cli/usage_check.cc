@@ -21,7 +21,7 @@ std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
 
 std::string printable(std::string_view word) {
   const bool is_plain = std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
-  return is_plain && word.size() <= 60 ? std::string(word) : quoted(word);
+  return is_plain && word.size() <= 60 ? std::string(word) : joulemap::quoted(word);
 }
 
 Error usage_error_of(const CLI::App& app, std::string message) {
@@ -66,7 +66,7 @@ Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string&
     return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", printable(word)));
   }
   return usage_error_of(*chain.front(),
-                        fmt::format("there is no verb {}{}", quoted(word), suggestion(word, verbs, "")));
+                        fmt::format("there is no verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
 }
 
 // What the parser found no use for, in the order of the command line; none of a wrapped command.
