@@ -119,14 +119,15 @@ std::string verb_path(const CLI::App& app) {
 
 std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words) {
   const std::vector<const CLI::App*> chain = parsed_chain(app);
+  if (std::optional<Error> misread = misread_word(chain, words)) return misread;
   const std::vector<std::string> unused = unused_words(chain);
   const auto option =
       std::find_if(unused.begin(), unused.end(), [](const auto& word) { return word.starts_with('-'); });
   if (option != unused.end()) return unknown_option(chain, *option);
   if (!unused.empty()) return surplus_word(chain, unused.front());
-  if (std::optional<Error> misread = misread_word(chain, words)) return misread;
   const auto& takers = line.takes_words;
-  if (!line.has_dashes || std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
+  if (!line.has_dashes || chain.size() == 1) return std::nullopt;
+  if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
   return Error{ErrorCode::usage, "this verb runs no command", "leave out -- and what stands after it"};
 }
 

@@ -41,7 +41,7 @@ class Program:
     def options(self, verb: tuple[str, ...]) -> dict[str, str]:
         """The long options of a verb, each with the name of its value: "" for a flag."""
         shown = self.help(verb).partition("Options:\n")[2]
-        found = re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: (\[?[A-Z_|,=]+\]?))?", shown, re.MULTILINE)
+        found = re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: (\[?[A-Z_|,=]+\]?)(?=[\s:]))?", shown, re.MULTILINE)
         return {name: value for name, value in found if name != "--help"}
 
 
@@ -192,6 +192,8 @@ def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
         (("zzyzx",), "joulemap: there is no verb 'zzyzx'\n"),
         (("--sysrot", "x", "doctor"), "unknown option --sysrot; did you mean --sysroot?"),
         ((), "joulemap: a verb is required"),
+        (("--", "true"), "joulemap: a verb is required"),
+        (("stat", "--output=", "ls", "-l"), "joulemap stat: --output has an empty value"),
         (("report", "a", "--replay", "b"), "joulemap report: --replay stands before the verb"),
     ):
         ended = joulemap(*words)
