@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/small_file.h"
-#include "base/text.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_memory.h"
 #include "cli/output.h"
+#include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
 #include "recording/calibration_file.h"
 #include "report/record_json.h"
@@ -46,14 +46,9 @@ struct RecordFlags {
   bool announce = false;
   std::optional<int> pid;
   std::vector<std::string> command;
-  std::string unknown_option;
 };
 
 std::optional<Error> usage_error(const RecordFlags& flags) {
-  if (!flags.unknown_option.empty()) {
-    return Error{ErrorCode::usage, fmt::format("record knows no option {}", joulemap::quoted(flags.unknown_option)),
-                 "see joulemap record --help"};
-  }
   if (flags.dither && (flags.trace == "off" || flags.trace == "kernels")) {
     return Error{ErrorCode::usage,
                  fmt::format("--dither pauses at calls of modules, which --trace {} leaves out", flags.trace),
@@ -173,6 +168,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
       "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
       "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
+  line.takes_words.push_back(&verb);
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,
@@ -183,7 +179,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
                 "one line of JSON on stdout once it has begun: the variables that make a process part of it");
   verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
       ->type_name("MS")
-      ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));
+      ->check(number_between(kLeastPeriod_ms, kMostPeriod_ms));
   verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
@@ -192,19 +188,16 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--probe", flags->probe, "replay modules of PyTorch at the end, to find out what each draws");
   verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
       ->type_name("S")
-      ->check(CLI::Range(0.1, kMostProbe_s));
+      ->check(number_between(0.1, kMostProbe_s));
   verb.add_option("--run", flags->run,
                   "the run's name where several machines record it: report puts their files together")
-      ->type_name("NAME")
-      ->check(CLI::Validator([](std::string& name) { return name.empty() ? "is empty" : ""; }, "", ""));
+      ->type_name("NAME");
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   verb.callback([flags, &verb, &line] {
-    WrappedCommand wrapped = wrapped_command(verb, line);
     flags->probe = flags->probe || flags->probe_s;
-    flags->command = std::move(wrapped.command);
-    flags->unknown_option = std::move(wrapped.unknown_option);
+    flags->command = wrapped_command(verb, line);
     line.exit_code = run_record(*flags, line);
   });
 }

@@ -112,6 +112,16 @@ Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
   return RecordingWriter::create(part, std::move(source));
 }
 
+void PartFolder::add_lock_notes(Diagnostics& diagnostics) const {
+  if (!lock_ || !lock_->is_owner_file()) return;
+  diagnostics.add(
+      {"flock_missing", 1,
+       fmt::format("the file system of {} has no flock: an owner file marks the sampler, and parts that are "
+                   "still being written cannot be recognized",
+                   path_),
+       "record to a local disk with -o, and copy the file"});
+}
+
 Result<RecordingWriter> PartFolder::open_further_part(const std::string& role) const {
   RecordingSource source = describe_this_process(recording_id_, role);
   const std::string part = recording_part_path(path_, source);

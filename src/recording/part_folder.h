@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/diagnostics.h"
 #include "model/recorded.h"
 #include "recording/recording_parts.h"
 #include "recording/recording_writer.h"
@@ -41,6 +42,8 @@ class PartFolder {
 
   // The recorder's own part, and the lock that makes it the one sampler of this machine.
   Result<RecordingWriter> open_part(const std::string& role);
+  // Says so where the folder's file system has no flock.
+  void add_lock_notes(Diagnostics& diagnostics) const;
   // One more, for what the recorder writes on behalf of a process that has ended.
   Result<RecordingWriter> open_further_part(const std::string& role) const;
   // A part that tells of another process, maybe of another machine: `source` but for the recording's id. Times are exact.

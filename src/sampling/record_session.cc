@@ -80,6 +80,7 @@ Status Recorder::start() {
   Status ready = options_.watched ? command_.watch(*options_.watched) : command_.prepare(options_.command, environment);
   if (!ready) return ready;
   result_.diagnostics = options_.diagnostics;
+  folder_.add_lock_notes(result_.diagnostics);
   std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
   cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.watched);
   for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
