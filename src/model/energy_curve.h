@@ -24,6 +24,7 @@
 #include "model/power_shape.h"
 #include "model/read_pauses.h"
 #include "model/step_clock.h"
+#include "model/thinning.h"
 
 namespace joulemap {
 

@@ -60,7 +60,7 @@ ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int6
   const auto begin = curve.edge_at(begin_ns);
   const auto end = curve.edge_at(end_ns);
   EXPECT_TRUE(begin && end);
-  return energy_between(curve, *begin, *end, {});
+  return curve.energy_between(*begin, *end, {});
 }
 
 TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
