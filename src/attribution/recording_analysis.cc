@@ -27,9 +27,7 @@ class EnergyPass final : public recording::RecordingVisitor {
       // A recorder without sensors still tells when the command ran.
       if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
         continue;
-      const bool reads_there = !is_imported(sources[i].source) && !sources[i].is_clipped;
-      const EdgeReadings edges = reads_there ? EdgeReadings::taken_there : EdgeReadings::around_them;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices, edges)});
+      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
     }
   }
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
@@ -73,26 +71,6 @@ class LedgerPass final : public recording::RecordingVisitor {
  private:
   HostLedgers& ledgers_;
 };
-
-// For people to look at; what is not counted stays as it was read.
-void shape_power(RecordedEnergy::Result& energy, std::size_t slices) {
-  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
-    for (PowerSeries& series : energy.power) {
-      if (series.domain != curve.domain) continue;
-      series.watts.resize(slices);
-      const TimeSpan span = curve.energy_j.span();
-      const double slice_ns = static_cast<double>(span.end_ns - span.begin_ns) / static_cast<double>(slices);
-      const auto edge_ns = [&](std::size_t slice) {
-        return span.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(slice));
-      };
-      for (std::size_t i = 0; i < slices; ++i) {
-        const double watts = curve.energy_j.between(edge_ns(i), edge_ns(i + 1)) / (slice_ns * 1e-9);
-        // Where nobody read anything, no energy is not 0 W.
-        if (series.watts[i] || watts > 0) series.watts[i] = watts;
-      }
-    }
-  }
-}
 
 void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
   for (DomainEnergy& domain : energy.table.rows) {
@@ -224,7 +202,6 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
     for (const Channel& channel : survey.sources()[source].channels) {
       if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
-    if (query.views) shape_power(told, query.slices);
     add_to(result, std::move(told), prefix);
   }
   result.totals = total_energy(result.domains);

@@ -11,7 +11,6 @@
 
 #include "attribution/ledger.h"
 #include "attribution/probe_spans.h"
-#include "attribution/time_curve.h"
 
 namespace joulemap::attribution {
 
@@ -26,13 +25,13 @@ struct NumberedEnergy {
   double time_s = 0;  // without probing, as is the energy
   std::optional<double> energy_j;
 };
-std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const std::optional<TimeCurve>& energy_j,
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
                                         TimeSpan span, const ProbeSpans& probing);
 
-// `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
+// `name`: "step" or "epoch". `energy_j`: of all counted domains; empty where none is known. Several processes of one run
 // (ranks) number the same steps: those of the process that told the most are taken.
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing);
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                     TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
 // number that a machine tells several times is matched with the others' in order.

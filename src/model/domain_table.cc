@@ -50,7 +50,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   }
   row.joules = energy.joules;
   row.uncertainty_j = energy.uncertainty_j;
-  const double known_s = elapsed_s - energy.missing_s;
+  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
   if (known_s > 0) row.mean_w = *energy.joules / known_s;
   row.provenance = energy.channel.provenance;
   row.model = energy.channel.model;

@@ -9,7 +9,7 @@
 //   gpuN-others-utilization  gauge, since it was read last: what processes use that are not ours
 //
 // Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at
-// the edges of a window, which EnergyWindow puts into its uncertainty, so that short runs raise no false alarm.
+// the edges of a window, which EnergyCurve puts into its uncertainty, so that short runs raise no false alarm.
 // Without a counter the instant power is integrated, and a diagnostic says so.
 #pragma once
 
