@@ -10,6 +10,8 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr double kUnitsDiffer = 0.05;  // more weighs start-up differently
+constexpr double kWaitsForHost = 0.3;  // idle share of a GPU's energy
+constexpr std::size_t kRecordingsEnough = 3;  // that many of each show how much runs differ
 
 double units_of_each(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
@@ -46,7 +48,34 @@ void note_unsettled(RunDifference& difference, std::string_view letter, const Co
   }
 }
 
+// The share of the energy that GPUs used while nothing ran on them; nothing where other domains are in it.
+std::optional<double> idle_share(const ReportResult& rows) {
+  double all_j = 0;
+  for (const DomainEnergy& domain : rows.domains) {
+    if (!domain.counted || !domain.joules || domain.provenance != Provenance::measured) continue;
+    if (domain.device_model.empty()) return std::nullopt;
+    all_j += *domain.joules;
+  }
+  if (!rows.idle_j || all_j <= 0) return std::nullopt;
+  return *rows.idle_j / all_j;
+}
+
 }  // namespace
+
+void note_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+  if (std::min(a.size(), b.size()) >= kRecordingsEnough) return;
+  double most = 0;
+  for (const auto& side : {a, b}) {
+    for (const RunReports& run : side) most = std::max(most, idle_share(run.rows).value_or(0));
+  }
+  if (most <= kWaitsForHost) return;
+  difference.diagnostics.add(
+      {"waits_for_host", 1,
+       fmt::format("{:.0f} % of the energy is of an idle GPU: such programs take as long as the host needs, which on "
+                   "shared machines varies more between runs than the prior says",
+                   100 * most),
+       "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or state --run-sd"});
+}
 
 void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
   for (const auto& [letter, side] : {std::pair("A", a), std::pair("B", b)}) {

@@ -13,6 +13,8 @@
 namespace joulemap::attribution {
 
 void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
+// Programs that wait for the host, which vary more than the prior says.
+void note_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
 // `domains`: that only some of the recordings have. `is_asked`: that whole runs are compared.
 void note_limits(RunDifference& difference, const std::set<std::string>& domains, bool is_asked);
 

@@ -259,6 +259,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   difference.failed = query.fail_over && difference.total.verdict == Verdict::grew &&
                       difference.total.relative.value_or(0) > *query.fail_over;
   note_diagnostics(difference, a, b);
+  note_waiting(difference, a, b);
   note_limits(difference, shared.others, query.whole_run);
   return difference;
 }
