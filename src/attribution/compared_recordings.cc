@@ -40,7 +40,8 @@ Result<ReadSteps> read_steps(const std::string& file) {
   const LedgerResult& level = found->levels[Level::step];
   ReadSteps read{placed_steps(found->machines, level.rows), found->summary.probe.has_value()};
   read.elapsed_s = found->summary.elapsed_s;
-  read.energy_j = found->summary.totals.measured_j ? found->summary.totals.measured_j : found->summary.totals.estimated_j;
+  read.energy_j =
+      found->summary.totals.measured_j ? found->summary.totals.measured_j : found->summary.totals.estimated_j;
   return read;
 }
 

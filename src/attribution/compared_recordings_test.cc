@@ -17,40 +17,40 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kBegin_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kTick_ns = 10 * kNanosecondsPerMillisecond;  // the counter is read so often
-constexpr std::int64_t kStep_ns = 20 * kNanosecondsPerMillisecond;
-constexpr int kSteps = 150;
+constexpr std::int64_t kReading_ns = 10 * kNanosecondsPerMillisecond;  // the counter is read so often
+constexpr std::int64_t kProgramStep_ns = 20 * kNanosecondsPerMillisecond;
+constexpr int kProgramSteps = 150;
 constexpr int kWarmUpSteps = 15;
-constexpr std::uint64_t kSeed = 20261117;
+constexpr std::uint64_t kRecordingsSeed = 20261117;
 
-struct Program {
+struct SteppedProgram {
   double startup_s = 1;
   double step_w = 300;  // in steady state
   bool has_steps = true;
 };
 
 // One run: 60 W of start-up, three times the power while it warms up, noise that takes half a second to fade.
-std::string record(const std::string& file, const Program& program, statistics::Random& random) {
+std::string record_program(const std::string& file, const SteppedProgram& program, statistics::Random& random) {
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
   EXPECT_TRUE(writer);
   Channel channel = recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
   const std::int64_t first_ns = kBegin_ns + static_cast<std::int64_t>(program.startup_s * 1e9);
-  const std::int64_t end_ns = first_ns + kSteps * kStep_ns + 200 * kNanosecondsPerMillisecond;
+  const std::int64_t end_ns = first_ns + kProgramSteps * kProgramStep_ns + 200 * kNanosecondsPerMillisecond;
   writer->add(Mark{kBegin_ns, MarkKind::command_begin, 0, 0, {}});
   double joules = 0;
   double noise = 0;
-  for (std::int64_t at_ns = kBegin_ns - 20 * kTick_ns; at_ns <= end_ns + 20 * kTick_ns; at_ns += kTick_ns) {
+  for (std::int64_t at_ns = kBegin_ns - 20 * kReading_ns; at_ns <= end_ns + 20 * kReading_ns; at_ns += kReading_ns) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(joules * 1e6), at_ns, at_ns, ReadCode::ok}});
-    const std::int64_t step = (at_ns - first_ns) / kStep_ns;
-    const bool is_step = at_ns >= first_ns && step < kSteps;
+    const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
+    const bool is_step = at_ns >= first_ns && step < kProgramSteps;
     noise = 0.98 * noise + 0.2 * 0.02 * random.normal();
     const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
-    joules += watts * seconds(kTick_ns);
+    joules += watts * seconds(kReading_ns);
   }
-  for (int step = 0; step < kSteps && program.has_steps; ++step) {
-    writer->add(Mark{first_ns + step * kStep_ns, MarkKind::step, static_cast<std::uint64_t>(step), 1, {}});
+  for (int step = 0; step < kProgramSteps && program.has_steps; ++step) {
+    writer->add(Mark{first_ns + step * kProgramStep_ns, MarkKind::step, static_cast<std::uint64_t>(step), 1, {}});
   }
   writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
   EXPECT_TRUE(writer->finish({}));
@@ -66,13 +66,13 @@ class Recorder {
     std::vector<std::string> files;
     for (std::size_t i = 0; i < count; ++i) {
       const double run = factor * (1 + kRunVariation.relative_sd * random_.normal());
-      files.push_back(record(folder_.path() + "/" + std::to_string(count_++) + ".joule",
-                             {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
+      files.push_back(record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule",
+                                     {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
     }
     return files;
   }
-  std::string one(const Program& program) {
-    return record(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
+  std::string one(const SteppedProgram& program) {
+    return record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
   }
 
  private:
@@ -81,16 +81,16 @@ class Recorder {
   int count_ = 0;
 };
 
-Result<RunDifference> compare(const std::vector<std::string>& a, const std::vector<std::string>& b,
-                              const ComparisonQuery& query = {}) {
+Result<RunDifference> compare_files(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                                    const ComparisonQuery& query = {}) {
   return compare_recordings(a, b, Level::domain, query);
 }
 
 TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
-  Recorder recorder(kSeed);
+  Recorder recorder(kRecordingsSeed);
   const std::vector<std::string> brief = {recorder.one({.startup_s = 0.5})};
   const std::vector<std::string> lengthy = {recorder.one({.startup_s = 6})};
-  const Result<RunDifference> found = compare(brief, lengthy);
+  const Result<RunDifference> found = compare_files(brief, lengthy);
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->is_steady);
   EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
@@ -100,44 +100,44 @@ TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
   EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
   EXPECT_GE(found->b.recordings[0].left_out->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
   EXPECT_GT(found->b.recordings[0].left_out->time_s, 6);
-  const Result<RunDifference> all = compare(brief, lengthy, {.whole_run = true});
+  const Result<RunDifference> all = compare_files(brief, lengthy, {.whole_run = true});
   EXPECT_FALSE(all->is_steady);
   EXPECT_EQ(all->total.verdict, Verdict::grew) << "5 s more of start-up";
 }
 
 TEST(ComparedRecordings, RecordingsWithoutStepsAreComparedWhole) {
-  Recorder recorder(kSeed);
+  Recorder recorder(kRecordingsSeed);
   const std::vector<std::string> bare = {recorder.one({.has_steps = false})};
-  const Result<RunDifference> found = compare(bare, bare);
+  const Result<RunDifference> found = compare_files(bare, bare);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "run");
   EXPECT_FALSE(found->is_steady);
 }
 
 TEST(ComparedRecordings, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
-  RecordProperty("seed", std::to_string(kSeed));
-  Recorder recorder(kSeed + 1);
+  RecordProperty("seed", std::to_string(kRecordingsSeed));
+  Recorder recorder(kRecordingsSeed + 1);
   int found = 0;
   int covered = 0;
   for (int pair = 0; pair < 200; ++pair) {
-    const Result<RunDifference> one = compare(recorder.runs(1), recorder.runs(1), {.per = "step"});
+    const Result<RunDifference> one = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
     ASSERT_TRUE(one) << one.error().message;
     found += one->total.verdict == Verdict::within_noise ? 0 : 1;
     covered += *one->total.low_j <= 0 && *one->total.high_j >= 0 ? 1 : 0;
   }
-  EXPECT_LE(found, 20) << "seed " << kSeed + 1;
+  EXPECT_LE(found, 20) << "seed " << kRecordingsSeed + 1;
   EXPECT_GE(covered, 180);
 }
 
 TEST(ComparedRecordings, ThreeASideFindAChangeOfTheSizeTheyPrint) {
-  Recorder recorder(kSeed + 2);
+  Recorder recorder(kRecordingsSeed + 2);
   int found = 0;
   for (int trial = 0; trial < 40; ++trial) {
     const std::vector<std::string> before = recorder.runs(3);
-    const double printed = *compare(before, recorder.runs(3))->smallest_change;
-    found += compare(before, recorder.runs(3, 1 + printed))->total.verdict == Verdict::grew ? 1 : 0;
+    const double printed = *compare_files(before, recorder.runs(3))->smallest_change;
+    found += compare_files(before, recorder.runs(3, 1 + printed))->total.verdict == Verdict::grew ? 1 : 0;
   }
-  EXPECT_GE(found, 28) << "of 40, seed " << kSeed + 2;
+  EXPECT_GE(found, 28) << "of 40, seed " << kRecordingsSeed + 2;
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kUnitsDiffer = 0.05;  // more weighs start-up differently
-constexpr double kWaitsForHost = 0.3;  // idle share of a GPU's energy
+constexpr double kUnitsDiffer = 0.05;         // more weighs start-up differently
+constexpr double kWaitsForHost = 0.3;         // idle share of a GPU's energy
 constexpr std::size_t kRecordingsEnough = 3;  // that many of each show how much runs differ
 
 double units_of_each(const ComparedRun& side) {
@@ -28,9 +28,9 @@ void note_whole_runs(RunDifference& difference, bool is_asked) {
          "record as many of both"});
   }
   if (!difference.a.scatter || !difference.b.scatter) {
-    difference.diagnostics.add({"scatter_unknown", 1,
-                                "too few steps to see how much they vary: the noise within a run is that of its sensors",
-                                "compare longer runs"});
+    difference.diagnostics.add(
+        {"scatter_unknown", 1, "too few steps to see how much they vary: the noise within a run is that of its sensors",
+         "compare longer runs"});
   }
   if (is_asked || difference.per == "run" || difference.per == "epoch") return;
   difference.diagnostics.add({"no_steady_state", 1,
@@ -90,10 +90,10 @@ void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, 
 
 void note_limits(RunDifference& difference, const std::set<std::string>& domains, bool is_asked) {
   if (!domains.empty()) {
-    difference.diagnostics.add({"domains_differ", domains.size(),
-                                fmt::format("not all recordings measured {}: left out of the total",
-                                            fmt::join(domains, ", ")),
-                                "joulemap doctor on the machine of the others shows why"});
+    difference.diagnostics.add(
+        {"domains_differ", domains.size(),
+         fmt::format("not all recordings measured {}: left out of the total", fmt::join(domains, ", ")),
+         "joulemap doctor on the machine of the others shows why"});
   }
   if (!difference.is_steady) note_whole_runs(difference, is_asked);
   note_unsettled(difference, "A", difference.a);

@@ -244,7 +244,8 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   for (const Level level : wanted_.levels) {
     if (gives_parts(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
   }
-  if (wanted_.views) host.view.emplace(host.span, host.energy, host.sums, *wanted_.views, begins_of(longest(host.steps)));
+  if (wanted_.views)
+    host.view.emplace(host.span, host.energy, host.sums, *wanted_.views, begins_of(longest(host.steps)));
 }
 
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {

@@ -38,8 +38,8 @@ RunRates whole_rates(const RunReports& reports) {
 struct Measured {
   const RunReports* reports = nullptr;
   RunRates rates = {};
-  double common = 1;    // share of the energy
-  double sensors = 0;   // standard error by the sensors, as a share
+  double common = 1;   // share of the energy
+  double sensors = 0;  // standard error by the sensors, as a share
   ComparedRecording recording = {};
   double row_units = 1;
   double time_s = 0;  // per unit
@@ -55,7 +55,8 @@ std::set<std::string> counted_domains(const ReportResult& result, Provenance pro
 
 Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::string& wanted) {
   const auto have = [&](std::string_view per) {
-    return std::all_of(all.begin(), all.end(), [&](const Measured& one) { return units_of(one.rates, per).has_value(); });
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Measured& one) { return units_of(one.rates, per).has_value(); });
   };
   if (!wanted.empty()) {
     if (have(wanted)) return wanted;
@@ -171,8 +172,8 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
   const auto smallest = [&](double freedom, std::size_t of_a, std::size_t of_b) {
     return statistics::smallest_change(contrast.relative_sd, freedom, of_a, of_b, difference.interval);
   };
-  difference.smallest_change = smallest(contrast.degrees_of_freedom, difference.a.recordings.size(),
-                                        difference.b.recordings.size());
+  difference.smallest_change =
+      smallest(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
   for (const std::size_t runs : kRecordingsASide) {
     const double freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
     difference.establish.push_back({runs, smallest(freedom, runs, runs)});
@@ -224,7 +225,8 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
                    "joulemap doctor shows what can be measured"};
     }
     if (one.rates.provenance != all.front().rates.provenance) {
-      return Error{ErrorCode::unsupported, "some recordings are measured and others only estimated: they do not compare",
+      return Error{ErrorCode::unsupported,
+                   "some recordings are measured and others only estimated: they do not compare",
                    "record all where the same sensors can be read"};
     }
   }

@@ -31,10 +31,10 @@ namespace joulemap::attribution {
 inline constexpr statistics::VariationPrior kRunVariation{0.02, 4};
 
 struct ComparisonQuery {
-  std::string per = {};                    // empty: samples, steps, epochs or the run, the first that all have
-  std::optional<double> fail_over = {};    // a share
-  std::optional<double> run_sd = {};       // instead of the prior's
-  bool whole_run = false;                  // start-up, warm-up and shutdown count, too
+  std::string per = {};                  // empty: samples, steps, epochs or the run, the first that all have
+  std::optional<double> fail_over = {};  // a share
+  std::optional<double> run_sd = {};     // instead of the prior's
+  bool whole_run = false;                // start-up, warm-up and shutdown count, too
 };
 
 // Of a recording.

@@ -11,11 +11,11 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261117;
+constexpr std::uint64_t kComparisonSeed = 20261117;
 constexpr double kStep_s = 0.02;
 
 // Steps of 10 J that vary by `spread_j` from one to the next, the first forty of which warm up.
-std::vector<StepEnergy> steps_of(double factor, double spread_j = 0.1) {
+std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
   std::vector<StepEnergy> steps;
   for (int i = 0; i < 400; ++i) {
     const double energy_j = factor * (10 + (i % 7 - 3) * spread_j + (i < 40 ? 20 : 0));
@@ -26,7 +26,7 @@ std::vector<StepEnergy> steps_of(double factor, double spread_j = 0.1) {
 
 // Whole runs: start-up is in the rows.
 RunReports whole(double factor) {
-  RunReports reports{.rows = example_training_times(factor), .steps = steps_of(factor)};
+  RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
   reports.steady = steady_state(reports.steps);
   reports.elapsed_s = 10;
   reports.energy_j = reports.rows.totals.measured_j;
@@ -41,7 +41,7 @@ RunReports steady(double factor) {
   return reports;
 }
 
-Result<RunDifference> compare(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
+Result<RunDifference> compare_pair(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
   return compare_runs({&a, 1}, {&b, 1}, query);
 }
 
@@ -60,7 +60,7 @@ bool names_an_entry(const RunDifference& difference) {
 }
 
 TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
-  const Result<RunDifference> found = compare(steady(1), steady(1), {.fail_over = 0.0});
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.fail_over = 0.0});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "sample");
   EXPECT_TRUE(found->is_steady);
@@ -70,7 +70,7 @@ TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
 }
 
 TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
-  const Result<RunDifference> found = compare(steady(1), steady(1), {.per = "step"});
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.per = "step"});
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
   const ComparedRecording& recording = found->a.recordings.front();
@@ -83,7 +83,7 @@ TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
 }
 
 TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
-  const Result<RunDifference> found = compare(whole(1), whole(1.5), {.per = "step", .whole_run = true});
+  const Result<RunDifference> found = compare_pair(whole(1), whole(1.5), {.per = "step", .whole_run = true});
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->is_steady);
   EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
@@ -94,11 +94,11 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
   const DifferenceEntry& grown = entry(*found, "gpu0", "backward layer1.0.conv1");
   EXPECT_NEAR(*grown.difference_j, 700.0 / 400, 1e-12);
   EXPECT_EQ(grown.verdict, Verdict::grew);
-  EXPECT_EQ(compare(whole(1.5), whole(1), {.per = "step", .whole_run = true})->total.verdict, Verdict::shrank);
+  EXPECT_EQ(compare_pair(whole(1.5), whole(1), {.per = "step", .whole_run = true})->total.verdict, Verdict::shrank);
 }
 
 TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDifferBy) {
-  const Result<RunDifference> found = compare(steady(1), steady(1.026), {.fail_over = 0.01});
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1.026), {.fail_over = 0.01});
   EXPECT_EQ(found->total.verdict, Verdict::within_noise) << "2.6 % between two runs of one program on an H200";
   EXPECT_FALSE(found->failed);
   EXPECT_GT(*found->smallest_change, 0.05);
@@ -106,17 +106,18 @@ TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDiff
   ASSERT_EQ(found->establish.size(), 3u);
   EXPECT_NEAR(found->establish[0].relative, *found->smallest_change, 1e-12);
   EXPECT_GT(found->establish[1].relative, found->establish[2].relative);
-  EXPECT_EQ(compare(steady(1), steady(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew) << "by a stated prior";
+  EXPECT_EQ(compare_pair(steady(1), steady(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew)
+      << "by a stated prior";
 }
 
 TEST(RunComparison, FailsOnlyWhenTheTotalGrewByMoreThanAllowedAndBeyondTheNoise) {
-  EXPECT_TRUE(compare(steady(1), steady(1.2), {.fail_over = 0.05})->failed);
-  EXPECT_FALSE(compare(steady(1), steady(1.12), {.fail_over = 0.15})->failed) << "grew, but by less";
-  EXPECT_FALSE(compare(steady(1.2), steady(1), {.fail_over = 0.05})->failed) << "shrank";
-  EXPECT_FALSE(compare(steady(1), steady(1.2), {})->failed) << "no gate was given";
+  EXPECT_TRUE(compare_pair(steady(1), steady(1.2), {.fail_over = 0.05})->failed);
+  EXPECT_FALSE(compare_pair(steady(1), steady(1.12), {.fail_over = 0.15})->failed) << "grew, but by less";
+  EXPECT_FALSE(compare_pair(steady(1.2), steady(1), {.fail_over = 0.05})->failed) << "shrank";
+  EXPECT_FALSE(compare_pair(steady(1), steady(1.2), {})->failed) << "no gate was given";
   RunReports unsure = steady(1.2);
   unsure.rows.domains[0].uncertainty_j = 2000;
-  EXPECT_FALSE(compare(steady(1), unsure, {.fail_over = 0.05})->failed) << "grew within the noise";
+  EXPECT_FALSE(compare_pair(steady(1), unsure, {.fail_over = 0.05})->failed) << "grew within the noise";
 }
 
 TEST(RunComparison, StepsThatVarySlowlyMakeNoise) {
@@ -124,14 +125,14 @@ TEST(RunComparison, StepsThatVarySlowlyMakeNoise) {
   RunReports wild = steady(1.1);
   for (std::size_t i = 0; i < wild.steps.size(); ++i) wild.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
   wild.steady = steady_state(wild.steps);
-  EXPECT_EQ(compare(steady(1), calm)->total.verdict, Verdict::grew);
-  EXPECT_EQ(compare(steady(1), wild)->total.verdict, Verdict::within_noise);
+  EXPECT_EQ(compare_pair(steady(1), calm)->total.verdict, Verdict::grew);
+  EXPECT_EQ(compare_pair(steady(1), wild)->total.verdict, Verdict::within_noise);
 }
 
 TEST(RunComparison, WhatOnlyOneHasIsNewOrGone) {
   RunReports b = steady(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
-  const Result<RunDifference> found = compare(steady(1), b);
+  const Result<RunDifference> found = compare_pair(steady(1), b);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, Verdict::appeared);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::gone);
 }
@@ -140,7 +141,7 @@ TEST(RunComparison, AMeasurementDoesNotCompareToAnEstimate) {
   RunReports b = steady(1);
   b.rows.domains.erase(b.rows.domains.begin());
   b.rows.totals.measured_j.reset();
-  EXPECT_FALSE(compare(steady(1), b));
+  EXPECT_FALSE(compare_pair(steady(1), b));
 }
 
 TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
@@ -149,7 +150,7 @@ TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
   *b.rows.totals.measured_j += 300;
   for (StepEnergy& step : b.steps) step.energy_j *= 4800.0 / 4500;
   b.steady = steady_state(b.steps);
-  const Result<RunDifference> found = compare(steady(1), b);
+  const Result<RunDifference> found = compare_pair(steady(1), b);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->domains, std::vector<std::string>{"gpu0"});
   EXPECT_NEAR(*found->total.relative, 0, 1e-9);
@@ -159,8 +160,8 @@ TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
 TEST(RunComparison, RefusesAUnitThatOneDoesNotHave) {
   RunReports b = whole(1);
   b.rows.epochs = 0;
-  EXPECT_FALSE(compare(whole(1), b, {.per = "epoch"}));
-  EXPECT_TRUE(compare(whole(1), b, {.per = "run"}));
+  EXPECT_FALSE(compare_pair(whole(1), b, {.per = "epoch"}));
+  EXPECT_TRUE(compare_pair(whole(1), b, {.per = "run"}));
 }
 
 TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
@@ -168,12 +169,12 @@ TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
   bare.rows.steps = bare.rows.epochs = 0;
   bare.rows.metrics.clear();
   EXPECT_FALSE(compares_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
-  const Result<RunDifference> found = compare(bare, bare);
+  const Result<RunDifference> found = compare_pair(bare, bare);
   EXPECT_EQ(found->per, "run");
   EXPECT_FALSE(found->is_steady);
   RunReports few = bare;
   few.rows.steps = 5;
-  EXPECT_TRUE(compare(few, few)->diagnostics.contains("no_steady_state"));
+  EXPECT_TRUE(compare_pair(few, few)->diagnostics.contains("no_steady_state"));
 }
 
 TEST(RunComparison, EpochsAndRunsAreWhole) {
@@ -208,9 +209,9 @@ class Runs {
 };
 
 TEST(RunComparison, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
-  RecordProperty("seed", std::to_string(kSeed));
+  RecordProperty("seed", std::to_string(kComparisonSeed));
   for (const std::size_t recordings : {1, 3}) {
-    Runs runs(kSeed + recordings);
+    Runs runs(kComparisonSeed + recordings);
     int totals = 0;
     int entries = 0;
     for (int pair = 0; pair < 200; ++pair) {
@@ -218,23 +219,23 @@ TEST(RunComparison, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
       totals += found->total.verdict == Verdict::within_noise ? 0 : 1;
       entries += names_an_entry(*found) ? 1 : 0;
     }
-    EXPECT_LE(totals, 20) << recordings << " a side, seed " << kSeed + recordings;
-    EXPECT_LE(entries, 20) << recordings << " a side: pairs that name any entry, seed " << kSeed + recordings;
+    EXPECT_LE(totals, 20) << recordings << " a side, seed " << kComparisonSeed + recordings;
+    EXPECT_LE(entries, 20) << recordings << " a side: pairs that name any entry, seed " << kComparisonSeed + recordings;
   }
 }
 
 TEST(RunComparison, ThreeRecordingsASideFindAChangeOfTheSizeTheyPrint) {
-  Runs runs(kSeed + 7);
+  Runs runs(kComparisonSeed + 7);
   int found = 0;
   for (int pair = 0; pair < 200; ++pair) {
     const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_change;
     found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == Verdict::grew ? 1 : 0;
   }
-  EXPECT_GE(found, 150) << "of 200, seed " << kSeed + 7;
+  EXPECT_GE(found, 150) << "of 200, seed " << kComparisonSeed + 7;
 }
 
 TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
-  Runs runs(kSeed + 8);
+  Runs runs(kComparisonSeed + 8);
   std::vector<RunReports> b = runs.of(3);
   for (RunReports& one : b) {
     for (std::optional<double>* value : {&one.rows.rows[0].energy_j, &one.rows.rows[0].low_j, &one.rows.rows[0].high_j})

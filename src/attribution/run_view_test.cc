@@ -134,9 +134,9 @@ std::string record_phases(const TemporaryDirectory& folder) {
   for (std::int64_t i = 0; i < 100; ++i) {
     Activity activity{.begin_ns = kSecond + i * kStretch_ns, .end_ns = kSecond + (i + 1) * kStretch_ns};
     if (i == 0) {
-      activity.places = {{1, 0, PlaceKind::mode, "train"},        {2, 1, PlaceKind::phase, "forward"},
-                         {3, 1, PlaceKind::phase, "backward"},    {4, 2, PlaceKind::module, "conv"},
-                         {5, 2, PlaceKind::module, "fc"},         {6, 3, PlaceKind::module, "fc"}};
+      activity.places = {{1, 0, PlaceKind::mode, "train"},     {2, 1, PlaceKind::phase, "forward"},
+                         {3, 1, PlaceKind::phase, "backward"}, {4, 2, PlaceKind::module, "conv"},
+                         {5, 2, PlaceKind::module, "fc"},      {6, 3, PlaceKind::module, "fc"}};
     }
     activity.place_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
                               {5, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},

@@ -31,11 +31,11 @@ struct SteadyState {
   std::size_t long_steps = 0;  // of these, left out of the mean
   double begin_s = 0;
   double end_s = 0;
-  double energy_j = 0;           // of a step
-  double standard_error_j = 0;   // of that
-  double time_s = 0;             // of a step
-  double autocorrelation = 0;    // of neighbouring blocks
-  bool is_settled = true;        // false: the energy of a step still changes in the second half of the run
+  double energy_j = 0;          // of a step
+  double standard_error_j = 0;  // of that
+  double time_s = 0;            // of a step
+  double autocorrelation = 0;   // of neighbouring blocks
+  bool is_settled = true;       // false: the energy of a step still changes in the second half of the run
 };
 
 // Nothing where there are fewer than 12 steps.

@@ -12,7 +12,7 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::uint64_t kSeed = 24;
+constexpr std::uint64_t kSteadySeed = 24;
 
 // Steps of 10 ms after two seconds of start-up.
 std::vector<StepEnergy> steps_with(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
@@ -37,7 +37,7 @@ TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
 }
 
 TEST(SteadyState, WarmUpIsLeftOutWhateverItLooksLike) {
-  statistics::Random random(kSeed);
+  statistics::Random random(kSteadySeed);
   const auto noise = [&] { return 0.05 * random.normal(); };
   const auto first_calls = [&](std::size_t i) { return (i < 3 ? 400.0 : 5.0) + noise(); };
   const auto tuning = [&](std::size_t i) { return (i < 60 ? 9.0 : 5.0) + noise(); };
@@ -47,13 +47,13 @@ TEST(SteadyState, WarmUpIsLeftOutWhateverItLooksLike) {
     ASSERT_TRUE(steady);
     EXPECT_GT(steady->first_step, 0u);
     EXPECT_LT(steady->first_step, 150u);
-    EXPECT_NEAR(steady->energy_j, 5, 0.03) << "seed " << kSeed;
+    EXPECT_NEAR(steady->energy_j, 5, 0.03) << "seed " << kSteadySeed;
     EXPECT_TRUE(steady->is_settled);
   }
 }
 
 TEST(SteadyState, RareLongStepsAreLeftOutAndFrequentOnesArePartOfTheProgram) {
-  statistics::Random random(kSeed);
+  statistics::Random random(kSteadySeed);
   const auto with_long = [&](std::size_t every) {
     return steady_state(steps_with(
         1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
@@ -67,14 +67,14 @@ TEST(SteadyState, RareLongStepsAreLeftOutAndFrequentOnesArePartOfTheProgram) {
 }
 
 TEST(SteadyState, ABriefDisturbanceDoesNotMoveTheMean) {
-  statistics::Random random(kSeed);
-  const auto steady = steady_state(steps_with(
-      1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
+  statistics::Random random(kSteadySeed);
+  const auto steady = steady_state(
+      steps_with(1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
   EXPECT_NEAR(steady->energy_j, 5, 0.02);
 }
 
 TEST(SteadyState, CorrelatedStepsMakeAWiderStandardError) {
-  statistics::Random random(kSeed);
+  statistics::Random random(kSteadySeed);
   std::vector<double> white;
   std::vector<double> slow;
   double state = 0;

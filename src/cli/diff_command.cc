@@ -52,7 +52,8 @@ struct Sides {
 // `diff A B`, or with --baseline the recordings that are compared with those of the baseline.
 Result<Sides> sides_of(const DiffFlags& flags) {
   if (!flags.baseline.empty() && !flags.recordings.empty()) return Sides{flags.baseline, flags.recordings};
-  if (flags.baseline.empty() && flags.recordings.size() == 2) return Sides{{flags.recordings[0]}, {flags.recordings[1]}};
+  if (flags.baseline.empty() && flags.recordings.size() == 2)
+    return Sides{{flags.recordings[0]}, {flags.recordings[1]}};
   if (flags.baseline.empty()) {
     return Error{ErrorCode::usage, fmt::format("diff compares two recordings, not {}", flags.recordings.size()),
                  "joulemap diff A B, or several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
@@ -94,8 +95,9 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
 
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
-  verb.add_option("RECORDING", flags->recordings,
-                  "the recording to compare with and the one that is compared; with --baseline, those that are compared")
+  verb.add_option(
+          "RECORDING", flags->recordings,
+          "the recording to compare with and the one that is compared; with --baseline, those that are compared")
       ->required();
   verb.add_option("--baseline", flags->baseline,
                   "the recordings to compare with, where there are several of each; stands last")

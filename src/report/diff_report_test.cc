@@ -49,8 +49,8 @@ RunDifference difference() {
       entry("pool", 0.3, {}, Verdict::gone),          entry("layer1.0.conv1", 5, 5.02, Verdict::within_noise)};
   out.fail_over = 0.05;
   out.failed = true;
-  out.diagnostics.add(
-      {"not_settled", 1, "B: the energy of a step still changes in the second half of after.joule", "record for longer"});
+  out.diagnostics.add({"not_settled", 1, "B: the energy of a step still changes in the second half of after.joule",
+                       "record for longer"});
   return out;
 }
 

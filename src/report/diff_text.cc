@@ -78,7 +78,7 @@ class Table {
 };
 
 // "331 of 343 steps" where some are left out.
-std::string units_text(const ComparedRun& run, std::string_view per) {
+std::string compared_units(const ComparedRun& run, std::string_view per) {
   double steps = 0;
   for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
   if (per == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
@@ -89,7 +89,7 @@ std::string run_line(std::string_view letter, const ComparedRun& run, std::strin
   std::string what;
   for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
   if (run.inputs.size() > 1) what = fmt::format("{} recordings: {}", run.inputs.size(), what);
-  std::string units = per == "run" ? "" : ", " + units_text(run, per);
+  std::string units = per == "run" ? "" : ", " + compared_units(run, per);
   if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
   const std::size_t used = units.size() + letter.size() + 3;
@@ -146,7 +146,7 @@ std::string total_sentence(const RunDifference& difference) {
   }
 }
 
-std::string percent_text(double share) { return fmt::format("{:.2g} %", 100 * share); }
+std::string short_percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
 
 // "the smallest ... is 8.7 %; 3 recordings of each could establish 3.9 %, 5 2.8 %."
 std::string noise_sentence(const RunDifference& difference) {
@@ -156,19 +156,23 @@ std::string noise_sentence(const RunDifference& difference) {
   const std::size_t of_b = difference.b.recordings.size();
   std::string out;
   if (of_a + of_b <= 2) {
-    out = fmt::format("With one recording of each, runs of one program are taken to differ by {} (standard "
-                      "deviation, {}).",
-                      percent_text(variation.prior_sd), variation.is_given ? "as given" : "--run-sd");
+    out = fmt::format(
+        "With one recording of each, runs of one program are taken to differ by {} (standard "
+        "deviation, {}).",
+        short_percent(variation.prior_sd), variation.is_given ? "as given" : "--run-sd");
   } else {
-    out = fmt::format("Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
-                      "of {}).",
-                      percent_text(variation.sd), of_a, of_b, percent_text(variation.prior_sd));
+    out = fmt::format(
+        "Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
+        "of {}).",
+        short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
   }
-  out += fmt::format(" The smallest change that this comparison can establish is {}", percent_text(*difference.smallest_change));
+  out += fmt::format(" The smallest change that this comparison can establish is {}",
+                     short_percent(*difference.smallest_change));
   std::string more;
   for (const EstablishedChange& one : difference.establish) {
     if (one.recordings <= std::max(of_a, of_b)) continue;
-    more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings, percent_text(one.relative));
+    more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings,
+                        short_percent(one.relative));
   }
   return out + more + ".";
 }
@@ -210,9 +214,10 @@ std::string gate_sentence(const RunDifference& difference) {
 std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style) {
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
-  std::string out =
-      "\n " + style.strong(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
-                                      difference.is_steady ? "steady state" : "whole runs")) + "\n";
+  std::string out = "\n " +
+                    style.strong(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
+                                             difference.is_steady ? "steady state" : "whole runs")) +
+                    "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
   out += "\n" + wrapped(" ", total_sentence(difference) + gate_sentence(difference), style.columns);

@@ -49,14 +49,14 @@ RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPri
   const RelativeSquares of_a = relative_squares(a, contrast.mean_a);
   const RelativeSquares of_b = relative_squares(b, contrast.mean_b);
   const std::size_t runs = std::max<std::size_t>(of_a.runs + of_b.runs, 1);
-  const double repeated = static_cast<double>(of_a.runs > 1 ? of_a.runs - 1 : 0) +
-                          static_cast<double>(of_b.runs > 1 ? of_b.runs - 1 : 0);
+  const double repeated =
+      static_cast<double>(of_a.runs > 1 ? of_a.runs - 1 : 0) + static_cast<double>(of_b.runs > 1 ? of_b.runs - 1 : 0);
   // What repetitions differ by contains what each of them is unsure of, so the prior of their variance does, too.
   const double expected =
       prior.relative_sd * prior.relative_sd + (of_a.within + of_b.within) / static_cast<double>(runs);
   contrast.degrees_of_freedom = prior.degrees_of_freedom + repeated;
-  contrast.relative_sd = std::sqrt((prior.degrees_of_freedom * expected + of_a.between + of_b.between) /
-                                   contrast.degrees_of_freedom);
+  contrast.relative_sd =
+      std::sqrt((prior.degrees_of_freedom * expected + of_a.between + of_b.between) / contrast.degrees_of_freedom);
   contrast.standard_error_a = of_mean(contrast.relative_sd, contrast.mean_a, a.values.size());
   contrast.standard_error_b = of_mean(contrast.relative_sd, contrast.mean_b, b.values.size());
   return contrast;

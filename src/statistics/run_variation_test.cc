@@ -13,7 +13,7 @@ namespace {
 
 constexpr VariationPrior kPrior{0.02, 4};
 constexpr double kLevel = 0.9;
-constexpr std::uint64_t kSeed = 20261117;
+constexpr std::uint64_t kVariationSeed = 20261117;
 
 bool is_beyond_noise(const RunContrast& contrast) {
   const double reach = t_quantile(kLevel, contrast.degrees_of_freedom) * contrast.standard_error();
@@ -68,9 +68,9 @@ TEST(RunVariation, QuantilesAreThoseOfTables) {
 }
 
 TEST(RunVariation, UnchangedProgramsThatVaryAsThePriorSaysAreSeldomCalledChanged) {
-  RecordProperty("seed", std::to_string(kSeed));
+  RecordProperty("seed", std::to_string(kVariationSeed));
   for (const std::size_t runs : {1, 3, 5}) {
-    Random random(kSeed + runs);
+    Random random(kVariationSeed + runs);
     const std::vector<double> exact(runs, 0.0);
     int found = 0;
     for (int pair = 0; pair < 2000; ++pair) {
@@ -78,13 +78,13 @@ TEST(RunVariation, UnchangedProgramsThatVaryAsThePriorSaysAreSeldomCalledChanged
       const std::vector<double> b = runs_around(10, 0.02, runs, random);
       found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
     }
-    EXPECT_LE(found, 200) << runs << " runs a side, seed " << kSeed + runs;
+    EXPECT_LE(found, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
   }
 }
 
 TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
   for (const std::size_t runs : {1, 3, 5}) {
-    Random random(kSeed + 10 + runs);
+    Random random(kVariationSeed + 10 + runs);
     const std::vector<double> exact(runs, 0.0);
     const double freedom = kPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
     const double change = smallest_change(0.02, freedom, runs, runs, kLevel);
@@ -94,7 +94,7 @@ TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
       const std::vector<double> b = runs_around(10 * (1 + change), 0.02, runs, random);
       found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
     }
-    EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kSeed + 10 + runs;
+    EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
   }
 }
 
