@@ -8,6 +8,8 @@
 namespace joulemap::statistics {
 namespace {
 
+constexpr double kMostOfB = 0.99;
+
 double mean_of_runs(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -75,9 +77,12 @@ double t_probability(double ratio, double degrees_of_freedom) {
 double smallest_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
                        double level, double power) {
   const boost::math::students_t distribution(degrees_of_freedom);
-  const double standard_error =
-      relative_sd * std::sqrt(1 / static_cast<double>(runs_a) + 1 / static_cast<double>(runs_b));
-  return (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * standard_error;
+  const double reach =
+      (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
+  const double of_a = reach * reach / static_cast<double>(runs_a);
+  // What grew by c varies by 1 + c as much: c^2 = of_a + of_b (1 + c)^2. Where that has no solution, any change is noise.
+  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMostOfB);
+  return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }
 
 }  // namespace joulemap::statistics
