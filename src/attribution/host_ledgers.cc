@@ -52,6 +52,14 @@ const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::ve
   return most == moments.end() ? nullptr : &most->second;
 }
 
+std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
+  std::vector<std::int64_t> begins_ns;
+  if (moments == nullptr) return begins_ns;
+  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
+  std::ranges::sort(begins_ns);
+  return begins_ns;
+}
+
 // All but its rows.
 void append(LedgerResult& all, LedgerResult one) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
@@ -236,7 +244,8 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   for (const Level level : wanted_.levels) {
     if (gives_parts(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
   }
-  if (wanted_.views) host.view.emplace(host.span, host.energy, host.sums);
+  if (wanted_.views)
+    host.view.emplace(host.span, host.energy, host.sums, *wanted_.views, begins_of(longest(host.steps)));
 }
 
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {

@@ -26,8 +26,8 @@ namespace joulemap::attribution {
 class HostLedgers {
  public:
   struct Wanted {
-    std::vector<Level> levels;  // one at least
-    bool views = false;         // what happened when, too (HostView)
+    std::vector<Level> levels;              // one at least
+    std::optional<SpreadLevel> views = {};  // what happened when, too (HostView), with spreads of that
   };
   // `priors` outlive it.
   HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);

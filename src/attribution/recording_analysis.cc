@@ -175,7 +175,8 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   survey.leave_out(query.without);
   const KernelPriors priors =
       query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
-  HostLedgers ledgers(survey.sources(), {query.levels, query.views.has_value()}, query.mode, priors);
+  const auto spreads = query.views ? std::optional(query.views->spreads_of) : std::nullopt;
+  HostLedgers ledgers(survey.sources(), {query.levels, spreads}, query.mode, priors);
   Analysis found{.summary = {}, .sources = survey.sources(), .levels = {}};
   EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
@@ -213,7 +214,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   for (const Level level : query.levels) {
     if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
   }
-  if (query.views) found.machines = ledgers.views(*query.views);
+  if (query.views || query.step_times) found.machines = ledgers.views(query.views.value_or(ViewLimits{}));
   return found;
 }
 

@@ -61,12 +61,14 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
                                 flags.top, flags.smooth};
+  if (const Status possible = report::can_plot(query); !possible) return fail(possible.error());
   if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
   wanted.without = std::move(question->without);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
+  if (report::spread_level_of(query) == "phase") wanted.limits.spreads_of = SpreadLevel::phase;
   if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // those that are asked for may be small
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
