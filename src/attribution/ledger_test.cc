@@ -122,6 +122,23 @@ TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoe
       1.0 / 9.1, 1e-3);
 }
 
+TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
+  Activity activity = names();
+  for (const Place& place : {Place{12, 1, PlaceKind::phase, "dataloader"}, Place{13, 12, PlaceKind::op, "torch.empty"}})
+    activity.places.push_back(place);
+  PlaceTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
+  waits.wall_ns = 7'000'000'000;
+  activity.place_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
+  const ReportRow* const loader = outcome.row({"train", "dataloader"});
+  ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
+  EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
+  EXPECT_EQ(empty->count, 10u);
+  EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
+  EXPECT_EQ(loader->cause->largest, CauseClass::synchronisation);
+}
+
 TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   Activity activity = names();
   activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
