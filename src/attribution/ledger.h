@@ -11,9 +11,9 @@
 //   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
 //   other processes ran there is one class more, and "background", by time.
 // - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to their
-//   time there. In a phase or a region a program does other things, too: there operations get what they used in sampled
-//   steps, scaled to all steps, and the rest stays with the phase. A place that a framework's own profiler divided
-//   (PlaceShare) is split as a module is. An imported trace contains every call.
+//   time there. A phase, a region or a module that computes without PyTorch does other things, too: there operations get
+//   what they used in sampled steps, scaled to all steps, and the rest stays its own. A place that a framework's own
+//   profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
 // - By rank all that a process did belongs to its rank, wherever it was.
 // - What ran only to probe is one row of its own, "probe", on each device.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.

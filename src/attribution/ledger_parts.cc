@@ -26,6 +26,8 @@ constexpr std::array<std::pair<std::string_view, Level>, 12> kLevels = {{{"domai
 
 constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
 constexpr double kLeastEnergy_j = 1e-12;
+// Calling a module that only calls an operation takes up to twice as long as the operation.
+constexpr double kLeastOfAModule = 0.25;
 // How much the shares of operations within their layer differ from step to step, as a standard deviation.
 constexpr double kStepSpread = 0.2;
 
@@ -158,13 +160,14 @@ void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, E
   }
 }
 
-// Of an entry's time, the share of its operations. A module does nothing else; a phase or a region does, before the first
-// step or while it waits for a batch.
+// Of an entry's time, the share of its operations. A module does little else, unless they explain a small part of its time
+// only: then it computes without PyTorch. A phase or a region waits, and does other things before the first step.
 double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const {
-  if (key.second != kCpu || entry.is_module || steps <= 0) return 1;
+  if (key.second != kCpu || steps <= 0 || (entry.is_module && entry.sum.sampled == 0)) return 1;
   const double own_steps =
       entry.sum.sampled > 0 ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled) : steps;
-  return std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
+  const double share = std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
+  return entry.is_module && share >= kLeastOfAModule ? 1 : share;
 }
 
 void Ledger::share_out_parts() {

@@ -139,6 +139,14 @@ TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
   EXPECT_EQ(loader->cause->largest, CauseClass::synchronisation);
 }
 
+TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
+}
+
 TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   Activity activity = names();
   activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
@@ -180,16 +188,6 @@ TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
       EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
     }
   }
-}
-
-TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
-  ProcessNames names;
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  names.queues[0] = {0, "GPU-1", 0, 1, 7};
-  EXPECT_FALSE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
 }
 
 TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {

@@ -5,8 +5,8 @@
 //
 //   joulemap-fake-cuda-program STEPS KERNELS [fork | quick-exit | thief | no-steps]
 //
-// Each step takes 20 ms or, on a busy machine, longer; its kernels alternate between "gemm" (of region "first") and "relu" (of region "second"),
-// gemm three times as long, and fill half of the step.
+// Each step takes 20 ms or, on a busy machine, longer; its kernels alternate between "gemm" (of region "first") and "relu"
+// (of region "second"), gemm three times as long, and fill 10 ms.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
