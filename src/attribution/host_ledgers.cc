@@ -18,9 +18,10 @@ namespace {
 
 // Standard deviations in half of a 95 % interval, as uncertainties of domains are told.
 constexpr double kHalfWidth95 = 1.96;
-// A standard deviation of what RAPL is wrong by as a whole, until a calibration tells. On server parts since Haswell
-// it was found within a few per cent of meters at the wall.
-constexpr double kGainSpread = 0.01;
+// RAPL's error of gain without a calibration, as half of a 95 % interval: on server parts since Haswell it was found within
+// a few per cent of meters at the wall.
+constexpr double kGainWithin95 = 0.04;
+constexpr double kGainSpread = kGainWithin95 / kHalfWidth95;
 
 void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());

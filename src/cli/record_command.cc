@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
 #include "recording/calibration_file.h"
+#include "recording/part_folder.h"
 #include "report/record_json.h"
 #include "report/record_text.h"
 #include "sampling/environment.h"
@@ -96,6 +98,16 @@ std::vector<std::string> command_line_of(int pid) {
   return command;
 }
 
+sensors::MeasuredProcesses measured_processes(const RecordFlags& flags, const std::string& recording_id) {
+  sensors::MeasuredProcesses measured;
+  if (flags.pid) measured.roots.push_back(*flags.pid);
+  measured.variable = fmt::format("{}={}", recording::kIdVariable, recording_id);
+  std::error_code error;  // without a folder the other rules decide
+  measured.recording_folder = std::filesystem::weakly_canonical(
+      std::filesystem::absolute(recording::recording_folder(flags.file), error), error);
+  return measured;
+}
+
 // One whose model is known: what is learnt is learnt of that.
 bool has_known_gpu(std::span<const Channel> channels) {
   return std::any_of(channels.begin(), channels.end(),
@@ -109,6 +121,8 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }
+  const std::string recording_id = recording::choose_recording_id(flags.run);
+  sensors.measured = measured_processes(flags, recording_id);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
   sampling::RecordOptions options;
@@ -120,7 +134,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     };
   }
   options.file = flags.file;
-  options.run = flags.run;
+  options.recording_id = recording_id;
   options.environment = sampling::describe_environment(line.root);
   // Without a calibration the recording says what the channels themselves declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {

@@ -90,8 +90,10 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  Result<sampling::Meter> meter = sampling::Meter::open(
-      {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  sampling::SensorOptions sensors{
+      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
+  Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
     return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});

@@ -65,13 +65,16 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
   return source;
 }
 
-Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command, std::string_view run) {
+std::string choose_recording_id(std::string_view run) { return run.empty() ? new_recording_id() : id_of_run(run); }
+
+Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
+                                      std::string recording_id) {
   std::error_code error;
   PartFolder folder;
   folder.file_ = file;
   folder.path_ = fs::absolute(recording_folder(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
-  folder.recording_id_ = run.empty() ? new_recording_id() : id_of_run(run);
+  folder.recording_id_ = recording_id.empty() ? new_recording_id() : std::move(recording_id);
   folder.command_ = std::move(command);
   if (fs::is_directory(file, error)) {
     return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};

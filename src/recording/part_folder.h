@@ -29,11 +29,15 @@ inline constexpr std::string_view kRankFact = "rank";
 // This process as the source of a part: host, boot, process, moment.
 RecordingSource describe_this_process(std::string recording_id, std::string role);
 
+// `run`: a name that recorders of one run on several machines share, so that their recordings are parts of one; the same
+// id for the same name. Empty: an id that no other recording has.
+std::string choose_recording_id(std::string_view run);
+
 class PartFolder {
  public:
-  // `run`: a name that recorders of one run on several machines share, so that their recordings are parts of one.
+  // `recording_id`: from choose_recording_id; empty: a new one.
   static Result<PartFolder> create(const std::string& file, std::vector<std::string> command,
-                                   std::string_view run = {});
+                                   std::string recording_id = {});
 
   const std::string& file() const { return file_; }
   const std::string& path() const { return path_; }

@@ -10,6 +10,7 @@
 #include "ingest/framework_traces.h"
 #include "recording/part_folder.h"
 #include "recording/recording_writer.h"
+#include "sampling/command_cpu_time.h"
 #include "sampling/cpu_time_log.h"
 #include "sampling/watched_command.h"
 
@@ -198,10 +199,12 @@ void join(const recording::PartFolder& folder, RecordResult& result) {
 Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
-  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command, options.run);
+  Result<recording::PartFolder> folder =
+      recording::PartFolder::create(options.file, options.command, options.recording_id);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
   if (!writer) return std::move(writer).error();
+  if (!options.watched) adopt_orphans();
   Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
   if (Status started = recorder.start(); !started) {
     folder->remove();

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/window_engine.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/signal_shield.h"
 #include "model/channel_faults.h"
+#include "recording/part_folder.h"
 
 namespace joulemap::sampling {
 namespace {
@@ -58,11 +61,23 @@ bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
 }
 
+// This process and those below it; under `joulemap record` all processes of that recording.
+sensors::MeasuredProcesses processes_of_this_recording() {
+  sensors::MeasuredProcesses measured;
+  const std::string name(recording::kIdVariable);
+  const char* const id = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): as the program's own reads are
+  if (id != nullptr) measured.variable = fmt::format("{}={}", name, id);
+  return measured;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, const WindowOptions& options) {
-  Result<OpenSensors> opened =
-      open_sensors({.root = options.root, .sensors = options.sensors, .program = "", .period_ns = options.period_ns});
+  Result<OpenSensors> opened = open_sensors({.root = options.root,
+                                             .sensors = options.sensors,
+                                             .program = "",
+                                             .period_ns = options.period_ns,
+                                             .measured = processes_of_this_recording()});
   if (!opened) return std::move(opened).error();
   if (!options.period_ns) request_periods(*opened);
   return start(table, std::move(*opened));

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -73,6 +74,18 @@ ScriptedDevice device_of(Device handle) {
   ScriptedDevice device = state.script.devices[index];
   if (device.load) device.power = curve_of(*device.load, *state.load_logs[index]);
   return device;
+}
+
+// A line that is being written counts once it is whole.
+std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
+  std::vector<ScriptedDevice::Process> processes = device.processes;
+  std::ifstream file(device.clients_path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    ScriptedDevice::Process client;
+    if (std::istringstream(line) >> client.pid >> client.sm_percent) processes.push_back(client);
+  }
+  std::erase_if(processes, [](const ScriptedDevice::Process& process) { return process.from_s > now_s(); });
+  return processes;
 }
 
 Return status_of(Device handle, const char* what) {
@@ -306,24 +319,24 @@ EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned*
   if (status != Return::success) return status;
   const unsigned room = *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : device_of(device).processes) {
-    if (process.from_s > now_s()) continue;
+  for (const ScriptedDevice::Process& process : processes_of(device_of(device))) {
+    if (!process.is_listed) continue;
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
   }
   return *count > room ? Return::insufficient_size : Return::success;
 }
 
-// One sample for each process that had a kernel running, half a second old.
+// One sample for each process that had a kernel running, 0.4 s old: less than the shortest time that anybody looks back.
 EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
                                                 unsigned long long last_seen_us) {
   const Return status = status_of(device, "process_utilization");
   if (status != Return::success) return status;
-  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 500'000);
+  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
   const unsigned room = uses == nullptr ? 0 : *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : device_of(device).processes) {
-    if (process.from_s > now_s() || process.sm_percent == 0 || taken_us <= last_seen_us) continue;
+  for (const ScriptedDevice::Process& process : processes_of(device_of(device))) {
+    if (process.sm_percent == 0 || taken_us <= last_seen_us) continue;
     if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
     ++*count;
   }
