@@ -91,6 +91,7 @@ std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) 
 Return status_of(Device handle, const char* what) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return Return::gpu_is_lost;
+  if (!device.lost_when.empty() && ::access(device.lost_when.c_str(), F_OK) == 0) return Return::gpu_is_lost;
   if (device.fail_at_s && now_s() >= *device.fail_at_s) return Return::unknown;
   if (device.unsupported.count(what) != 0) return Return::not_supported;
   if (device.denied.count(what) != 0) return Return::no_permission;

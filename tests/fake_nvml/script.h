@@ -21,6 +21,7 @@
 //     clients PATH                    and those of this file, "4245 40" a line, read again at each call
 //     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
 //     lost_at 1.5                     from this second on the GPU is gone
+//     lost_when PATH                  once this file exists the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
 //     absent 15                       nvmlDeviceGetHandleByIndex fails with it
 //     load PATH 76 130 480            draws what the fake CUDA driver has it do (fake_cuda/load_log.h): idle, with a
@@ -94,6 +95,7 @@ struct ScriptedDevice {
   std::set<std::string> unsupported;
   std::set<std::string> denied;
   std::optional<double> lost_at_s;
+  std::string lost_when;
   std::optional<double> fail_at_s;
   int absent = 0;
   std::string mig_uuid;
