@@ -5,6 +5,7 @@
 
 #include "attribution/report_builder.h"
 #include "base/clock.h"
+#include "model/run_rates.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -39,9 +40,9 @@ Result<ReadSteps> read_steps(const std::string& file) {
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->levels[Level::step];
   ReadSteps read{placed_steps(found->machines, level.rows), found->summary.probe.has_value()};
-  read.elapsed_s = found->summary.elapsed_s;
-  read.energy_j =
-      found->summary.totals.measured_j ? found->summary.totals.measured_j : found->summary.totals.estimated_j;
+  const RunRates rates = run_rates(found->summary);  // without probing
+  read.elapsed_s = rates.time_s;
+  read.energy_j = rates.energy_j;
   return read;
 }
 

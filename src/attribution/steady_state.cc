@@ -14,8 +14,8 @@ constexpr std::size_t kStepsForBatches = 100;  // of fewer steps each is a batch
 constexpr double kFarOut = 10;                 // standard deviations, by the median absolute deviation
 constexpr double kRare = 0.01;                 // of the steps: what is more frequent belongs to the program
 constexpr std::size_t kBlocks = 20;
-constexpr double kTrimmed = 0.1;  // of the blocks, on either side
-constexpr double kMostAutocorrelation = 0.8;
+constexpr double kTrimmed = 0.1;              // of the blocks, on either side
+constexpr double kMostAutocorrelation = 0.7;  // 20 blocks cannot show more
 // Of a median absolute deviation of normal values.
 constexpr double kDeviationOfMad = 1.4826;
 // Steps that agree to less than this share of their median are equal: readings are no finer.

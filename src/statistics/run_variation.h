@@ -43,9 +43,10 @@ RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPri
 double t_quantile(double level, double degrees_of_freedom);
 double t_probability(double ratio, double degrees_of_freedom);
 
-// The change, as a share, that `runs` a side find in `power` of all comparisons at that level. `relative_sd` is that of
-// one run, known to `degrees_of_freedom`.
+// The change, as a share, that so many runs a side find in 8 of 10 comparisons at that level. `relative_sd` is that of
+// one run, with `degrees_of_freedom`. The default power is above 0.8, because the next comparison will estimate another
+// standard deviation.
 double smallest_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
-                       double level, double power = 0.8);
+                       double level, double power = 0.85);
 
 }  // namespace joulemap::statistics
