@@ -147,6 +147,10 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
       flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
   const Status written = write_to_file_or_stdout(flags.output, text);
   if (!written) return fail(written.error());
+  if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
+    const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", report::printable(warning)));
+    if (!warned) return fail(warned.error());
+  }
   if (report->prediction.is_total_sound) return kDone;
   return fail({ErrorCode::malformed, "the sizes of some operations are not known: the total is too low",
                "--input NAME=SHAPE gives the shapes of inputs; or export the model with static shapes"});

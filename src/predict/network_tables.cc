@@ -234,6 +234,11 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
     if (at == measured.end()) continue;
     Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
+    const auto is_unknown = [&](const auto& counted) { return table.operations[counted.first].kind == Kind::unknown; };
+    if (std::ranges::any_of(*counts, is_unknown)) {
+      table.unknown.push_back(key);
+      continue;
+    }
     const Sums& sums = at->second;
     const double repeats = sums.repeats;
     const std::string setting =

@@ -68,7 +68,7 @@ TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   EXPECT_GT(slow.idle_j, fast.idle_j);
 }
 
-TEST(Predictor, WhatIsUnknownButBoundedWidensAndWhatIsUnboundedMakesTheTotalUnsound) {
+TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUnsound) {
   const Profile profile = h200_profile();
   Graph graph = network(8);
   Operation unknown;
@@ -79,10 +79,23 @@ TEST(Predictor, WhatIsUnknownButBoundedWidensAndWhatIsUnboundedMakesTheTotalUnso
   graph.unknown.push_back({"custom", "Mystery", "nobody knows it", true});
   const Prediction bounded = predict(profile, graph, {});
   EXPECT_TRUE(bounded.is_total_sound);
-  EXPECT_GT(bounded.high_j - bounded.energy_j,
-            predict(profile, network(8), {}).high_j - predict(profile, network(8), {}).energy_j);
+  EXPECT_TRUE(is_lower_bound(bounded));
+  EXPECT_FALSE(bounded.high_j) << "nobody knows how much more it uses";
+  for (const LayerPrediction& layer : bounded.layers) EXPECT_EQ(layer.high_j.has_value(), layer.name != "custom");
+  const Prediction known = predict(profile, network(8), {});
+  EXPECT_FALSE(is_lower_bound(known));
+  EXPECT_TRUE(known.high_j);
+  EXPECT_GT(bounded.energy_j, known.energy_j);
   graph.unknown.front().bounded = false;
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
+}
+
+TEST(Profile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
+  const Profile profile = h200_profile();
+  EXPECT_EQ(profile.network.idle_w, profile.operation.sheet.idle_w);
+  Profile other = profile;
+  other.network.idle_w += 1.5;  // as profiles of before had it
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation.sheet.idle_w);
 }
 
 TEST(Profile, IsTheSameAfterBeingWrittenAndRead) {

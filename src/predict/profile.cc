@@ -57,7 +57,6 @@ void write_host(formats::JsonWriter& json, std::string_view name, const HostNumb
 void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.key("network")
       .begin_object()
-      .member("idle_w", rounded(model.idle_w))
       .member("power_limit_w", rounded(model.power_limit_w))
       .member("gpu_time_scale", rounded(model.gpu_time_scale));
   json.key("energy_scales").begin_object();
@@ -142,7 +141,6 @@ HostNumbers read_host(const formats::DocumentValue* told, std::string_view name,
 
 NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) {
   NetworkModel model;
-  model.idle_w = numbers.of(told, "idle_w");
   model.power_limit_w = numbers.of(told, "power_limit_w");
   const formats::DocumentValue* scales = told == nullptr ? nullptr : told->find("energy_scales");
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
@@ -219,6 +217,7 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   profile.networks = document->integer("networks").value_or(0);
   profile.operation.sheet = read_sheet(document->find("datasheet"), numbers);
   profile.network = read_network(document->find("network"), numbers);
+  profile.network.idle_w = profile.operation.sheet.idle_w;
   profile.operation.times = read_groups<kTerms>(document->find("times"), "times", numbers);
   profile.operation.energies = read_groups<kTerms + 1>(document->find("energies"), "energies", numbers);
   read_box(document->find("box"), numbers, profile.operation.box);

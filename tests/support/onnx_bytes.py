@@ -31,6 +31,10 @@ def ints(name: str, values: Iterable[int]) -> bytes:
     return block(1, name) + b"".join(number(8, value) for value in values) + number(20, 7)
 
 
+def integer(name: str, value: int) -> bytes:
+    return block(1, name) + number(3, value) + number(20, 2)
+
+
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str], *attributes: bytes, domain: str = "") -> bytes:
     out = b"".join(block(1, name) for name in inputs) + b"".join(block(2, name) for name in outputs)
     out += block(3, f"/{op.lower()}/{op}") + block(4, op) + b"".join(block(5, one) for one in attributes)

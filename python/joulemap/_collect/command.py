@@ -140,7 +140,7 @@ def planned_operations(options: argparse.Namespace) -> list[design.Planned]:
 
 
 def planned_networks(options: argparse.Namespace) -> list[list[networks.Setting]]:
-    planned = networks.plan_networks(options.settings, options.held_out)
+    planned = networks.plan_networks(options.settings, options.held_out, options.package)
     if options.which is None:
         return planned
     return [[setting for setting in settings if setting.which == options.which] for settings in planned]
@@ -187,6 +187,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
     made.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
     made.add_argument("--scale", type=float, default=1.0, help="of the number of rows (1)")
+    made.add_argument("--package", choices=sorted(networks.MAKERS), help="of whole networks, only this one's (all)")
     made.add_argument(
         "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
     )
