@@ -23,12 +23,13 @@ MOVES = {elements.gathered, elements.cloned, elements.copied_into, elements.conc
 MOVES |= {elements.gradient_of_part, elements.filled}
 # Names of what computes more than that.
 COMPUTES = re.compile(
-    r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det|grid_sampler|ctc"
-    r"|embedding|norm|hist|bincount|sort|topk|unique|quant|einsum|pool|softmax|cum|fused|linear|dot|ger|loss|exp$|multinomial"
-    r"|median|kthvalue|mode$|upsample|interpolat|reduce$|renorm|trace|cross|matrix_exp|sparse_m|spmm|_thnn|dropout)"
+    r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
+    r"|ctc|embedding|norm|hist|bincount|sort|topk|unique|quant|einsum|pool|softmax|cum|fused|linear|dot|ger|loss|exp$"
+    r"|multinomial|median|kthvalue|mode$|upsample|interpolat|reduce$|renorm|trace|cross|matrix_exp|sparse_m|spmm|_thnn"
+    r"|dropout)"
 )
 # Such a name, and nothing but a movement: memory of sparse tensors, numbers of a distribution, a view of a diagonal.
-NEVERTHELESS = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "linspace"}
+NEVERTHELESS = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
 
 
 def registered() -> list:
@@ -71,12 +72,9 @@ def test_no_operator_that_computes_is_taken_for_a_copy():
 
 def test_every_name_that_is_known_is_registered():
     """A name that is spelled wrong would never be met."""
-    names = {plain_name(func) for func in registered()} | {"copy_"}
-    older_or_newer = {"_cat", "rsub_mul", "_batch_norm_no_training", "_safe_softmax"}
-    assert {name for name in layers.HANDLERS if name not in names} - older_or_newer <= set(elements.FILLS) | {
-        "contiguous", "_copy_from", "batch_norm", "embedding_bag", "index_select_backward", "glu", "prelu", "relu6", "celu",
-        "floor_divide", "true_divide", "norm", "kl_div", "l1_loss", "max_pool1d", "adaptive_avg_pool1d", "avg_pool1d",
-    }  # fmt: skip
+    names = {plain_name(func) for func in registered()}
+    of_other_versions = {"_cat"}
+    assert {name for name in layers.HANDLERS if name not in names} - of_other_versions == set()
 
 
 def traced(compute, *inputs) -> tuple[set, list]:
@@ -96,6 +94,7 @@ def fast(x: torch.Tensor) -> torch.Tensor:
 fast.register_fake(torch.empty_like)
 
 IMAGE, GRID, MATRIX = torch.empty(1, 3, 8, 8), torch.empty(1, 4, 4, 2), torch.empty(8, 8)
+VOLUME = torch.empty(1, 2, 4, 4, 4)
 KNOWN = {
     "attention": (lambda q: functional.scaled_dot_product_attention(q, q, q), (torch.empty(1, 2, 16, 8),), "attention"),
     "grid_sample": (lambda x, g: functional.grid_sample(x, g, align_corners=False), (IMAGE, GRID), "resize"),
@@ -108,7 +107,7 @@ KNOWN = {
     "foreach_add": (lambda x: torch._foreach_add([x, x], [x, x]), (MATRIX,), "add"),
     "foreach_norm": (lambda x: torch._foreach_norm([x, x]), (MATRIX,), "reduce"),
     "mse_loss": (lambda x: functional.mse_loss(x, x), (MATRIX,), "reduce"),
-    "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (torch.empty(1, 2, 4, 4, 4),), "resize"),
+    "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (VOLUME,), "resize"),
     "lstm_cell": (lambda x, w: torch.lstm_cell(x, (x, x), w, w), (torch.empty(2, 4), torch.empty(16, 4)), "dense"),
 }
 UNKNOWN = {
@@ -140,4 +139,4 @@ def test_what_is_not_known_is_listed(name):
 def test_flex_attention_is_attention():
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     kinds, unknown = traced(lambda q: flex.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
-    assert "attention" in kinds and unknown == []
+    assert "attention" in kinds and not any("attention" in source for source in unknown)

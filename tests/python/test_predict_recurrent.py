@@ -30,11 +30,13 @@ def test_a_stack_of_layers_is_one_operation_with_its_sizes():
     assert traced["unknown"] == []
 
 
-@pytest.mark.parametrize(
-    "module, form", [(nn.GRU, "gru"), (nn.RNN, "rnn_tanh"), (lambda *a, **k: nn.RNN(*a, nonlinearity="relu", **k), "rnn_relu")]
-)
-def test_every_form_in_both_directions_and_with_the_batch_first(module, form):
-    (one,) = recurrent_of(trace(module(24, 32, bidirectional=True, batch_first=True), [torch.empty(4, 10, 24)]))
+FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"nonlinearity": "relu"})}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_in_both_directions_and_with_the_batch_first(form):
+    module, more = FORMS[form]
+    (one,) = recurrent_of(trace(module(24, 32, bidirectional=True, batch_first=True, **more), [torch.empty(4, 10, 24)]))
     assert one["form"] == form
     assert (one["parameters"]["batch"], one["parameters"]["steps"], one["parameters"]["directions"]) == (4, 10, 2)
 
@@ -68,8 +70,9 @@ class Steps(nn.Module):
         return self.head(state[0] if isinstance(state, tuple) else state)
 
 
-@pytest.mark.parametrize("cell, source", [(nn.LSTMCell, "aten._thnn_fused_lstm_cell"), (nn.GRUCell, "aten._thnn_fused_gru_cell")])
-def test_a_cell_is_two_products_and_one_kernel_for_its_gates_at_every_step(cell, source):
+@pytest.mark.parametrize("cell, name", [(nn.LSTMCell, "lstm"), (nn.GRUCell, "gru")])
+def test_a_cell_is_two_products_and_one_kernel_for_its_gates_at_every_step(cell, name):
+    source = f"aten._thnn_fused_{name}_cell"
     traced = trace(Steps(cell(24, 32)), [torch.empty(3, 4, 24)], training=True)
     forward = [one for one in traced["operations"] if one["phase"] == "forward" and one["layer"] == "cell"]
     counts = Counter(one["kind"] if one["kind"] != "activation" else one["source"] for one in forward)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Sequence, Union
 
-FLOAT = 1
+FLOAT, INT64 = 1, 7
 Size = Union[int, str, None]  # a number, a name, or nothing
 
 
@@ -52,6 +52,12 @@ def value(name: str, sizes: Sequence[Size]) -> bytes:
 def weight(name: str, sizes: Sequence[int]) -> bytes:
     """A tensor that says its shape and holds nothing."""
     return b"".join(number(1, size) for size in sizes) + number(2, FLOAT) + block(8, name)
+
+
+def whole_numbers(name: str, values: Sequence[int]) -> bytes:
+    """A tensor of whole numbers, such as the target of a reshape."""
+    held = b"".join(number(7, one) for one in values)
+    return number(1, len(values)) + number(2, INT64) + held + block(8, name)
 
 
 def model(

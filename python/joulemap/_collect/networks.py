@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks with random weights, from torchvision, timm and transformers, recurrent ones, and plain ones of dense layers.
+"""Whole networks with random weights, from torchvision, timm and transformers, recurrent ones, and plain ones of
+dense layers.
 
 Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked
 for, into a folder of their own; nothing is fitted to them.

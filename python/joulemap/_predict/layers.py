@@ -224,7 +224,7 @@ def handlers() -> dict[str, elements.Handler]:
     found |= dict.fromkeys(pools, adaptive)
     sides = [f"{form}_pad{dimensions}d" for form in ("reflection", "replication") for dimensions in (1, 2, 3)]
     found |= dict.fromkeys(["constant_pad_nd", *sides], padded)
-    sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest_exact2d nearest3d trilinear3d".split()
+    sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest3d trilinear3d".split()
     found |= dict.fromkeys([f"upsample_{one}" for one in sizes], resized)
     found |= dict.fromkeys(["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resized)
     norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"

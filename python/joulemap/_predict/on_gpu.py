@@ -2,9 +2,9 @@
 """Has PyTorch choose on tensors without data as it does on a GPU, while a trace lasts.
 
 Tensors without data pretend to lie in the host's memory, as many builds of PyTorch know no other. There PyTorch takes
-apart what a GPU runs as one kernel (attention, recurrent layers, dropout, the root mean square norm, a softmax that also casts), and
-autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by name; the ones
-here stand in their place, and hand on whatever is not a tensor of the trace.
+apart what a GPU runs as one kernel (attention, recurrent layers, dropout, the root mean square norm, a softmax that
+also casts), and autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by
+name; the ones here stand in their place, and hand on whatever is not a tensor of the trace.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from .shapes import Told, tensors_in
 SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
 SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
 SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}  # besides what PyTorch itself calls a view
+# Besides what PyTorch itself calls a view.
+MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
 # Which operations of a node are its one backward operation, by the kind of the forward operation.
 GRADIENTS = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},

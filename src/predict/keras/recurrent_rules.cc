@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers: as one call of cuDNN where it has the layer's activations, else step by step, as cells of a user's choice
-// run: a product with the input, one with the state, and one kernel for the gates.
+// Recurrent layers: as one call of cuDNN where it has the layer's activations, else step by step, as cells of a user's
+// choice run: a product with the input, one with the state, and one kernel for the gates.
 #include <fmt/format.h>
 
 #include "predict/keras/layer_rules.h"
