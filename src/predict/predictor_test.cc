@@ -121,7 +121,7 @@ TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
   const Prediction here = predict(h200_profile(), network(64), {});
   EXPECT_FALSE(there.fitted);
   EXPECT_GT(there.time_s, here.time_s);
-  EXPECT_GT(there.high_j / there.low_j, here.high_j / here.low_j);
+  EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
   EXPECT_FALSE(profile_for("Voodoo 2"));
 }
 
