@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/recurrent.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -45,7 +46,8 @@ double width_into(const RecurrentSizes& sizes, bool is_first) {
 
 RecurrentSizes recurrent_sizes(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const auto size = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
+  // Lists of operations may hold any number.
+  const auto size = [&p](std::string_view name) { return std::max(1.0, static_cast<double>(p.get(name, 1))); };
   RecurrentSizes sizes;
   sizes.batch = size("batch");
   sizes.steps = size("steps");
