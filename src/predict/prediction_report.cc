@@ -88,7 +88,7 @@ Result<std::string> layer_to_explain(const Prediction& prediction, const std::st
   return asked;
 }
 
-// "aten.foo, aten.bar and 3 more are not known".
+// "'aten.foo', 'aten.bar' and 3 more".
 std::string unknown_names(const Prediction& prediction) {
   constexpr std::size_t kMostNames = 4;
   std::vector<std::string> names;
@@ -100,7 +100,7 @@ std::string unknown_names(const Prediction& prediction) {
     text += fmt::format("{}{}", index == 0 ? "" : ", ", quoted(names[index], 60));
   }
   if (names.size() > kMostNames) text += fmt::format(" and {} more", names.size() - kMostNames);
-  return text + (names.size() == 1 ? " is not known" : " are not known");
+  return text;
 }
 
 Diagnostics doubts_of(const Prediction& prediction) {
@@ -115,7 +115,7 @@ Diagnostics doubts_of(const Prediction& prediction) {
   if (bounded > 0) {
     doubts.add(
         {"unknown_operations", bounded,
-         fmt::format("{}: each counts as a copy of its tensors, so that the total is a lower bound without an upper one",
+         fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
                      unknown_names(prediction)),
          "export the model without such operations, or measure it: joulemap record"});
   }
@@ -167,8 +167,9 @@ std::optional<Precision> precision_of(std::string_view name) {
 
 std::string lower_bound_warning(const Prediction& prediction) {
   if (!is_lower_bound(prediction)) return {};
-  return fmt::format("the total is a lower bound: {} ({} of them)", unknown_names(prediction),
-                     prediction.unknown.size());
+  const std::size_t count = prediction.unknown.size();
+  return fmt::format("the total is a lower bound: {} operation{} not known: {}", count, count == 1 ? " is" : "s are",
+                     unknown_names(prediction));
 }
 
 Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request) {
