@@ -145,8 +145,8 @@ def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
 
         with ThreadPoolExecutor(max_workers=8) as pool:
             answers = list(pool.map(ask, windows))
-        errors = [told / truth - 1 for (told, _), (_, _, truth) in zip(answers, windows, strict=True)]
-        covered = [abs(told - truth) <= half for (told, half), (_, _, truth) in zip(answers, windows, strict=True)]
+        errors = [joules / truth - 1 for (joules, _), (_, _, truth) in zip(answers, windows, strict=True)]
+        covered = [abs(joules - truth) <= half for (joules, half), (_, _, truth) in zip(answers, windows, strict=True)]
         powers = [truth / (end - begin) * 1e9 for begin, end, truth in windows]
         rms = math.sqrt(sum(error**2 for error in errors) / len(errors))
         met = bench.bar(f"{length_s} s", rms <= MOST_ERROR)
@@ -192,8 +192,9 @@ def main() -> int:
                 dense.kill()
         read = json.loads(dense_file.read_text())
         bench.say(
-            f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; {len(read['updates'])} updates "
-            f"read, {read['missed']} missed, their phase known to +-{read['phase_known_to_ns'] / 1e6:.1f} ms"
+            f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; "
+            f"{len(read['updates'])} updates read, {read['missed']} missed, "
+            f"their phase known to +-{read['phase_known_to_ns'] / 1e6:.1f} ms"
         )
         compare(bench, read["updates"], arguments.windows, arguments.seed)
     return bench.conclude(arguments.markdown)

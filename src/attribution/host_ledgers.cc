@@ -306,7 +306,8 @@ EnergyBetween HostLedgers::energy_of(const Host& host) {
 std::vector<NumberedEnergy> HostLedgers::energies(const Host& host, Level level) {
   const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
   if (moments == nullptr) return {};
-  return energies_of(*moments, energy_of(host), host.span, host.probing);
+  const LastEnds last = level == Level::step ? LastEnds::after_the_median : LastEnds::with_the_command;
+  return energies_of(*moments, energy_of(host), host.span, host.probing, last);
 }
 
 std::vector<MachineView> HostLedgers::views(const ViewLimits& limits) const {

@@ -65,7 +65,7 @@ class HostLedgers {
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
-    std::vector<EnergyCurve> curves;  // of all counted domains
+    std::vector<EnergyCurve> curves;                             // of all counted domains
     std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
     std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
     std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process

@@ -76,7 +76,7 @@ TEST(PowerOverTime, WithoutAHistoryPowerIsEvenBetweenReads) {
 }
 
 // A GPU that waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step that takes
-// 70 ms draws 35 J from the first on, and not the 14 J of the mean.
+// 70 ms uses 35 J from the first on, and not the 14 J of the mean.
 TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfStartingUp) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
@@ -91,6 +91,25 @@ TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfSta
   };
   const std::vector<NumberedEnergy> steps = energies_of(moments, between, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 1.5) << "step " << step;
+}
+
+// No mark shows the end of the last step: what a program does after its loop is no part of it.
+TEST(PowerOverTime, TheLastStepIsAsLongAsTheOthers) {
+  const TimeSpan span{0, 20 * kNanosecondsPerSecond};
+  const EnergyBetween energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
+    return 100 * seconds(to_ns - from_ns);
+  };
+  std::vector<NumberedMoment> moments;
+  for (std::uint64_t step = 0; step < 50; ++step)
+    moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond, step});
+  const LedgerResult steps = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
+  EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);
+  const LedgerResult epochs = rows_of("epoch", moments, energy_j, span, ProbeSpans(span));
+  EXPECT_NEAR(epochs.rows.back().energy_j.value(), 2000 - 49 * 3, 1e-6) << "an epoch ends with the command";
+  moments.resize(2);
+  const LedgerResult few = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  EXPECT_NEAR(few.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
 }
 
 }  // namespace

@@ -25,6 +25,18 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
   return row;
 }
 
+constexpr std::size_t kFewestToJudgeTheLast = 3;
+
+// Where the last of them ended, as far as the others show it.
+std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_t latest_ns) {
+  std::vector<std::int64_t> lengths_ns;
+  for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
+  if (lengths_ns.size() < kFewestToJudgeTheLast) return latest_ns;
+  const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
+  return std::min(latest_ns, moments.back().time_ns + *median);
+}
+
 // Errors of two recordings of one machine are alike: intervals add up.
 void add_to(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
@@ -44,14 +56,15 @@ void add_to(ReportRow& sum, const ReportRow& row) {
 }  // namespace
 
 std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
-                                        TimeSpan span, const ProbeSpans& probing) {
+                                        TimeSpan span, const ProbeSpans& probing, LastEnds last) {
   std::sort(moments.begin(), moments.end(),
             [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
+  const std::int64_t last_ns = last == LastEnds::after_the_median ? end_of_last(moments, span.end_ns) : span.end_ns;
   std::vector<NumberedEnergy> energies;
   energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
-    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : span.end_ns;
+    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
     std::optional<double> own_j;
     if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.sum_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
@@ -64,7 +77,8 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
                      TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
-  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing)) {
+  const LastEnds last = name == "step" ? LastEnds::after_the_median : LastEnds::with_the_command;
+  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing, last)) {
     result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
   }

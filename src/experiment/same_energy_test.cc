@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -29,8 +29,8 @@ using attribution::Level;
 
 constexpr std::int64_t kEqualMs = kNanosecondsPerMillisecond;
 
-// A machine that uses power at random: a package and its counter of 1 ms, a GPU with a counter of 100 ms and a history of its
-// power, a fan with a gauge, and an estimate of the memory.
+// A machine that uses power at random: a package and its counter of 1 ms, a GPU with a counter of 100 ms and a history of
+// its power, a fan with a gauge, and an estimate of the memory.
 class RandomMachine {
  public:
   explicit RandomMachine(std::uint64_t seed) : seed_(seed) {}
@@ -166,12 +166,14 @@ RandomRun random_recording(std::uint64_t seed) {
   next_ns.fill(begin_ns);
   std::int64_t next_history_ns = begin_ns;
   for (std::int64_t now_ns = begin_ns; now_ns < recorded.span.end_ns + 300 * kEqualMs; now_ns += kEqualMs / 2) {
-    const bool is_edge = std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) <
-                         200 * kEqualMs;
+    const bool is_edge =
+        std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) < 200 * kEqualMs;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
       recorded.samples.push_back({channel, as_recorded(reader.read(channel, now_ns))});
-      next_ns[channel] = now_ns + (is_edge ? between_ms(0.5, 4) : channel == 1 ? between_ms(500, 2500) : between_ms(5, 80));
+      next_ns[channel] = now_ns + (is_edge        ? between_ms(0.5, 4)
+                                   : channel == 1 ? between_ms(500, 2500)
+                                                  : between_ms(5, 80));
       if (random() % 50 == 0) recorded.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;
@@ -310,10 +312,9 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
   // Steps are those of all that is measured.
   const ReportResult by_step = report_of(file, {.level = Level::step});
   ASSERT_EQ(by_step.rows.size(), steps_ns.size());
-  for (std::size_t i = 0; i < steps_ns.size(); ++i) {
-    const std::int64_t to_ns = i + 1 < steps_ns.size() ? steps_ns[i + 1] : recorded.span.end_ns;
+  for (std::size_t i = 0; i + 1 < steps_ns.size(); ++i) {
     double sum_j = 0;
-    for (const std::size_t channel : {0, 1, 2}) sum_j += joules(channel, steps_ns[i], to_ns);
+    for (const std::size_t channel : {0, 1, 2}) sum_j += joules(channel, steps_ns[i], steps_ns[i + 1]);
     EXPECT_EQ(by_step.rows[i].energy_j.value(), sum_j) << "step " << i;
   }
   // Power, in the slices of the JSON and in those of the page.

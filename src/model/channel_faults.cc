@@ -75,11 +75,12 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                                  channel.domain, energy.bridged_s),
                      "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
   } else if (energy.unread_s > 0) {
-    diagnostics.add({"readings_paused", energy.pauses,
-                     fmt::format("{} was not read for {:.3g} s; its counter covers that time, but when in it the energy "
-                                 "was used is not known",
-                                 channel.domain, energy.unread_s),
-                     "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+    diagnostics.add(
+        {"readings_paused", energy.pauses,
+         fmt::format("{} was not read for {:.3g} s; its counter covers that time, but when in it the energy "
+                     "was used is not known",
+                     channel.domain, energy.unread_s),
+         "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
   }
   const double other_missing_s = energy.missing_s - energy.frozen_s - energy.bridged_s;
   if (energy.joules && other_missing_s > 0.05) {

@@ -36,7 +36,8 @@ double window_uncertainty_j(const Channel& channel, double joules, const WindowE
   const double edges_j = in_quadrature(errors.begin_edge_j, errors.end_edge_j);
   if (channel.provenance == Provenance::estimated) {
     const double model_w = channel.uncertainty_w;
-    return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j + errors.bridged_j;
+    return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
+           errors.bridged_j;
   }
   const double quantum_j = has_steps(channel) ? channel.scale : channel.scale * errors.elapsed_s;
   // A gauge that is a mean over some time tells, at the edges, of a time that lies partly outside of the window. With this

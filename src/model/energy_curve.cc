@@ -125,8 +125,8 @@ void EnergyCurve::place_open_points(std::int64_t now_ns) noexcept {
   }
 }
 
-// A read that came too close before an update to be told from one after it shows that update only if the one before was seen
-// already.
+// A read so close before an update that it cannot be distinguished from one after it shows that update only if the update
+// before was seen already.
 std::optional<std::int64_t> EnergyCurve::update_seen_at(std::size_t index) const {
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock_->period_ns()));
   const std::int64_t read_ns = points_[index].read_ns;

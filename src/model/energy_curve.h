@@ -7,11 +7,11 @@
 //      point p0       edge t        point p1
 //   -----|--------------|--------------|-----> time        E(t) = E(p0) + share(t) (E(p1) - E(p0))
 //
-// The share is that of the history's energy where the history covers both points, else that of the time. A point of a counter
-// is an update: it happened between the two readings around it, at most one refresh before the second. Of a slow counter that
-// updates regularly a StepClock gives the moment, best when it has seen what came before and after: such points stay open for
-// 20 s. What it and the history show was used until kUsualCounterLag_ns before. A point of a gauge or an estimate is a
-// reading. An edge is settled once the point after it has come.
+// The share is that of the history's energy where the history covers both points, else that of the time. A point of a
+// counter is an update: it happened between the two readings around it, at most one refresh before the second. Of a slow
+// counter that updates regularly a StepClock gives the moment, best when it has seen what came before and after: such points
+// stay open for 20 s. What it and the history show was used until kUsualCounterLag_ns before. A point of a gauge or an
+// estimate is a reading. An edge is settled once the point after it has come.
 #pragma once
 
 #include <cstdint>
@@ -134,10 +134,10 @@ class EnergyCurve {
   PowerShape shape_;
   ReadPauses pauses_;
   std::vector<Point> points_;
-  std::size_t placed_ = 0;      // so many points stay where they are
-  bool has_first_ = true;       // the first point is that of the first reading
-  bool first_placed_ = false;   // by the first update
-  double least_w_ = 0;          // of a gauge: the range of what it showed
+  std::size_t placed_ = 0;     // so many points stay where they are
+  bool has_first_ = true;      // the first point is that of the first reading
+  bool first_placed_ = false;  // by the first update
+  double least_w_ = 0;         // of a gauge: the range of what it showed
   double most_w_ = 0;
   std::vector<std::int64_t> kept_ns_;
 };

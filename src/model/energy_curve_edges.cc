@@ -46,13 +46,13 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
     const double moved_j = kShapeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
     half_width_j = std::min(half_width_j, moved_j + most_w * kHistoryPeriod_s);
   }
-  // While its refresh is not known, nobody knows how old the first value of a counter was.
+  // While the refresh of a counter is not known, neither is the age of its first value.
   const bool is_guess = after == 1 && has_first_ && has_steps(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeAsRead * (to.joules - from.joules));
   return half_width_j + std::min(most_w * blur_s, to.joules - from.joules);
 }
 
-// A counter stands still when reads show no update for long; nobody knows what a channel that was not read did.
+// A counter stands still when reads show no update for long. What a channel did that was not read is unknown.
 bool EnergyCurve::stands_still(std::int64_t time_ns) const {
   const Point& last = points_.back();
   const double longest_s = std::max(kFrozenTail_s, kFrozenAfterRefreshes * seconds(refresh_ns()));

@@ -22,8 +22,7 @@ H200Phases varying_load(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
   H200Phases gpu{.phases = {{2, 128}}, .seed = seed};
-  for (int i = 0; i < 60; ++i)
-    gpu.phases.push_back({between(0.03, 1.5), random() % 3 == 0 ? 128 : between(200, 700)});
+  for (int i = 0; i < 60; ++i) gpu.phases.push_back({between(0.03, 1.5), random() % 3 == 0 ? 128 : between(200, 700)});
   return gpu;
 }
 
@@ -88,9 +87,8 @@ TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
       const auto raw = static_cast<std::uint64_t>(1e3 * gpu.watts_at(gpu.update_before(at_s)));
       samples.push_back({2, {raw, H200Phases::to_ns(at_s), H200Phases::to_ns(at_s) + 3000, ReadCode::ok}});
     }
-    std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
-      return a.reading.after_ns < b.reading.after_ns;
-    });
+    std::stable_sort(samples.begin(), samples.end(),
+                     [](const Sample& a, const Sample& b) { return a.reading.after_ns < b.reading.after_ns; });
     EnergyCurves as_read(channels);
     EnergyCurves as_kept(channels);
     for (const Sample& sample : samples) as_read.observe(sample);

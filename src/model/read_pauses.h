@@ -32,7 +32,7 @@ class ReadPauses {
   }
 
  private:
-  static constexpr std::size_t kNeighbours = 3;               // on each side
+  static constexpr std::size_t kNeighbours = 3;              // on each side
   static constexpr std::size_t kKept = 2 * kNeighbours + 1;  // intervals between the latest readings
 
   bool is_pause(std::size_t interval) const noexcept;

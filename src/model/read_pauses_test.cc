@@ -40,7 +40,7 @@ TEST(ReadPauses, AreIntervalsMuchLongerThanThoseAroundThem) {
   EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 90, 20, 20, 20}), Lengths{}) << "a few periods late is no pause";
   EXPECT_EQ(pauses_ms(gauge, {20, 3000}), Lengths{3000}) << "the latest reading counts, too";
   EXPECT_EQ(pauses_ms(gauge, {3000, 20, 20}), Lengths{3000});
-  EXPECT_EQ(pauses_ms(gauge, {3000}), Lengths{}) << "of two readings nobody knows the period";
+  EXPECT_EQ(pauses_ms(gauge, {3000}), Lengths{}) << "two readings show no period";
 }
 
 TEST(ReadPauses, AnyPeriodMayBeMeantAndItMayChange) {

@@ -258,8 +258,8 @@ WindowResult WindowEngine::measure(WindowId window, const Record& record) const 
       if (energies.back().reason == "too-short") energies.back().reason = "no-step";
     } else {
       const ReadCode code = curve.tally().last_code;
-      energies.push_back({.channel = curve.channel(),
-                          .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
+      energies.push_back(
+          {.channel = curve.channel(), .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
     }
   }
   for (const SensorStatus& status : statuses_) {

@@ -19,12 +19,15 @@ struct StampingDriver {
   std::int64_t set_at_ns = INT64_MAX;
   std::int64_t set_by_ns = 0;
 
-  std::int64_t unix_ns(std::int64_t now_ns) const { return kWallClock_ns + now_ns + (now_ns >= set_at_ns ? set_by_ns : 0); }
+  std::int64_t unix_ns(std::int64_t now_ns) const {
+    return kWallClock_ns + now_ns + (now_ns >= set_at_ns ? set_by_ns : 0);
+  }
   std::vector<TimedValue> kept(std::int64_t now_ns) const {
     std::vector<TimedValue> values;
     for (std::int64_t at_ns = now_ns - 120 * kHistoryPeriod_ns; at_ns <= now_ns; at_ns += kHistoryPeriod_ns) {
       TimedValue value{static_cast<unsigned long long>(unix_ns(at_ns) / 1000), {}};
-      value.value.unsigned_int = static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // so that it can be checked
+      value.value.unsigned_int =
+          static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // so that it can be checked
       values.push_back(value);
     }
     return values;
