@@ -22,10 +22,12 @@ bool OwnProcesses::finds(pid_t pid) const noexcept {
 
 bool OwnProcesses::contains(pid_t pid) noexcept {
   const std::optional<std::uint64_t> start_ticks = start_ticks_of(pid, proc_);
-  if (!start_ticks) return false;
-  const auto is_it = [&](const Identity& known) { return known.pid == pid && known.start_ticks == *start_ticks; };
+  // One that has just ended is who it was when it was last seen.
+  const auto is_it = [&](const Identity& known) {
+    return known.pid == pid && pid > 0 && (!start_ticks || known.start_ticks == *start_ticks);
+  };
   if (std::any_of(known_.begin(), known_.end(), is_it)) return true;
-  if (!finds(pid)) return false;
+  if (!start_ticks || !finds(pid)) return false;
   known_[next_] = {pid, *start_ticks};
   next_ = (next_ + 1) % known_.size();
   return true;

@@ -55,6 +55,15 @@ TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheirParentEnds) {
   EXPECT_FALSE(own.contains(401));
 }
 
+TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheyHaveJustEnded) {
+  proc_.add(401, {.parent = kProgram});
+  OwnProcesses own({.roots = {kProgram}}, proc_.path());
+  ASSERT_TRUE(own.contains(401));
+  proc_.remove(401);
+  EXPECT_TRUE(own.contains(401));
+  EXPECT_FALSE(own.contains(402));
+}
+
 TEST_F(OwnProcessesOfARecorder, AreThoseWithItsVariableWhoeverTheirParentIs) {
   OwnProcesses own({.variable = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
   proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});

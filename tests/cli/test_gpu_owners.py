@@ -1,10 +1,12 @@
 """Whose the processes on a GPU are: record, record -p and a program that records itself, outside and inside of containers.
 
-The fake NVML lists what stands in a file. A measured process adds itself, by the number that a kind of driver would list:
-its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like CUDA's."""
+The fake NVML lists who holds the lock of a file in a folder. A measured process adds itself, by the number that a kind of
+driver would list: its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like CUDA's.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -16,36 +18,45 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 
 STRANGER = 0x3FFFFFF0  # no process has such a number
 
-# Adds itself to the list, says so, and becomes the program.
+# Puts itself on the GPU, says so, and becomes the program.
 CLIENT = """
-import os, sys
-uvm = os.open(os.environ["FAKE_UVM"], os.O_RDONLY)
-os.set_inheritable(uvm, True)
+import fcntl, os, sys
+os.set_inheritable(os.open(os.environ["FAKE_UVM"], os.O_RDONLY), True)
 numbers = {"host": os.readlink(os.environ["HOST_PROC"] + "/self"), "namespace": str(os.getpid()), "zero": "0"}
 if os.environ["LISTED_AS"] in numbers:
-    with open(os.environ["CLIENTS"], "a") as clients:
-        clients.write(numbers[os.environ["LISTED_AS"]] + " 60\\n")
+    file = os.open(f"{os.environ['CLIENTS']}/{os.getpid()}", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(file, True)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(file, (numbers[os.environ["LISTED_AS"]] + " 60").encode())
 print("listed", flush=True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
-# Two of the recorder's readings of the utilization are half a second apart.
-WORK = "import time; time.sleep(1)"
+# Works until the recorder has read the list of processes once more.
+WORK = """
+import os, time
+def reads():
+    return os.path.getsize(os.environ["CLIENTS"] + "/reads")
+before = reads()
+while reads() == before:
+    time.sleep(0.01)
+"""
 
 WATCHED = """
-import os, subprocess, sys
-client = subprocess.Popen([sys.executable, "-c", os.environ["CLIENT"], sys.executable, "-c", os.environ["WORK"]],
-                          stdout=subprocess.PIPE)
+import json, os, subprocess, sys
+client = subprocess.Popen([sys.executable, "-c", os.environ["CLIENT"], sys.executable, "-c", "import sys; sys.stdin.read()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 client.stdout.readline()
-sys.exit(subprocess.call([*sys.argv[1:], "-p", str(client.pid)]))
+recorder = subprocess.Popen([*sys.argv[1:], "--announce", "-p", str(client.pid)], stdout=subprocess.PIPE)
+json.loads(recorder.stdout.readline())
+client.stdin.close()
+sys.exit(recorder.wait())
 """
 
 ATTACHED = """
 import os
 from joulemap._recorder import Recorder
-recorder = Recorder.begin(os.environ["RUN"], sensors="nvml")
-exec(os.environ["WORK"])
-recorder.end()
+Recorder.begin(os.environ["RUN"], sensors="nvml").end()
 """
 
 ENTER = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc /proc && exec "$@"'
@@ -67,7 +78,7 @@ def namespace(tmp_path_factory) -> list[str]:
 class Machine:
     def __init__(self, joulemap, binaries: Path, folder: Path, prefix: list[str], listed_as: str) -> None:
         clients = folder / "clients"
-        clients.write_text("")
+        clients.mkdir()
         (folder / "nvidia-uvm").write_text("")
         (folder / "proc").mkdir()
         gpu = FakeGpu(power=[(0.0, 300.0)], statements=[f"clients {clients}"])
@@ -82,7 +93,9 @@ class Machine:
         self.clients, self.file = clients, folder / "run.joule"
 
     def add_stranger(self) -> None:
-        self.clients.write_text(f"{STRANGER} 30\n")
+        self.stranger = (self.clients / "stranger").open("w")
+        fcntl.flock(self.stranger, fcntl.LOCK_EX)
+        print(STRANGER, 30, file=self.stranger, flush=True)
 
     def _run(self, *command: str) -> None:
         done = subprocess.run([*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120)
@@ -199,16 +212,18 @@ def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
 
 def test_ranks_with_a_recorder_each_are_no_strangers_to_each_other(outside):
     machine = outside("namespace")
-    client = [sys.executable, "-c", CLIENT, sys.executable, "-c", WORK]
-    recorders = [
-        subprocess.Popen(
-            [machine.program, "record", "--run", "job", "--sensors", "nvml", "-o", f"{machine.file}{rank}", "--", *client],
-            env=machine.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    for recorder in recorders:
-        _, errors = recorder.communicate(timeout=120)
-        assert recorder.returncode == 0, errors
-    report = machine.joulemap("report", "--json", "--by", "phase", f"{machine.file}0", f"{machine.file}1").json
+
+    def record(rank: int, *work: str) -> list[str]:
+        file = f"{machine.file}{rank}"
+        client = (sys.executable, "-c", CLIENT, sys.executable, "-c", *work)
+        return [machine.program, "record", "--run", "job", "--sensors", "nvml", "-o", file, "--", *client]
+
+    waits = record(0, "import sys; sys.stdin.read()")
+    with subprocess.Popen(waits, env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdout.readline() == b"listed\n"
+        machine._run(*record(1, WORK))
+        first.stdin.close()
+        assert first.wait(timeout=120) == 0
+    report = machine.joulemap("report", "--json", "--by", "phase", f"{machine.file}1").json
     assert background_s(report) == 0
+    assert not codes(report)

@@ -2,22 +2,25 @@
 //
 // A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file_descriptor.h"
 #include "fake_cuda/load_log.h"
 #include "fake_nvml/script.h"
 #include "sensors/nvml/nvml_api.h"
@@ -74,18 +77,6 @@ ScriptedDevice device_of(Device handle) {
   ScriptedDevice device = state.script.devices[index];
   if (device.load) device.power = curve_of(*device.load, *state.load_logs[index]);
   return device;
-}
-
-// A line that is being written counts once it is whole.
-std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
-  std::vector<ScriptedDevice::Process> processes = device.processes;
-  std::ifstream file(device.clients_path);
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    ScriptedDevice::Process client;
-    if (std::istringstream(line) >> client.pid >> client.sm_percent) processes.push_back(client);
-  }
-  std::erase_if(processes, [](const ScriptedDevice::Process& process) { return process.from_s > now_s(); });
-  return processes;
 }
 
 Return status_of(Device handle, const char* what) {
@@ -315,12 +306,37 @@ EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned l
   return give(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
+namespace {
+
+// Processes that wrote "number percent" into a file and hold its lock, which ends with them.
+void add_clients(const std::string& folder, std::vector<ScriptedDevice::Process>& processes) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open() || ::flock(file.get(), LOCK_SH | LOCK_NB) == 0) continue;
+    ScriptedDevice::Process client;
+    std::ifstream text(entry.path());
+    if (text >> client.pid >> client.sm_percent) processes.push_back(client);
+  }
+}
+
+std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
+  std::vector<ScriptedDevice::Process> processes = device.processes;
+  if (!device.clients_folder.empty()) add_clients(device.clients_folder, processes);
+  std::erase_if(processes, [](const ScriptedDevice::Process& process) { return process.from_s > now_s(); });
+  return processes;
+}
+
+}  // namespace
+
 EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
   const Return status = status_of(device, "processes");
   if (status != Return::success) return status;
   const unsigned room = *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : processes_of(device_of(device))) {
+  const ScriptedDevice scripted = device_of(device);
+  if (!scripted.clients_folder.empty()) std::ofstream(scripted.clients_folder + "/reads", std::ios::app) << '.';
+  for (const ScriptedDevice::Process& process : processes_of(scripted)) {
     if (!process.is_listed) continue;
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;

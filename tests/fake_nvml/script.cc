@@ -114,7 +114,7 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
     if (is_read) device.processes.back().is_listed = false;
     return is_read;
   }
-  if (verb == "clients") return read_rest(words, device.clients_path);
+  if (verb == "clients") return read_rest(words, device.clients_folder);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
   return parse_sensing(verb, words, device);

@@ -18,7 +18,8 @@
 //     process 4242 60                 a process of that number has kernels running in 60 % of the time,
 //     process 4243 30 2.5             and one of this number in 30 %, from this second on
 //     unlisted 4244 20                and one in 20 % that is not in the list of processes: outside of a container
-//     clients PATH                    and those of this file, "4245 40" a line, read again at each call
+//     clients FOLDER                  and those that hold the lock of a file there, which contains "4245 40"; each list that
+//                                     is read adds a byte to FOLDER/reads
 //     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
 //     lost_at 1.5                     from this second on the GPU is gone
 //     lost_when PATH                  once this file exists the GPU is gone
@@ -83,7 +84,7 @@ struct ScriptedDevice {
     bool is_listed = true;
   };
   std::vector<Process> processes;
-  std::string clients_path;
+  std::string clients_folder;
   double counter_lag_s = 0;
   double instant_window_s = 0.025;
   double instant_gain = 1;
