@@ -46,11 +46,8 @@ struct Measured {
 };
 
 std::set<std::string> counted_domains(const ReportResult& result, Provenance provenance) {
-  std::set<std::string> names;
-  for (const DomainEnergy& domain : result.domains) {
-    if (domain.counted && domain.joules && domain.provenance == provenance) names.insert(domain.name);
-  }
-  return names;
+  const std::optional<ShownEnergy> sum = energy_of(total_energy(result.domains), provenance);
+  return sum ? std::set<std::string>(sum->domains.begin(), sum->domains.end()) : std::set<std::string>();
 }
 
 Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::string& wanted) {
@@ -69,18 +66,13 @@ Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::str
 }
 
 void keep_common(Measured& one, const std::set<std::string>& domains) {
-  double all_j = 0;
-  double common_j = 0;
-  double half_width_j = 0;
-  for (const DomainEnergy& domain : one.reports->rows.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != one.rates.provenance) continue;
-    all_j += *domain.joules;
-    if (!domains.contains(domain.name)) continue;
-    common_j += *domain.joules;
-    half_width_j += domain.uncertainty_j.value_or(0);
-  }
-  if (all_j > 0) one.common = common_j / all_j;
-  if (common_j > 0) one.sensors = half_width_j / kHalfWidth90 / common_j;
+  const std::vector<DomainEnergy>& rows = one.reports->rows.domains;
+  const Provenance provenance = one.rates.provenance.value_or(Provenance::measured);
+  const std::optional<ShownEnergy> all = energy_of(total_energy(rows), provenance);
+  const std::optional<ShownEnergy> common = energy_of(total_energy(rows, domains), provenance);
+  const double common_j = common ? common->joules : 0;
+  if (all && all->joules > 0) one.common = common_j / all->joules;
+  if (common_j > 0) one.sensors = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
 }
 
 // Of steps that are left out time and energy are what the run used beside those that are not.
