@@ -45,9 +45,16 @@ def row_of(level: int, block: int) -> dict:
     cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
     return {
         "elapsed_s": 10 + wobble(block + 3),
-        "domains": [domain("gpu0", joules), domain("package-0", 20 + wobble(block + 6)), domain("dram-0", 7, "estimated")],
+        "domains": [
+            domain("gpu0", joules),
+            domain("package-0", 20 + wobble(block + 6)),
+            domain("dram-0", 7, "estimated"),
+        ],
         "metrics": {"accuracy": 0.7 + 0.1 * level},
-        "epochs": [{"start_s": 0, "elapsed_s": 6, "energy_j": 60 + level}, {"start_s": 6, "elapsed_s": 4, "energy_j": 40}],
+        "epochs": [
+            {"start_s": 0, "elapsed_s": 6, "energy_j": 60 + level},
+            {"start_s": 6, "elapsed_s": 4, "energy_j": 40},
+        ],
         "functions": [{"name": "conv2d", "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": joules / 2, **cause}],
     }
 

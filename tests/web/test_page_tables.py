@@ -127,14 +127,15 @@ def test_every_column_of_a_level_is_that_of_json(opened, report, by):
         near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
         near(power, "W", row["power_w"])
         near(time, "s", row["time_s"])
-        assert count == ("–" if row["count"] is None else f"{row['count']:,}".replace(",", "\u202f")
-                         if row["count"] >= 10000 else str(row["count"]))
+        assert count.replace("\u202f", "") == ("–" if row["count"] is None else str(row["count"]))
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
             assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
-    feet = dict(zip(*[iter(page.locator("#tables tfoot tr > :nth-child(1), #tables tfoot tr > :nth-child(3)").all_inner_texts())] * 2))
+    names, energies = (page.locator(f"#tables tfoot tr > :nth-child({at})").all_inner_texts() for at in (1, 3))
+    feet = dict(zip(names, energies))
     near(feet["idle"], "J", told["idle_j"], FOUR_DIGITS)
-    assert number_of(feet["not attributed"], "J") == pytest.approx(told["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
+    unattributed_j = number_of(feet["not attributed"], "J")
+    assert unattributed_j == pytest.approx(told["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
 
 
 def test_the_largest_parts_of_the_flame_graph_are_the_first_rows_of_json(opened, report):
@@ -153,11 +154,15 @@ def test_mean_powers_by_time_are_those_of_json(opened, report):
     told = report("domain")
     rows = rows_of(opened(), "Mean power by time")
     assert len(rows) == 24
+    compared = 0
     for at, series in enumerate(told["power"]["domains"], 1):
         ten_slices = len(series["watts"]) // 24
         for number, row in enumerate(rows):
             some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
-            near(row[at], "W", sum(some) / len(some), rel=0.02)
+            if None not in some:  # before the first reading the finer slices of the page know more
+                near(row[at], "W", sum(some) / len(some), rel=0.02)
+                compared += 1
+    assert compared >= 22 * len(told["power"]["domains"])
 
 
 def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
