@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+
+MADE = """
 from joulemap import _training_meter
 from joulemap._energy import Domain, Energy
 
-
-def domain(name: str, joules: float, provenance: str) -> Domain:
+def domain(name, joules, provenance):
     return Domain(name, joules, 1.0, joules, provenance, True, "", "made", "")
 
-
-def energy(joules: float, provenance: str, *domains: Domain) -> Energy:
+def energy(joules, provenance, *domains):
     return Energy(joules, 1.0, 1.0, joules, provenance, "", domains=list(domains))
 
+class Run:
+    def __init__(self, *answers):
+        self.answers = list(answers)
 
-def test_the_parts_of_a_measured_sum_are_those_that_were_measured():
-    parts = domain("gpu0", 100, "measured"), domain("package-0", 900, "estimated")
-    assert str(energy(100, "measured", *parts)) == "100 J ± 1 J in 1 s (gpu0 100 J), measured"
+    def peek(self):
+        return self.answers.pop(0)
+"""
 
 
-def test_a_measurement_replaces_an_estimate_that_was_larger():
-    class Run:
-        answers = [energy(900, "estimated"), energy(100, "measured"), energy(90, "measured")]
+@pytest.fixture
+def printed(environment):
+    def run(program: str) -> str:
+        command = [sys.executable, "-c", MADE + program]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
 
-        def peek(self) -> Energy:
-            return self.answers.pop(0)
+    return run
 
-    meter = _training_meter.TrainingMeter.__new__(_training_meter.TrainingMeter)
-    meter._run, meter._told = Run(), None
-    assert [meter.so_far().joules for _ in range(3)] == [900, 100, 100], "and never falls within one provenance"
+
+def test_the_parts_of_a_measured_sum_are_those_that_were_measured(printed):
+    parts = "domain('gpu0', 100, 'measured'), domain('package-0', 900, 'estimated')"
+    told = printed(f"print(energy(100, 'measured', {parts}))")
+    assert told.strip() == "100 J ± 1 J in 1 s (gpu0 100 J), measured"
+
+
+def test_a_measurement_replaces_an_estimate_that_was_larger_and_never_falls(printed):
+    told = printed(
+        "meter = _training_meter.TrainingMeter()\n"
+        "meter._run = Run(energy(900, 'estimated'), energy(100, 'measured'), energy(90, 'measured'))\n"
+        "print([meter.so_far().joules for _ in range(3)])\n"
+    )
+    assert told.strip() == "[900, 100, 100]"
