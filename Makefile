@@ -7,12 +7,18 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the program, build/bin/joulemap
+build: ## the program, build/bin/joulemap, its libraries and the Python package
+	@tools/install_packages.sh build test
+	@cmake --preset dev $(CMAKE_QUIET)
+	@cmake --build --preset dev --target product
+
+.PHONY: build-all
+build-all:  # with every test, benchmark and fuzz target
 	@tools/install_packages.sh build test
 	@cmake --preset dev $(CMAKE_QUIET)
 	@cmake --build --preset dev
@@ -25,17 +31,18 @@ page-tools:  # what the page is bundled by
 browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
 
-test: page-tools browser build $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
-	@ctest --preset dev --output-on-failure -j2 --no-tests=error --repeat until-pass:3  # some threads must get their turn in time
-	@$(PYTHON) tools/check_layers.py
-	@$(PYTHON) tools/check_sizes.py
-	@$(PYTHON) -m pytest -q -n 2 --dist loadfile -m "not real_time" tests
-	@$(PYTHON) -m pytest -q -m real_time tests  # alone: beside other tests they see the machine's other load
+test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
+	@tools/run_tests.sh
 
-test-frameworks: build $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
+RUNS ?= 10
+BESIDE ?= 0
+repeat-tests: ## the tests of what is built, RUNS times beside BESIDE busy loops: which fail, and how often
+	@$(PYTHON) tools/repeat_tests.py --runs $(RUNS) --beside $(BESIDE)
+
+test-frameworks: build-all $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
 
-test-integrations: build $(BUILD)/venv-integrations/.installed ## Keras, Lightning, transformers, MLflow, W&B and IPython themselves, with our callbacks
+test-integrations: build-all $(BUILD)/venv-integrations/.installed ## Keras, Lightning, transformers, MLflow, W&B and IPython themselves, with our callbacks
 	@$(BUILD)/venv-integrations/bin/python -m pytest -q tests/integrations
 
 test-wheel: dist $(BUILD)/venv-integrations/.installed ## the wheel in a fresh environment: package, program, pytest plugin, integrations
@@ -44,9 +51,12 @@ test-wheel: dist $(BUILD)/venv-integrations/.installed ## the wheel in a fresh e
 test-matrix: build dist ## several Pythons and PyTorchs, as far as they are here; gigabytes of downloads
 	@python3 tools/test_matrix.py
 
-test-slurm: build $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
+test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
 	@tools/install_packages.sh slurm
 	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
+
+test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
+	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor
@@ -61,23 +71,23 @@ demo: build $(VENV)/.examples-installed ## where the joules of a real training g
 dist: page-tools ## a folder and a Python wheel that run on other distributions: build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
-	@cmake --build --preset dist
+	@cmake --build --preset dist --target product
 	@tools/make_dist.sh
 
 dist-x86_64: page-tools ## the same for x86-64, from a machine of another architecture: build/dist-x86_64/
 	@tools/install_packages.sh build cross
 	@tools/make_sysroot.sh $(BUILD)/sysroot-x86_64 amd64
 	@cmake --preset dist-x86_64 $(CMAKE_QUIET)
-	@cmake --build --preset dist-x86_64
+	@cmake --build --preset dist-x86_64 --target product
 	@tools/make_dist.sh $(BUILD)/dist-x86_64-objects $(BUILD)/dist-x86_64 x86_64
 
 wheel: dist ## the Python wheel, build/dist/joulemap-*.whl
 
-bench: build $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
+bench: build-all $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
 	@tools/install_packages.sh bench
 	@$(PYTHON) bench/peers/run.py --markdown docs/benchmarks.md
 
-bench-attribution: build $(VENV)/.examples-installed ## what operations on a CPU drew, against the truth of the simulated machine
+bench-attribution: build-all $(VENV)/.examples-installed ## what operations on a CPU drew, against the truth of the simulated machine
 	@$(PYTHON) bench/attribution/cpu_truth.py
 
 bench-predict: $(BUILD)/venv-predict/.installed ## the models of earlier studies on data/h200, by families and sizes that they have not seen; ten minutes
@@ -88,11 +98,11 @@ format: ## clang-format over everything
 	@tools/install_packages.sh lint
 	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i
 
-tidy: build ## clang-tidy over everything; what it finds is fatal
+tidy: build-all ## clang-tidy over everything; what it finds is fatal
 	@tools/install_packages.sh lint
 	@tools/run_tidy.sh
 
-update-goldens: build $(VENV)/.tests-installed ## rewrite the expected texts of tests/golden and docs/; read the difference before committing it
+update-goldens: build-all $(VENV)/.tests-installed ## rewrite the expected texts of tests/golden and docs/; read the difference before committing it
 	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
 	@JOULEMAP_UPDATE_GOLDENS=1 $(PYTHON) -m pytest -q tests/test_doc_snippets.py
 	@git --no-pager diff --stat tests/golden docs README.md

@@ -104,7 +104,7 @@ TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
   EXPECT_NEAR(rates.energy_delay_js().value(), 5000, 10);
   ASSERT_EQ(view.components.size(), 1u);
   EXPECT_EQ(view.components[0].name, "CPU");
-  EXPECT_NEAR(view.components[0].measured_j.value(), 500, 1);
+  EXPECT_NEAR(joules_of(view.components[0].totals.measured).value(), 500, 1);
 }
 
 TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
@@ -177,7 +177,7 @@ TEST(RunView, PowerOverTimeKeepsTheEnergy) {
   ASSERT_EQ(view.run.power.size(), 1u);
   double joules = 0;
   for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;
-  EXPECT_NEAR(joules, view.run.totals.measured_j.value(), 1e-6 * joules);
+  EXPECT_NEAR(joules, joules_of(view.run.totals.measured).value(), 1e-6 * joules);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "page/page_html.h"
 #include "report/diff_json.h"
 #include "report/diff_text.h"
@@ -73,8 +74,7 @@ Result<RunDifference> difference_of(const DiffFlags& flags) {
   return attribution::compare_recordings(sides->a, sides->b, level, {flags.per, *fail_over, *run_sd, flags.whole_run});
 }
 
-int run_diff(const DiffFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "diff runs no command", "leave out what stands after --"});
+int run_diff(const DiffFlags& flags) {
   const Result<RunDifference> difference = difference_of(flags);
   if (!difference) return fail(difference.error());
   if (!flags.html.empty()) {
@@ -112,17 +112,19 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--fail-over", flags->fail_over,
                   "exit with 1 when the total grew by more than this share (5%), and beyond the noise")
       ->type_name("SHARE");
+  verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")
+      ->type_name("N")
+      ->check(whole_number());
   verb.add_flag("--whole-run", flags->whole_run, "compare whole runs: with start-up, warm-up and shutdown");
   verb.add_option("--run-sd", flags->run_sd,
                   "standard deviation between runs of one program (2%), which repeated recordings update")
       ->type_name("SHARE");
-  verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")->type_name("N");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
   verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing")
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_diff(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_diff(*flags); });
 }
 
 }  // namespace joulemap::cli

@@ -82,12 +82,10 @@ struct LayerSpread {
 };
 inline constexpr std::size_t kSpreadQuantiles = 101;
 
-// What the parts of the machine drew: sums of the domains that are counted.
+// What the parts of the machine used: sums of the domains that are counted.
 struct ComponentEnergy {
   std::string name;  // "GPU", "CPU", "memory", "platform", "other"
-  std::optional<double> measured_j;
-  std::optional<double> estimated_j;
-  double uncertainty_j = 0;  // half width at the report's interval, as if all errors were alike
+  EnergyTotals totals;
 };
 
 // How much of a run is told one by one. What is more is put together, or every n-th is told.
