@@ -271,7 +271,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--changed", type=int, default=5, help="of each changed program, if there is time")
     parser.add_argument("--changed-only", action="store_true")
     parser.add_argument("--seconds", type=float, default=350, help="that recording may take")
-    parser.add_argument("--loop-s", type=float, default=2.5, help="of a recorded program")
+    parser.add_argument("--loop-s", type=float, default=2.0, help="of a recorded program")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--record-option", action="append", default=[], help="of joulemap record, such as --sysroot=DIR")
     parser.add_argument("--diff-option", action="append", default=[], help="of joulemap diff, such as --run-sd=1%%")

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs that diff_false_positives.py records again and again: plain PyTorch, nothing to download.
 
-    diff_programs.py NAME [--seconds 2.5] [--device cuda] [--twice-every N]
+    diff_programs.py NAME [--seconds 2] [--device cuda] [--twice-every N]
 
-Each repeats its step for that many seconds of a warm loop and prints the number of steps. With --twice-every N the model runs
+Each repeats its step for that many seconds after a first call and prints the number of steps. With --twice-every N the model runs
 twice in every N-th step (forward, and backward where it trains): a known change, of 1/N of the model's energy.
 """
 
@@ -102,18 +102,21 @@ PROGRAMS = {
 }
 
 
-def infer(model: nn.Module, x, until_s: float) -> int:
+def infer(model: nn.Module, x, seconds: float) -> int:
     steps = 0
     with torch.no_grad():
+        model(x).flatten()[0].item()
+        until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:
             model(x).flatten()[0].item()
             steps += 1
     return steps
 
 
-def train(model: nn.Module, x, classes: int, until_s: float) -> int:
+def train(model: nn.Module, x, classes: int, seconds: float) -> int:
     optimizer, steps = torch.optim.SGD(model.parameters(), lr=1e-3), 0
     target = torch.randint(0, classes, (model(x).shape[0],), device=x.device)
+    until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), target)
@@ -127,7 +130,7 @@ def train(model: nn.Module, x, classes: int, until_s: float) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=PROGRAMS)
-    parser.add_argument("--seconds", type=float, default=2.5)
+    parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--twice-every", type=int, default=0)
     options = parser.parse_args()
@@ -135,8 +138,7 @@ def main() -> None:
     make, data, classes = PROGRAMS[options.name]
     model = Repeated(make(), options.twice_every).to(options.device)
     x = data(options.device)
-    until_s = time.monotonic() + options.seconds
-    steps = train(model, x, classes, until_s) if classes else infer(model.eval(), x, until_s)
+    steps = train(model, x, classes, options.seconds) if classes else infer(model.eval(), x, options.seconds)
     print(steps)
 
 
