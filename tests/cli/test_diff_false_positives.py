@@ -53,7 +53,7 @@ def test_runs_that_differ_as_the_prior_says_pass_and_a_change_is_found(record, a
     found = analyze(packed, "--markdown", tmp_path / "out.md")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "**0 of 5 pairs that differ in nothing are called changed**" in found.stdout
-    assert "| unet | 3 | 20" in found.stdout and "1 of 1" in found.stdout
+    assert "| unet | 3 | 19.7 %" in found.stdout and "1 of 1" in found.stdout
     assert "Missed: nothing" in (tmp_path / "out.md").read_text()
 
 
