@@ -53,14 +53,6 @@ const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::ve
   return most == moments.end() ? nullptr : &most->second;
 }
 
-std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
-  std::vector<std::int64_t> begins_ns;
-  if (moments == nullptr) return begins_ns;
-  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
-  std::ranges::sort(begins_ns);
-  return begins_ns;
-}
-
 // All but its rows.
 void append(LedgerResult& all, LedgerResult one) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
