@@ -9,9 +9,9 @@
 --record runs the programs of diff_programs.py in turn (unet resnet18 transformer mlp unet ...), 11 times each, under
 `joulemap record`, and then, as long as --seconds allow, variants in which every 8th step runs the model twice. --pack
 puts the recordings into archives below 15 MB. --analyze, which needs no GPU, compares neighbouring recordings of each
-program, 40 pairs that differ in nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most 10 %), the standard deviation between
-runs beside the prior, and the smallest change that one, three and five recordings a side establish, printed and tried.
-Exits 1 when the bar is missed.
+program, 40 pairs that differ in nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most
+10 %), the standard deviation between runs beside the prior, and the smallest change that one, three and five recordings
+a side establish, printed and tried. Exits 1 when the bar is missed.
 """
 
 from __future__ import annotations
@@ -173,7 +173,8 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
         left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
         largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
         rows.append([
-            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J", f"{statistics.median(left_out):.0f}",
+            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J",
+            f"{statistics.median(left_out):.0f}",
             percent(runs, 2), percent(neighbours, 2), percent(within, 2), percent(largest),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
             f"{sum(map(names_entry, program.pairs))} of {len(program.pairs)}",
