@@ -3,15 +3,15 @@
 """Does `joulemap diff` call runs of one program different, and which changes can it establish?
 
     make dist-x86_64 (or dist)
-    python3 bench/h200/diff_false_positives.py --joulemap build/dist/joulemap-*/bin/joulemap --record --pack PACKED --folder F
-    python3 bench/h200/diff_false_positives.py --joulemap build/bin/joulemap --analyze PACKED --markdown OUT.md   # anywhere
+    python3 bench/h200/diff_false_positives.py --joulemap build/dist/joulemap-*/bin/joulemap --record --pack PACKED
+    python3 bench/h200/diff_false_positives.py --joulemap build/bin/joulemap --analyze PACKED --markdown OUT.md
 
 --record runs the programs of diff_programs.py in turn (unet resnet18 transformer mlp unet ...), 11 times each, under
-`joulemap record`, and then, as long as --seconds allow, variants in which every 8th step runs the model twice. --pack puts the
-recordings into archives below 15 MB. --analyze compares neighbouring recordings of each program, 40 pairs that differ in
-nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most 10 %), the standard deviation between
-runs beside the prior, and the smallest change that one, three and five recordings a side establish, printed and tried.
-Exits 1 when the bar is missed.
+`joulemap record`, and then, as long as --seconds allow, variants in which every 8th step runs the model twice. --pack
+puts the recordings into archives below 15 MB. --analyze, which needs no GPU, compares neighbouring recordings of each
+program, 40 pairs that differ in nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most
+10 %), the standard deviation between runs beside the prior, and the smallest change that one, three and five recordings
+a side establish, printed and tried. Exits 1 when the bar is missed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def record_all(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     until_s = time.monotonic() + options.seconds
     longest_s = 0.0
-    turns = [] if options.changed_only else [(n, name, 0) for n in range(options.recordings) for name in options.programs]
+    turns = [(n, name, 0) for n in range(0 if options.changed_only else options.recordings) for name in options.programs]
     turns += [(n, name, TWICE_EVERY) for n in range(options.changed) for name in options.programs]
     for number, name, twice_every in turns:
         if time.monotonic() + longest_s > until_s:
@@ -173,7 +173,8 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
         left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
         largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
         rows.append([
-            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J", f"{statistics.median(left_out):.0f}",
+            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J",
+            f"{statistics.median(left_out):.0f}",
             percent(runs, 2), percent(neighbours, 2), percent(within, 2), percent(largest),
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
             f"{sum(map(names_entry, program.pairs))} of {len(program.pairs)}",
@@ -187,10 +188,11 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
     named = sum(map(names_entry, pairs))
     steady = sum(pair["state"] == "steady" for pair in pairs)
     good = findings.bar("false positives", len(pairs) > 0 and changed <= MOST_FALSE * len(pairs))
+    share = percent(changed / len(pairs))
     findings.say(
-        f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({percent(changed / len(pairs))}; the "
-        f"bar is {percent(MOST_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; an entry by "
-        f"{options.by} is named in {named} pairs; {steady} pairs compare steady states."
+        f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
+        f"{percent(MOST_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
+        f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
     )
 
 
@@ -200,8 +202,9 @@ def say_prior(findings: Findings, programs: list[Program]) -> None:
     rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]
     findings.say(
-        f"\nStandard deviation between runs, root mean square over programs: {percent(rms, 2)} ({percent(by_neighbours, 2)} by "
-        f"neighbours); the prior is {percent(prior['prior_sd'], 2)} with {prior['prior_degrees_of_freedom']:g} degrees of freedom."
+        f"\nStandard deviation between runs, root mean square over programs: {percent(rms, 2)} "
+        f"({percent(by_neighbours, 2)} by neighbours); the prior is {percent(prior['prior_sd'], 2)} with "
+        f"{prior['prior_degrees_of_freedom']:g} degrees of freedom."
     )
     rows = []
     for sd in PRIORS:
@@ -222,10 +225,12 @@ def say_power(findings: Findings, programs: list[Program]) -> None:
         cells = []
         for results in printed.values():
             cells.append(percent(statistics.median(one["smallest_change"] for one in results)) if results else "-")
-        false = [f"{sum(map(is_changed, program.repeated[count]))} of {len(program.repeated[count])}" for count in (3, 5)]
+        false = [f"{sum(map(is_changed, sides))} of {len(sides)}" for sides in program.repeated.values()]
         rows.append([program.name, *cells, *false])
-    findings.say("The smallest change that so many recordings a side establish, as `diff` prints it (median), and pairs of such "
-                 "sides, which differ in nothing, that are called changed:")  # fmt: skip
+    findings.say(
+        "The smallest change that so many recordings a side establish, as `diff` prints it (median), and pairs of "
+        "such sides, which differ in nothing, that are called changed:"
+    )
     findings.table(["program", "1", "3", "5", "3: called changed", "5: called changed"], rows)
 
 
@@ -271,7 +276,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--changed", type=int, default=5, help="of each changed program, if there is time")
     parser.add_argument("--changed-only", action="store_true")
     parser.add_argument("--seconds", type=float, default=350, help="that recording may take")
-    parser.add_argument("--loop-s", type=float, default=2.5, help="of a recorded program")
+    parser.add_argument("--loop-s", type=float, default=2.0, help="of a recorded program")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--record-option", action="append", default=[], help="of joulemap record, such as --sysroot=DIR")
     parser.add_argument("--diff-option", action="append", default=[], help="of joulemap diff, such as --run-sd=1%%")

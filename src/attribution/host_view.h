@@ -4,9 +4,9 @@
 // of each layer differs from step to step. Takes the third look at a recording beside the ledgers. Memory grows with
 // layers and steps that were kept one by one. Pure; joules, CLOCK_MONOTONIC of that machine.
 //
-// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by the power of its class. On
-// CPUs a recording has only sums over time, a second or less each: there it is the mean over the calls of a layer, or over the
-// steps that begin in that time where phases are asked for.
+// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by the power of its
+// class. On CPUs a recording has only sums over time, a second or less each: there it is the mean over the calls of a
+// layer, or over the steps that begin in that time where phases are asked for.
 #pragma once
 
 #include <array>

@@ -117,8 +117,8 @@ TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
   EXPECT_EQ(view.metrics[0].points.front().step, 0);
 }
 
-// Ten seconds at 50 W, in stretches of a tenth of a second: two layers of a forward pass and one of a backward pass, which take
-// all of the CPU time, and two steps a stretch.
+// Ten seconds at 50 W, in stretches of a tenth of a second: two layers of a forward pass and one of a backward pass,
+// which take all of the CPU time, and two steps a stretch.
 std::string record_phases(const TemporaryDirectory& folder) {
   std::string file = folder.path() + "/phases.joule";
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);

@@ -55,6 +55,14 @@ void add_to(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
+std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
+  std::vector<std::int64_t> begins_ns;
+  if (moments == nullptr) return begins_ns;
+  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
+  std::sort(begins_ns.begin(), begins_ns.end());
+  return begins_ns;
+}
+
 std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
                                         TimeSpan span, const ProbeSpans& probing, LastEnds last) {
   std::sort(moments.begin(), moments.end(),

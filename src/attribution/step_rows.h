@@ -20,6 +20,9 @@ struct NumberedMoment {
   std::uint64_t number = 0;
 };
 
+// In order; none of none.
+std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments);
+
 struct NumberedEnergy {
   std::uint64_t number = 0;
   TimeSpan span;

@@ -95,10 +95,10 @@ int run_diff(const DiffFlags& flags) {
 
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
+  // Not required: CLI11 would then give it the last file of a --baseline that stands first.
   verb.add_option(
-          "RECORDING", flags->recordings,
-          "the recording to compare with and the one that is compared; with --baseline, those that are compared")
-      ->required();
+      "RECORDING", flags->recordings,
+      "the recording to compare with and the one that is compared; with --baseline, those that are compared");
   verb.add_option("--baseline", flags->baseline,
                   "the recordings to compare with, where there are several of each; stands last")
       ->type_name("FILE");

@@ -44,7 +44,7 @@ function summary(data) {
       ? ""
       : ` Between ${joules(total.low_j)} and ${joules(total.high_j)} at ${whole(100 * data.interval)} %.`;
   const smallest =
-    data.smallest_change === null ? "" : ` The smallest change that could be established: ${percent(data.smallest_change)}.`;
+    data.smallest_change === null ? "" : ` The smallest change it can establish: ${percent(data.smallest_change)}.`;
   const gate = data.failed === true ? ` Failed: more than ${percent(data.fail_over)} was not allowed.` : "";
   return section(
     "summary",
@@ -127,7 +127,7 @@ function entries(data) {
   return section(
     "tables",
     "What changed",
-    `Joules per ${data.per}. The line at a bar's end is the interval of the difference; it allows for the number of entries.`,
+    `Joules per ${data.per}. The line at a bar's end is the interval of the difference, for this many entries.`,
     h(
       "div",
       { class: "toolbar" },
