@@ -29,7 +29,7 @@ RunReports whole(double factor) {
   RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
   reports.steady = steady_state(reports.steps);
   reports.elapsed_s = 10;
-  reports.energy_j = reports.rows.totals.measured_j;
+  reports.energy_j = joules_of(reports.rows.totals.measured);
   return reports;
 }
 
