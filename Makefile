@@ -56,6 +56,7 @@ test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a
 	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
 
 test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
+	@cmake --build --preset dev --target joulemap_fork_stress
 	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has

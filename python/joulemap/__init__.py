@@ -13,6 +13,7 @@ Importing it starts nothing and loads next to nothing: sensors are opened by the
 
 from __future__ import annotations
 
+from ._loading import load as _load_later
 from ._marks import epoch, is_recording, log, region, step
 from ._measure import Measurement, begin, end, measure
 
@@ -36,10 +37,7 @@ def __getattr__(name: str) -> object:
         return __getattr__("version")()  # type: ignore[operator]
     if name not in _LATER:
         raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
-    globals()[name] = value
+    value = globals()[name] = _load_later(_LATER[name], name)
     return value
 
 

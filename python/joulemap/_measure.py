@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import wraps
 
 from . import _hot
+from ._loading import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 
 # Of a code object (inspect.CO_*): what calling the function gives.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+# What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
+_loaded_ask: Optional[Callable[..., Energy]] = None
+
+
+def _ask(window: _hot.Window, wait: bool) -> Energy:
+    global _loaded_ask
+    if _loaded_ask is None:
+        _loaded_ask = load("_library", "ask")  # type: ignore[assignment]
+    return _loaded_ask(window, wait=wait)
 
 
 class Measurement(_hot.Window):
@@ -31,9 +43,7 @@ class Measurement(_hot.Window):
         """What it used; waits for the sensors' next refresh, at most 0.3 s. The window must have ended."""
         told = getattr(self, "_told", None)
         if told is None or told[0] != self.id:
-            from ._library import ask
-
-            energy = ask(self, wait=True)
+            energy = _ask(self, wait=True)
             self.release()
             told = self._told = (self.id, energy)
         return told[1]
@@ -42,9 +52,7 @@ class Measurement(_hot.Window):
         """What is known now, without waiting; of an open window, what it used so far."""
         if self.id == 0:
             return self.wait()
-        from ._library import ask
-
-        return ask(self, wait=False)
+        return _ask(self, wait=False)
 
     @property
     def joules(self) -> Optional[float]:

@@ -11,7 +11,7 @@ import faulthandler, json, os, random, signal, sys, threading, warnings
 import joulemap as jm
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of any thread, also of ours
-FORKS, HANGS_AFTER_S = 80, 60
+FORKS, HANGS_AFTER_S = 40, 60
 is_over = threading.Event()
 
 
