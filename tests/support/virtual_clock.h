@@ -12,7 +12,7 @@
 // until a moment end; computing takes no time.
 //
 // Each thread has a processor of its own: it goes on when its time is the earliest of all, so the order of what they do is
-// always the same. Say beforehand how many threads will come, else time runs on before they have started:
+// always the same. Say beforehand how many threads will come: no sleep ends before they have started.
 //
 //   clock.expect_threads(2);
 //   sampler.start();
