@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-matrix: build dist ## several Pythons and PyTorchs, as far as they are here
 test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
 	@tools/install_packages.sh slurm
 	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
+
+test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
+	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

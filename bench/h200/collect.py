@@ -4,6 +4,11 @@
 
     python3 bench/h200/collect.py --operations 240 --networks 120 --earlier FOLDER --out FOLDER
 
+    python3 bench/h200/collect.py --operations 0 --recurrent 80 --recurrent-networks 40 --out FOLDER
+
+measures recurrent layers alone, and the recurrent networks that predictions of them are judged by;
+tools/add_measured_rows.py then puts the rows into data/ and fits the profile again.
+
 Rows of earlier slices (in --earlier: `*.jsonl.gz`, or tables as in data/h200) are not measured again. A collector
 that dies of a row is started again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz,
 slices-TIME.jsonl.gz, log.txt. Nothing has to be built for it.
@@ -58,6 +63,10 @@ def main() -> int:
     parser.add_argument("--seed-layers", type=float, default=0, help="seconds for the operations listed in data/seed")
     parser.add_argument("--compiled", type=float, default=0, help="seconds for networks under torch.compile")
     parser.add_argument("--held-out", type=float, default=0, help="seconds for networks that predictions are judged by")
+    parser.add_argument("--recurrent", type=float, default=0, help="seconds for recurrent layers alone")
+    parser.add_argument(
+        "--recurrent-networks", type=float, default=0, help="seconds for recurrent networks that predictions are judged by"
+    )
     parser.add_argument("--earlier", type=Path, help="folder with the rows of earlier slices")
     parser.add_argument("--earlier-held-out", type=Path, help="the same, of the networks that predictions are judged by")
     parser.add_argument("--out", type=Path, required=True)
@@ -73,6 +82,11 @@ def main() -> int:
         take_earlier(options.earlier_held_out, folder / "held-out")
         if options.operations:
             collect(folder, options.operations, [*(["--kinds", *options.kinds] if options.kinds else []), *more], log)
+        if options.recurrent:
+            collect(folder, options.recurrent, ["--kinds", "recurrent", *more], log)
+        if options.recurrent_networks:
+            only = ["--kinds", "network", "--held-out", "--package", "recurrent", "--settings", "4"]
+            collect(folder / "held-out", options.recurrent_networks, [*only, *more], log)
         if options.seed_layers:
             collect(folder, options.seed_layers, ["--listed", str(ROOT / "data" / "seed"), *more], log)
         if options.networks:

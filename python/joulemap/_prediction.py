@@ -5,6 +5,7 @@ without data, a Keras model tells its own JSON, a file is read as it is; `joulem
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import warnings
@@ -19,7 +20,8 @@ LONGEST_S = 120
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a prediction; `low` and `high` hold nine of ten such layers between them."""
+    """One layer of a prediction; nine of ten such layers lie between `low` and `high`. `high` is infinite where an operation
+    of the layer is not known."""
 
     name: str
     op: str
@@ -29,9 +31,11 @@ class Layer:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
-    """The energy of a pass or a training step on one GPU, in joules: the GPU's alone."""
+    """The energy of a pass or a training step on one GPU, in joules: the GPU's alone.
+
+    With operations that are not known (`unknown_ops`) `joules` is a lower bound, and `high` is infinite."""
 
     joules: float
     low: float
@@ -44,11 +48,20 @@ class Prediction:
     notes: list[str] = field(repr=False)
     told: dict = field(repr=False)  # all that `joulemap predict --json` says
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Operations are not known: the network uses more, nobody can say how much."""
+        return bool(self.unknown_ops)
+
     def __str__(self) -> str:
         what = "a training step" if self.told["pass"] == "training" else "a pass"
-        return (
-            f"{what} on {self.device}: {self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g}) in {self.seconds:.3g} s"
-        )
+        if not self.is_lower_bound:
+            energy = f"{self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g})"
+            return f"{what} on {self.device}: {energy} in {self.seconds:.3g} s"
+        return f"{what} on {self.device}: at least {self.joules:.3g} J; not known: {_names(self.unknown_ops)}"
+
+    def __repr__(self) -> str:
+        return f"<Prediction {self}>"
 
     def to_pandas(self) -> Any:
         """The layers as a table."""
@@ -114,11 +127,23 @@ def _asked(arguments: list, text: Optional[str]) -> Prediction:
             ended.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {ended.returncode}"
         )
     told = json.loads(ended.stdout)
-    if ended.returncode != 0:
+    if told["unknown_ops"]:
+        text = f"the energy is a lower bound: {len(told['unknown_ops'])} operations are not known"
+        warnings.warn(f"{text} ({_names(told['unknown_ops'])})", stacklevel=3)
+    elif ended.returncode != 0:
         warnings.warn(ended.stderr.strip().replace("joulemap: ", ""), stacklevel=3)
     layers = [
-        Layer(one["name"], one["op"], one["energy_j"], one["low_j"], one["high_j"], one["time_s"])
+        Layer(one["name"], one["op"], one["energy_j"], one["low_j"], _end(one["high_j"]), one["time_s"])
         for one in told["layers"]
     ]
-    total = (told["energy_j"], told["low_j"], told["high_j"], told["time_s"], told["power_w"])
+    total = (told["energy_j"], told["low_j"], _end(told["high_j"]), told["time_s"], told["power_w"])
     return Prediction(*total, told["device"], layers, told["unknown_ops"], told["notes"], told)
+
+
+def _end(high_j: Optional[float]) -> float:
+    return math.inf if high_j is None else high_j
+
+
+def _names(unknown_ops: Sequence[dict]) -> str:
+    names = list(dict.fromkeys(one["op"] for one in unknown_ops))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

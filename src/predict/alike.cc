@@ -34,6 +34,8 @@ Lengths lengths_of(Kind kind) {
     case Kind::bmm:
     case Kind::attention:
       return {{3, 1.5, 1.5, 1.5}, 4};
+    case Kind::recurrent:
+      return {{2, 1.5, 1, 1.5}, 4};
     case Kind::pooling:
       return {{3, 2, 6, 1.5}, 2};
     case Kind::embedding:
@@ -62,10 +64,11 @@ class Hash {  // FNV-1a
 };
 
 bool is_size(std::string_view name) {
-  constexpr std::array<std::string_view, 21> kSizes = {
+  constexpr std::array<std::string_view, 25> kSizes = {
       "batch",      "rows",    "width",  "height",   "channels", "out",        "in",
       "m",          "k",       "n",      "heads",    "keys",     "queries",    "tokens",
-      "vocabulary", "classes", "groups", "elements", "tensors",  "out_height", "out_width"};
+      "vocabulary", "classes", "groups", "elements", "tensors",  "out_height", "out_width",
+      "steps",      "hidden",  "layers", "directions"};
   return std::find(kSizes.begin(), kSizes.end(), name) != kSizes.end();
 }
 
@@ -124,6 +127,8 @@ AlikeSample sizes_of(const Operation& operation) {
       return sizes(of("batch"), of("m"), of("n"), of("k"), of("n"));
     case Kind::attention:
       return sizes(of("batch") * of("heads"), of("queries"), of("keys"), of("width"), of("keys"));
+    case Kind::recurrent:
+      return sizes(of("steps") * of("layers"), of("batch") * of("directions"), of("hidden"), of("in"), of("hidden"));
     case Kind::pooling:
       return sizes(of("batch") * of("channels") * pixels, pixels, of("channels"), of("out"), pixels);
     case Kind::padding:

@@ -56,6 +56,7 @@ Card make_card(const Profile& profile, const CardSubject& subject) {
   card.subject = subject;
   card.device = profile.device;
   card.fitted = profile.basis == ProfileBasis::fitted;
+  card.is_measured = is_measured(profile.operation.times, subject.kind);
   for (const CardSize& size : card_sizes(subject)) {
     for (const Dtype dtype : dtypes_of(subject.kind)) {
       for (const Pass pass : passes_of(subject)) {

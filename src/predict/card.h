@@ -52,6 +52,7 @@ struct Card {
   CardSubject subject;
   std::string device;
   bool fitted = true;
+  bool is_measured = true;          // else by physics alone: no operation of the kind was measured
   std::vector<CardRow> rows;        // by size, precision, pass
   std::vector<std::string> advice;  // sentences with numbers of the rows
 };

@@ -26,6 +26,19 @@ CardSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries,
           {{"batch", batch}, {"heads", heads}, {"queries", queries}, {"keys", keys}, {"width", width}, {"causal", 0}}};
 }
 
+CardSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
+                   std::int64_t directions) {
+  return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
+                      directions > 1 ? ", both ways" : ""),
+          {{"batch", batch},
+           {"steps", steps},
+           {"in", width},
+           {"hidden", width},
+           {"layers", layers},
+           {"directions", directions},
+           {"bias", 1}}};
+}
+
 struct Filters {
   std::int64_t batch;
   std::int64_t channels;
@@ -179,6 +192,9 @@ std::vector<CardSize> card_sizes(const CardSubject& subject) {
     case Kind::attention:
       return {attention(1, 8, 128, 128, 64), attention(16, 12, 197, 197, 64), attention(8, 12, 512, 512, 64),
               attention(4, 16, 2048, 2048, 128), attention(64, 32, 1, 2048, 128)};
+    case Kind::recurrent:
+      return {recurrent(1, 128, 128, 1, 1), recurrent(32, 128, 256, 2, 1), recurrent(64, 256, 512, 2, 2),
+              recurrent(128, 64, 1024, 2, 1)};
     case Kind::convolution:
       return convolutions(subject.variant);
     case Kind::pooling:

@@ -172,7 +172,7 @@ class AnyList {
 
   Operation one() {
     Operation made;
-    made.kind = static_cast<Kind>(below(static_cast<int>(Kind::unknown) + 1));
+    made.kind = static_cast<Kind>(below(static_cast<int>(kKindCount)));
     made.form = form_of(made.kind);
     const std::int64_t size = below(4) == 0 ? 1 + below(40) : 16;
     for (const char* name : {"batch", "rows", "width", "channels", "height", "in", "out", "kernel", "stride", "tokens",

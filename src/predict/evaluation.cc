@@ -297,6 +297,8 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     evaluation.larger_networks = std::move(*larger_networks);
   }
   evaluation.disturbed = data->networks.disturbed.size();
+  evaluation.unknown = data->networks.unknown;
+  evaluation.unknown.insert(evaluation.unknown.end(), data->held_out.unknown.begin(), data->held_out.unknown.end());
   if (!data->held_out.networks.empty()) {
     Result<std::vector<NamedScore>> held_out = judge_held_out(*data, cases->networks);
     if (!held_out) return std::move(held_out).error();

@@ -60,6 +60,7 @@ struct Evaluation {
   std::vector<NamedScore> larger_networks;  // than those learned from, as are their operations
   std::vector<NamedScore> held_out;         // networks that nothing is ever fitted to
   std::size_t disturbed = 0;                // settings that are not judged: the host was not left alone
+  std::vector<std::string> unknown;         // settings that are not judged: operations of theirs are not known
   std::optional<SeedProtocol> seed;         // where its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;

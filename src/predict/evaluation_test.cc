@@ -26,5 +26,15 @@ TEST(LayerWidth, StaysAsItWasWhereNoLayerWasProfiled) {
   EXPECT_EQ(model.layer_width, before);
 }
 
+TEST(EvaluationText, SettingsWithOperationsThatAreNotKnownAreNamedInTextAndJson) {
+  Evaluation evaluation;
+  EXPECT_EQ(evaluation_markdown(evaluation).find("not known"), std::string::npos);
+  evaluation.unknown = {"timm/mystery 8x224 fp32 inference"};
+  EXPECT_NE(evaluation_markdown(evaluation).find("Warning: 1 settings have operations that are not known"),
+            std::string::npos);
+  EXPECT_NE(evaluation_json(evaluation).find(R"("unknown_settings":["timm/mystery 8x224 fp32 inference"])"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace joulemap::predict

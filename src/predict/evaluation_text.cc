@@ -109,6 +109,12 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
                    "neither learned from nor judged.\n",
                    evaluation.disturbed);
   }
+  if (!evaluation.unknown.empty()) {
+    fmt::format_to(std::back_inserter(text),
+                   "Warning: {} settings have operations that are not known, so that predictions of them would be lower "
+                   "bounds: they are neither learned from nor judged ({}{}).\n",
+                   evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
+  }
   if (!evaluation.held_out.empty())
     write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);
   write_table(text, "Networks, their families left out", evaluation.networks, true);
@@ -136,6 +142,9 @@ std::string evaluation_json(const Evaluation& evaluation) {
       .member("settings", static_cast<std::uint64_t>(evaluation.network_floor.operations));
   json.member("energy", evaluation.network_floor.energy).member("time", evaluation.network_floor.time).end_object();
   json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
+  json.key("unknown_settings").begin_array();
+  for (const std::string& setting : evaluation.unknown) json.value(setting);
+  json.end_array();
   write_scores(json, "held_out_networks", evaluation.held_out);
   write_scores(json, "networks", evaluation.networks);
   write_scores(json, "times_within_networks", evaluation.layers);

@@ -11,29 +11,21 @@ constexpr std::array<std::string_view, kTerms> kTermNames = {"launch", "tiles", 
 enum : std::size_t { kLaunch, kTiles, kCache, kMemory, kElements, kArithmetic };
 
 Terms parts_of(const TimeCoefficients& fitted, const Operation& operation, const Terms& granted) {
-  const Terms* found = nullptr;
-  for (const std::string& group : groups_of(operation)) {
-    const auto at = fitted.find(group);
-    if (at == fitted.end()) continue;
-    found = &at->second;
-    break;
-  }
-  if (found == nullptr) {
-    if (const auto all = fitted.find(""); all != fitted.end()) found = &all->second;
-  }
+  const Terms* found = time_coefficients(fitted, groups_of(operation));
   Terms parts = granted;
   for (std::size_t index = 0; index < kTerms; ++index) parts[index] *= found != nullptr ? (*found)[index] : 1;
   return parts;
 }
 
 // An optimizer's second term are the launches for its tensors; an input's elements are its bytes on the bus, those of a
-// convolution in groups the products of one group after the other.
+// convolution in groups the products of one group after the other, those of recurrent layers the latency of their steps.
 Bound bound_of(const Terms& parts, const Operation& operation) {
   const bool launches = operation.kind == Kind::optimizer;
+  const bool waits = operation.kind == Kind::recurrent;
   const bool serial = grouping_of(operation) == Grouping::groups;
-  const double launch = parts[kLaunch] + (launches ? parts[kTiles] : 0);
+  const double launch = parts[kLaunch] + (launches ? parts[kTiles] : 0) + (waits ? parts[kElements] : 0);
   const double compute = parts[kArithmetic] + (launches ? 0 : parts[kTiles]) + (serial ? parts[kElements] : 0);
-  const double memory = parts[kCache] + parts[kMemory] + (serial ? 0 : parts[kElements]);
+  const double memory = parts[kCache] + parts[kMemory] + (serial || waits ? 0 : parts[kElements]);
   if (launch >= memory && launch >= compute) return Bound::launch;
   return memory >= compute ? Bound::memory : Bound::compute;
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "predict/recurrent.h"
+
 namespace joulemap::predict {
 namespace {
 
@@ -72,6 +74,7 @@ double twos_in(double size) {
 }
 
 Product main_product(const Operation& operation, const Work& work) {
+  if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
   if (!work.products.empty()) return work.products.front();
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
@@ -102,6 +105,21 @@ double way_of(const Parameters& p) {
                              4 * (p.get("pinned", 0) + 2 * (p.get("bytes", 0) + p.get("from_bytes", 0))));
 }
 
+// What other kinds have of a kernel, recurrent layers have of their steps: gates, layers, directions, and which algorithm.
+struct RecurrentColumns {
+  double gates = 0;
+  double layers = 0;
+  double directions = 1;
+  double algorithm = 0;
+  double steps = 0;
+};
+RecurrentColumns recurrent_columns(const Operation& operation) {
+  if (operation.kind != Kind::recurrent) return {};
+  const RecurrentSizes sizes = recurrent_sizes(operation);
+  return {sizes.gates, sizes.layers, sizes.directions, static_cast<double>(recurrent_algorithm(operation)),
+          sizes.steps};
+}
+
 }  // namespace
 
 std::span<const std::string_view> feature_names() { return kNames; }
@@ -121,6 +139,8 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
   const Grouping grouping = grouping_of(operation);
   const double moved_s = terms[2] + terms[3];
+  const RecurrentColumns recurrent = recurrent_columns(operation);
+  const bool is_recurrent = operation.kind == Kind::recurrent;
   const std::array<double, 40> values = {
       static_cast<double>(operation.kind),
       form_number(operation.form),
@@ -144,17 +164,17 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       twos_in(product.k),
       twos_in(product.n),
       logarithm(work.bytes / sheet.cache_bytes + 1e-9),
-      of("kernel", 0),
-      of("stride", 0),
+      of("kernel", 0) + recurrent.gates,
+      of("stride", 0) + recurrent.layers,
       grouping != Grouping::none ? 1.0 : 0.0,
       grouping == Grouping::depthwise ? 1.0 : 0.0,
       of("channels_last", 0),
       of("causal", 0),
-      of("dilation", 1),
+      is_recurrent ? recurrent.directions : of("dilation", 1),
       of("transposed", 0),
-      way_of(p),
+      way_of(p) + recurrent.algorithm,
       twos_in(of("width", 1)),
-      of("height", 0),
+      of("height", 0) + recurrent.steps,
       of("width", 0),
       static_cast<double>(alignment_of(operation)),
       logarithm(terms[1] + 1e-9),

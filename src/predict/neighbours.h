@@ -29,6 +29,7 @@ class LastProduct {
       case Kind::dense:
       case Kind::bmm:
       case Kind::attention:
+      case Kind::recurrent:
       case Kind::convolution:
         last_ = operation;
         only_moved_ = true;

@@ -33,15 +33,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::vector<double> fit_shares(std::span<const std::vector<double>> shares, std::span<const double> beliefs) {
-  statistics::GramSums sums(beliefs.size());
-  for (const std::vector<double>& row : shares) sums.add_row(row, 1.0);
-  std::vector<statistics::Belief> pulled(beliefs.size());
-  for (std::size_t index = 0; index < beliefs.size(); ++index) {
+// What a network uses above rest, as shares of its energy.
+struct EnergyShares {
+  std::vector<double> by_group;
+  double measured = 0;
+};
+
+std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
+  statistics::GramSums sums(kEnergyGroups.size());
+  for (const EnergyShares& row : rows) sums.add_row(row.by_group, row.measured);
+  std::vector<statistics::Belief> priors(kEnergyGroups.size());
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
     const double mean = sums.rows() > 0 ? sums.gram(index, index) / sums.rows() : 0;
-    pulled[index] = {beliefs[index], 1e-12 + kRowsOfBelief * mean};
+    priors[index] = {1.0, 1e-12 + kRowsOfBelief * mean};
   }
-  return statistics::nonnegative_least_squares(sums, pulled).x;
+  return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 // What of it there is of each of the costs.
@@ -92,19 +98,17 @@ double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
 }
 
 void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
-  std::vector<std::vector<double>> shares;
+  std::vector<EnergyShares> shares;
   for (const NetworkRow& row : rows) {
     const double time_s = row.network->time_s;
     const double energy_j = row.network->energy_j - row.network->machine.idle_offset_w * time_s;
     if (energy_j <= 0) continue;
-    std::vector<double>& share = shares.emplace_back();
-    for (const double above_j : row.sums.above_j) share.push_back(above_j / energy_j);
-    share.push_back(model.idle_w * time_s / energy_j);
+    EnergyShares& share = shares.emplace_back();
+    for (const double above_j : row.sums.above_j) share.by_group.push_back(above_j / energy_j);
+    share.measured = 1 - model.idle_w * time_s / energy_j;
   }
-  const std::vector<double> ones(kEnergyGroups.size() + 1, 1.0);
-  const std::vector<double> found = fit_shares(shares, ones);
+  const std::vector<double> found = fit_energy_scales(shares);
   std::copy_n(found.begin(), kEnergyGroups.size(), model.energy_scales.begin());
-  model.idle_w *= found.back();
 }
 
 }  // namespace
@@ -116,6 +120,7 @@ std::size_t energy_group_of(const Operation& operation) {
       return by_type;
     case Kind::dense:
     case Kind::bmm:
+    case Kind::recurrent:
       return 3 + by_type;
     case Kind::attention:
       return 6;

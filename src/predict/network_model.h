@@ -36,7 +36,7 @@ struct NetworkSums {
   std::array<double, kKindCount> by_kind{};
   double views = 0;     // that launch nothing, and cost the host a little
   double launches = 0;  // kernels
-  double steps_s = 0;   // of the host for optimizers' steps, which are measured with it
+  double steps_s = 0;   // of the host for calls that launch many kernels: optimizers' steps, recurrent layers
   double python = 0;    // calls of Python functions; 0 where the graph does not tell
   bool training = false;
 };
@@ -55,7 +55,9 @@ struct NetworkEstimate {
 };
 
 struct NetworkModel {
-  double idle_w = 0;                                               // with clocks up, nothing running
+  // With clocks up, nothing running: the one that energies of operations are told for (Datasheet::idle_w). Fitting leaves
+  // it alone, so that what is fitted and what is predicted split an energy in the same way.
+  double idle_w = 0;
   double power_limit_w = 0;                                        // 0: none is known
   GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // above rest in networks, beside operations alone
   double gpu_time_scale = 1;
@@ -97,6 +99,8 @@ struct NetworkTable {
   std::vector<MeasuredNetwork> networks;
   // Settings that are not among them: they waited for a host that did something else, too, or may have.
   std::vector<std::string> disturbed;
+  // Settings that are not among them either: operations of theirs are not known.
+  std::vector<std::string> unknown;
   double fastest_launch_s = 0;  // of all hosts, which their factors are told beside; 0 where none was told
 };
 struct NetworkTexts {

@@ -71,6 +71,27 @@ TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
 
+// Operations of 60 J above rest in networks that are measured with 5 % more energy than operations and rest add up to: the
+// scale of the operations explains it, and the power at rest is the one that it was split with.
+TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPredictionsDo) {
+  std::vector<MeasuredNetwork> measured(20);
+  std::vector<NetworkRow> rows;
+  for (std::size_t index = 0; index < measured.size(); ++index) {
+    measured[index].time_s = 0.1 + 0.05 * static_cast<double>(index);
+    measured[index].busy_s = measured[index].time_s;
+    NetworkSums sums;
+    sums.gpu_s = measured[index].time_s;
+    sums.above_j[0] = 60;
+    measured[index].energy_j = 1.05 * (sums.above_j[0] + kIdleW * measured[index].time_s);
+    rows.push_back({&measured[index], sums});
+  }
+  NetworkModel start;
+  start.idle_w = kIdleW;
+  const NetworkModel model = fit_network_model(rows, start);
+  EXPECT_EQ(model.idle_w, kIdleW);
+  EXPECT_GT(model.energy_scales[0], 1.05);
+}
+
 TEST(NetworkModel, AGpuThatDrawsMoreAtRestDrawsItAllTheTime) {
   const NetworkModel model = fitted();
   const NetworkEstimate mean = estimate_network(model, launching(200, 400), {});
@@ -183,6 +204,21 @@ TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
   const NetworkTable table = made.read();
   EXPECT_EQ(table.networks.size(), 2U);
   EXPECT_EQ(table.disturbed, std::vector<std::string>{"waits|8|224|fp32|inference"});
+}
+
+TEST(NetworkTables, ASettingWithAnOperationThatIsNotKnownIsNamedAndNotLearnedFrom) {
+  MadeUpTables made;
+  made.list("known", 0.009);
+  made.list("mystery", 0.009);
+  made.settings.replace(made.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
+  made.add("known", 0.010, "run", "6e-6");
+  made.add("mystery", 0.010, "run", "6e-6");
+  const std::string lists = std::string(kLists) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
+  const Result<NetworkTable> table = read_networks_tables({made.networks, made.busy, lists, made.settings});
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_EQ(table->networks.size(), 1U);
+  EXPECT_EQ(table->networks[0].name, "known");
+  EXPECT_EQ(table->unknown, std::vector<std::string>{"timm/mystery 8x224 fp32 inference"});
 }
 
 TEST(NetworkTables, AStepThatNeitherHostNorGpuExplainsWasDisturbed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -234,6 +235,11 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
     if (at == measured.end()) continue;
     Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
+    const auto is_unknown = [&](const auto& counted) { return table.operations[counted.first].kind == Kind::unknown; };
+    if (std::any_of(counts->begin(), counts->end(), is_unknown)) {
+      table.unknown.push_back(key);
+      continue;
+    }
     const Sums& sums = at->second;
     const double repeats = sums.repeats;
     const std::string setting =

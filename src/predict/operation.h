@@ -19,6 +19,8 @@
 //                  batch rows width: any factors of the larger of the tensor that is read and the one that is written
 //                  (of concatenate: of one part, with `parts`); unknown: [in out], numbers of elements
 //   embedding      vocabulary width tokens
+//   recurrent      batch steps in hidden layers directions bias [projection]     the whole stack of layers as one call;
+//                  `in` is the width of its input, `projection` that of an LSTM's output where it is not `hidden`
 //   loss           rows classes
 //   input          batch channels height width [pinned bytes]
 //   optimizer      tensors elements; form sgd momentum adam adamw rmsprop
@@ -29,7 +31,8 @@
 // (second [batch, rows, 1]), last ([width]), scalar; reduce mean sum amax (with
 // [over]: 0 the last dimension, 1 rows, 2 all); padding constant reflect replicate; resize
 // nearest bilinear; cast: the type it casts to; reshape: a copy into another order (heads, channels-last, channels-first,
-// transpose, or gather, which reads by index). What moves nothing and launches nothing is a view.
+// transpose, or gather, which reads by index); recurrent lstm gru rnn_tanh rnn_relu. What moves nothing and launches
+// nothing is a view.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +70,9 @@ enum class Kind : std::uint8_t {
   optimizer,
   view,
   unknown,
+  recurrent,  // behind the others: profiles have trees that split by these numbers
 };
-inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::unknown) + 1;
+inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::recurrent) + 1;
 // tf32: 32-bit numbers whose products are computed in 19 bits. default and amp are choices of a run, not of an
 // operation (run_options.h).
 enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };

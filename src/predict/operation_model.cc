@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "predict/in_parts.h"
+#include "predict/recurrent.h"
 
 namespace joulemap::predict {
 namespace {
@@ -23,6 +24,9 @@ constexpr double kLong_s = 30e-6;
 // Of the power limit, while a step goes through memory.
 constexpr double kLeastStep_s = 5e-6;
 constexpr double kStepPower = 0.8;
+
+// A launch within a call of cuDNN, which a host makes without PyTorch around it.
+constexpr double kLaunchInLibrary_s = 2.2e-6;
 
 // How often a step goes through what it reads and writes at least once, at the memory's full rate: by default PyTorch runs
 // one kernel for each of its sums and products (seen in 199 profiles of networks).
@@ -125,7 +129,8 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   Described told = described(model, operation, situation);
   OperationEstimate guess;
   guess.physical_time_s = told.physical_time_s;
-  guess.trust = model.box.least.empty() ? 0 : model.box.trust(told.features);
+  const bool has_trees = !model.box.least.empty() && is_measured(model.times, operation.kind);
+  guess.trust = has_trees ? model.box.trust(told.features) : 0;
   const Interpolated alike = model.alike.ask(operation, situation.cold);
   // What was measured itself needs no trees; within a network it may be different.
   const double unknown = situation.in_network ? 1 : std::clamp((alike.doubt - kSurely) / kSurely, 0.0, 1.0);
@@ -143,6 +148,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
+  if (operation.kind == Kind::recurrent) guess.host_s = recurrent_kernels(operation) * kLaunchInLibrary_s;
   return guess;
 }
 

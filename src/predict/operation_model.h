@@ -37,7 +37,7 @@ struct OperationModel {
 struct OperationEstimate {
   double time_s = 0;  // on the GPU; 0 of what launches nothing
   double energy_j = 0;
-  double host_s = 0;  // beside a call's: of an optimizer's step, which is measured with its host
+  double host_s = 0;  // beside a call's: of an optimizer's step or a recurrent layer, which launch many kernels
   double physical_time_s = 0;
   double physical_power_w = 0;
   double trust = 0;  // of the trees: 1 within what was measured, 0 far beyond

@@ -7,7 +7,7 @@ namespace joulemap::predict {
 namespace {
 
 TEST(Operation, NamesOfKindsTypesAndPassesAreReadBack) {
-  for (int number = 0; number <= static_cast<int>(Kind::unknown); ++number) {
+  for (int number = 0; number < static_cast<int>(kKindCount); ++number) {
     const auto kind = static_cast<Kind>(number);
     EXPECT_EQ(kind_of(name_of(kind)), kind);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "predict/recurrent.h"
 #include "statistics/nonnegative_least_squares.h"
 
 namespace joulemap::predict {
@@ -69,11 +70,25 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
   }
 }
 
+// Of recurrent layers until one was measured: a call costs 20 us, and steps take the latency that their terms hold.
+constexpr std::array<double, kTerms> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
+constexpr std::array<double, kTerms + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
+
+template <std::size_t N>
+const std::array<double, N>* prior_of_recurrent() {
+  if constexpr (N == kTerms) {
+    return &kPriorTimesOfRecurrent;
+  } else {
+    return &kPriorEnergiesOfRecurrent;
+  }
+}
+
 template <std::size_t N>
 const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kLevels>& groups) {
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
+  if (groups.back() == name_of(Kind::recurrent)) return prior_of_recurrent<N>();
   const auto all = fitted.find("");
   return all == fitted.end() ? nullptr : &all->second;
 }
@@ -177,6 +192,28 @@ std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_
   return terms;
 }
 
+// Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they stay
+// in registers.
+void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, Terms& terms) {
+  const RecurrentSizes sizes = recurrent_sizes(operation);
+  const double steps = sizes.steps * sizes.layers;
+  terms[1] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
+  terms[4] = recurrent_latency_s(operation);
+  if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
+  const double weights_bytes = bytes_of(operation.dtype) * recurrent_state_weights(sizes);
+  const double again_bytes = weights_bytes * (steps - sizes.layers);
+  const double cached = cache_share(weights_bytes * sizes.layers, sheet);
+  terms[2] += again_bytes * cached / sheet.cache_bytes_per_s;
+  terms[3] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
+}
+
+std::array<std::string, kLevels> recurrent_groups(const Operation& operation) {
+  const std::string kind(name_of(operation.kind));
+  const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
+  const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
+  return {fmt::format("{}|{}|{}", by_algorithm, operation.form, name_of(operation.dtype)), by_algorithm, of_pass, kind};
+}
+
 }  // namespace
 
 double padded_flops(const Product& product, const Datasheet& sheet) {
@@ -225,6 +262,7 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
     }
     terms[4] = serial;
   }
+  if (operation.kind == Kind::recurrent) add_recurrent_steps(operation, sheet, peak, terms);
   if (operation.kind == Kind::optimizer) {
     terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
   }
@@ -244,6 +282,7 @@ int alignment_of(const Operation& operation) {
 }
 
 std::array<std::string, kLevels> groups_of(const Operation& operation) {
+  if (operation.kind == Kind::recurrent) return recurrent_groups(operation);
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
   const bool product = is_product(operation.kind);
@@ -279,6 +318,13 @@ EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w
       rows, [limit_w](const PhysicsRow& row) { return energy_terms(row, limit_w); },
       [](const PhysicsRow& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
 }
+
+const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
+                                                    const std::array<std::string, kLevels>& groups) {
+  return find_group(fitted, groups);
+}
+
+bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
   const std::array<double, kTerms>* found = find_group(fitted, row.groups);

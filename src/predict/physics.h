@@ -2,8 +2,8 @@
 //
 // Time and energy of an operation as physics has them: sums of terms that can only be positive, each a time that the
 // datasheet would grant (a launch, tiles of a matrix product in whole waves, bytes from the cache, bytes from memory,
-// elements or, of convolutions in groups, one group after the other, and arithmetic), with one coefficient each, fitted by
-// non-negative least squares on relative errors. Pure.
+// elements or, of convolutions in groups, one group after the other, of recurrent layers the latency of one step after the
+// other, and arithmetic), with one coefficient each, fitted by non-negative least squares on relative errors. Pure.
 //
 // Coefficients belong to groups from the narrow to the wide, each pulled towards those of the wider one: what was measured
 // rarely is like its kind, and an operation that was never seen has the coefficients of its kind.
@@ -58,6 +58,13 @@ EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w
 
 // The roofs: no fit, and no residual of trees, is believed below them.
 double least_time_s(const Terms& terms);
+
+// Of the narrowest group that was measured; of a kind that was not, a prior or those of all kinds. Null: nothing was fitted.
+const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
+                                                    const std::array<std::string, kLevels>& groups);
+
+// Whether any operation of the kind was fitted.
+bool is_measured(const TimeCoefficients& fitted, Kind kind);
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row);
 // Within what the GPU draws at rest and at its limit, for as long as it takes (row.time_s).

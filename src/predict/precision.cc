@@ -63,7 +63,11 @@ class Autocast {
   }
 
  private:
-  static Dtype low(const Operation& operation) { return has_16_bits(operation.dtype) ? operation.dtype : Dtype::bf16; }
+  // Autocast runs cuDNN's recurrent layers in fp16, whatever its type.
+  static Dtype low(const Operation& operation) {
+    if (has_16_bits(operation.dtype)) return operation.dtype;
+    return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
+  }
 
   void put_cast(const Operation& of, double elements, Dtype from, Dtype to, Gradient gradient) {
     Operation cast;
@@ -91,6 +95,10 @@ class Autocast {
     if (is_cast) put_cast(operation, read_by(operation, work), Dtype::fp32, operation.dtype, of_input);
     last_was_cast_ = is_cast;
     if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
+    if (operation.kind == Kind::recurrent) {
+      const Gradient of_weights = operation.gradient == Gradient::none ? Gradient::none : Gradient::all;
+      put_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
+    }
     current_ = operation.dtype;
   }
 
@@ -139,7 +147,7 @@ Dtype plain_dtype(const Operation& operation, Precision precision) {
   if (has_16_bits(operation.dtype)) return operation.dtype;
   switch (precision) {
     case Precision::default_:
-      return operation.kind == Kind::convolution ? Dtype::tf32 : Dtype::fp32;
+      return operation.kind == Kind::convolution || operation.kind == Kind::recurrent ? Dtype::tf32 : Dtype::fp32;
     case Precision::tf32:
       return is_product(operation.kind) ? Dtype::tf32 : Dtype::fp32;
     case Precision::fp16:

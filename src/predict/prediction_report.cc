@@ -57,7 +57,7 @@ Lifetime lifetime_of(const Profile& profile, const Graph& graph, const Predictio
     one_j = one.energy_j;
     life.energy_j += times * one.energy_j;
     life.low_j += times * one.low_j;
-    life.high_j += times * one.high_j;
+    if (life.high_j) life.high_j = one.high_j ? std::optional(*life.high_j + times * *one.high_j) : std::nullopt;
   };
   add(true, request.steps, life.step_j);
   add(false, request.inferences, life.inference_j);
@@ -88,6 +88,21 @@ Result<std::string> layer_to_explain(const Prediction& prediction, const std::st
   return asked;
 }
 
+// "'aten.foo', 'aten.bar' and 3 more".
+std::string unknown_names(const Prediction& prediction) {
+  constexpr std::size_t kMostNames = 4;
+  std::vector<std::string> names;
+  for (const UnknownOperation& one : prediction.unknown) {
+    if (std::find(names.begin(), names.end(), one.source) == names.end()) names.push_back(one.source);
+  }
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kMostNames, names.size()); ++index) {
+    text += fmt::format("{}{}", index == 0 ? "" : ", ", quoted(names[index], 60));
+  }
+  if (names.size() > kMostNames) text += fmt::format(" and {} more", names.size() - kMostNames);
+  return text;
+}
+
 Diagnostics doubts_of(const Prediction& prediction) {
   Diagnostics doubts;
   const auto unbounded = static_cast<std::uint64_t>(std::count_if(
@@ -100,7 +115,18 @@ Diagnostics doubts_of(const Prediction& prediction) {
   if (bounded > 0) {
     doubts.add(
         {"unknown_operations", bounded,
-         "operations that are not known count as copies of what they are given; the interval allows for far more", ""});
+         fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
+                     unknown_names(prediction)),
+         "export the model without such operations, or measure it: joulemap record"});
+  }
+  if (!prediction.unmeasured.empty()) {
+    std::string kinds;
+    for (const std::string& kind : prediction.unmeasured) kinds += (kinds.empty() ? "" : ", ") + kind;
+    doubts.add({"unmeasured_kinds", prediction.unmeasured.size(),
+                fmt::format("nothing of these kinds was measured on {}: {}; physics alone predicts them, and intervals "
+                            "allow for a factor of three",
+                            prediction.device, kinds),
+                "joulemap collect, then joulemap model fit, make a profile for --profile"});
   }
   if (!prediction.fitted) {
     doubts.add(
@@ -137,6 +163,13 @@ std::optional<Precision> precision_of(std::string_view name) {
   const auto* at = std::find(kPrecisions.begin(), kPrecisions.end(), name);
   if (at == kPrecisions.end()) return std::nullopt;
   return static_cast<Precision>(at - kPrecisions.begin());
+}
+
+std::string lower_bound_warning(const Prediction& prediction) {
+  if (!is_lower_bound(prediction)) return {};
+  const std::size_t count = prediction.unknown.size();
+  return fmt::format("the total is a lower bound: {} operation{} not known: {}", count, count == 1 ? " is" : "s are",
+                     unknown_names(prediction));
 }
 
 Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request) {

@@ -44,8 +44,12 @@ struct Lifetime {
   std::optional<double> inference_j = {};
   double energy_j = 0;
   double low_j = 0;
-  double high_j = 0;
+  std::optional<double> high_j = 0;  // nothing where operations are not known
 };
+
+// One line for who reads nothing else: which operations are not known, and what that makes of the total. Empty where all are
+// known.
+std::string lower_bound_warning(const Prediction& prediction);
 
 struct PredictionReport {
   std::string model;   // the graph's own name; empty where it has none

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "predict/training_step.h"
@@ -13,14 +14,16 @@
 namespace joulemap::predict {
 namespace {
 
-// An operation that nobody knows is taken for a copy; it may be as much as so many times that.
-constexpr double kMostOfUnknown = 20;
+// Physics alone, of a kind that was never measured, is off by up to so much.
+constexpr double kOfPhysicsAlone = 3;
 
 struct Parts {
   std::vector<LayerPrediction> layers;
   std::map<std::string, std::size_t, std::less<>> index_of;
   NetworkSums sums;
-  double unknown_j = 0;  // bounds of what is not known, above what was predicted of it
+  std::set<std::string, std::less<>> unknown_layers;
+  std::set<std::string, std::less<>> unmeasured;  // kinds
+  double unmeasured_j = 0;
 };
 
 LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
@@ -55,19 +58,28 @@ void add(Parts& parts, const Profile& profile, const Operation& operation) {
   layer.bytes += count * work.bytes;
   layer.physical_j += count * guess.physical_time_s * guess.physical_power_w;
   if (operation.kind != Kind::view) layer.trust = std::min(layer.trust, guess.trust);
-  if (operation.kind == Kind::unknown) parts.unknown_j += (kMostOfUnknown - 1) * energy_j;
+  if (operation.kind == Kind::unknown) {
+    parts.unknown_layers.insert(layer.name);
+  } else if (operation.kind != Kind::view && !is_measured(profile.operation.times, operation.kind)) {
+    parts.unmeasured.emplace(name_of(operation.kind));
+    parts.unmeasured_j += energy_j;
+  }
 }
 
 void set_intervals(Prediction& prediction, const Profile& profile, const Parts& parts) {
   const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
   const double width = interval_width(profile.network, prediction.training, waiting);
-  prediction.low_j = prediction.energy_j * std::exp(-width);
-  prediction.high_j = prediction.energy_j * std::exp(width) + parts.unknown_j;
+  prediction.low_j =
+      std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kOfPhysicsAlone));
+  prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kOfPhysicsAlone - 1);
+  if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
     // Beyond what was measured physics is all there is.
-    const double own = profile.network.layer_width * (2 - layer.trust);
+    const double measured = profile.network.layer_width * (2 - layer.trust);
+    const double own = layer.trust > 0 ? measured : std::max(measured, std::log(kOfPhysicsAlone));
     layer.low_j = layer.energy_j * std::exp(-own);
     layer.high_j = layer.energy_j * std::exp(own);
+    if (parts.unknown_layers.contains(layer.name)) layer.high_j.reset();
   }
 }
 
@@ -109,6 +121,7 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
     prediction.flops += layer.flops;
   }
   prediction.unknown = graph.unknown;
+  prediction.unmeasured.assign(parts.unmeasured.begin(), parts.unmeasured.end());
   prediction.notes = graph.notes;
   for (const UnknownOperation& one : graph.unknown)
     prediction.is_total_sound = prediction.is_total_sound && one.bounded;

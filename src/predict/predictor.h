@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,8 @@ struct LayerPrediction {
   std::string op;    // what the graph calls its main operation
   double energy_j = 0;
   double low_j = 0;
-  double high_j = 0;
-  double time_s = 0;  // on the GPU
+  std::optional<double> high_j = 0;  // nothing where an operation in it is not known
+  double time_s = 0;                 // on the GPU
   // What --explain shows.
   double flops = 0;
   double bytes = 0;
@@ -48,7 +49,7 @@ struct Prediction {
   bool training = false;
   double energy_j = 0;
   double low_j = 0;
-  double high_j = 0;
+  std::optional<double> high_j = 0;  // nothing where operations are not known: the total is a lower bound
   double time_s = 0;
   double gpu_s = 0;
   double host_s = 0;
@@ -57,9 +58,13 @@ struct Prediction {
   double idle_j = 0;                    // drawn while the GPU waits for the host: in energy_j, in no layer
   std::vector<LayerPrediction> layers;  // in the order of the graph; their energy_j and idle_j sum to energy_j
   std::vector<UnknownOperation> unknown;
+  std::vector<std::string> unmeasured;  // kinds of operations that nothing was fitted to: by physics alone
   bool is_total_sound = true;  // false where an operation could not even be bounded: the total is too low
   std::vector<std::string> notes;
 };
+
+// A total with operations in it that are not known: they count as copies, and may use any amount more.
+inline bool is_lower_bound(const Prediction& prediction) { return !prediction.unknown.empty(); }
 
 Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options);
 

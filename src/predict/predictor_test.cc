@@ -68,7 +68,7 @@ TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   EXPECT_GT(slow.idle_j, fast.idle_j);
 }
 
-TEST(Predictor, WhatIsUnknownButBoundedWidensAndWhatIsUnboundedMakesTheTotalUnsound) {
+TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUnsound) {
   const Profile profile = h200_profile();
   Graph graph = network(8);
   Operation unknown;
@@ -79,10 +79,23 @@ TEST(Predictor, WhatIsUnknownButBoundedWidensAndWhatIsUnboundedMakesTheTotalUnso
   graph.unknown.push_back({"custom", "Mystery", "nobody knows it", true});
   const Prediction bounded = predict(profile, graph, {});
   EXPECT_TRUE(bounded.is_total_sound);
-  EXPECT_GT(bounded.high_j - bounded.energy_j,
-            predict(profile, network(8), {}).high_j - predict(profile, network(8), {}).energy_j);
+  EXPECT_TRUE(is_lower_bound(bounded));
+  EXPECT_FALSE(bounded.high_j) << "nobody knows how much more it uses";
+  for (const LayerPrediction& layer : bounded.layers) EXPECT_EQ(layer.high_j.has_value(), layer.name != "custom");
+  const Prediction known = predict(profile, network(8), {});
+  EXPECT_FALSE(is_lower_bound(known));
+  EXPECT_TRUE(known.high_j);
+  EXPECT_GT(bounded.energy_j, known.energy_j);
   graph.unknown.front().bounded = false;
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
+}
+
+TEST(Profile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
+  const Profile profile = h200_profile();
+  EXPECT_EQ(profile.network.idle_w, profile.operation.sheet.idle_w);
+  Profile other = profile;
+  other.network.idle_w += 1.5;  // as profiles of before had it
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation.sheet.idle_w);
 }
 
 TEST(Profile, IsTheSameAfterBeingWrittenAndRead) {
@@ -100,6 +113,23 @@ TEST(Profile, TextsThatAreNoProfileAreRefused) {
   EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
 }
 
+std::string with_number(std::string json, const std::string& name, const std::string& value) {
+  const std::size_t at = json.find("\"" + name + "\":") + name.size() + 3;
+  return json.replace(at, json.find_first_of(",}", at) - at, value);
+}
+
+TEST(Profile, NumbersThatCannotBeAreRefused) {
+  const std::string json = profile_json(h200_profile());
+  ASSERT_TRUE(read_profile(with_number(json, "gpu_time_scale", "2"), "test"));
+  for (const char* name :
+       {"gpu_time_scale", "inference_width", "python_per_call", "memory_bytes_per_s", "dense|forward"}) {
+    for (const char* value : {"-1", "1e300", "null", "\"text\""}) {
+      EXPECT_FALSE(read_profile(with_number(json, name, value), "test")) << name << " " << value;
+    }
+  }
+  EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
+}
+
 TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
   const Result<Profile> a100 = profile_for("a100");
   ASSERT_TRUE(a100);
@@ -108,7 +138,7 @@ TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
   const Prediction here = predict(h200_profile(), network(64), {});
   EXPECT_FALSE(there.fitted);
   EXPECT_GT(there.time_s, here.time_s);
-  EXPECT_GT(there.high_j / there.low_j, here.high_j / here.low_j);
+  EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
   EXPECT_FALSE(profile_for("Voodoo 2"));
 }
 

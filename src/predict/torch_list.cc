@@ -30,6 +30,8 @@ std::span<const std::string_view> needed_parameters(const Operation& operation) 
   static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
   static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
   static constexpr std::array<std::string_view, 5> kAttention = {"batch", "heads", "queries", "keys", "width"};
+  static constexpr std::array<std::string_view, 6> kRecurrent = {"batch",  "steps",  "in",
+                                                                  "hidden", "layers", "directions"};
   static constexpr std::array<std::string_view, 10> kConvolution = {
       "batch", "channels", "out", "height", "width", "kernel", "stride", "padding", "dilation", "groups"};
   static constexpr std::array<std::string_view, 4> kImage = {"batch", "channels", "height", "width"};
@@ -49,6 +51,8 @@ std::span<const std::string_view> needed_parameters(const Operation& operation) 
       return kBmm;
     case Kind::attention:
       return kAttention;
+    case Kind::recurrent:
+      return kRecurrent;
     case Kind::convolution:
       return kConvolution;
     case Kind::pooling:

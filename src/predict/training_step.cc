@@ -49,6 +49,10 @@ std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
     if (operation.kind == Kind::dense) {
       scores = {p.get("rows", 1), p.get("out", 1), operation.dtype};
       is_image = false;
+    } else if (operation.kind == Kind::recurrent) {
+      scores = {times(p.get("batch", 1), p.get("steps", 1)),
+                times(p.get("directions", 1), p.get("projection", p.get("hidden", 1))), operation.dtype};
+      is_image = false;
     } else if (operation.kind == Kind::convolution) {
       scores = image_scores(operation, "out");
       is_image = true;
@@ -146,7 +150,8 @@ Way way_of(const Operation& operation) {
 }
 
 bool has_weights(Kind kind) {
-  return kind == Kind::dense || kind == Kind::convolution || kind == Kind::embedding || kind == Kind::normalization;
+  return kind == Kind::dense || kind == Kind::convolution || kind == Kind::embedding || kind == Kind::normalization ||
+         kind == Kind::recurrent;
 }
 
 // Only products leave out the gradient of their input; a norm or an embedding has one kernel for whatever is wanted.

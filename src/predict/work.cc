@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "predict/recurrent.h"
+
 namespace joulemap::predict {
 namespace {
 
@@ -156,6 +158,17 @@ Amounts embedding(const Parameters& p) {
           .other_bytes = 8 * of(p, "tokens")};
 }
 
+Amounts recurrent_amounts(const Operation& operation) {
+  const RecurrentWork work = recurrent_work(recurrent_sizes(operation));
+  return {.flops = work.flops,
+          .inputs = work.inputs,
+          .outputs = work.outputs,
+          .weights = work.weights,
+          .kept = work.inputs + work.states,
+          .between = 2 * work.gates + 2 * work.between_layers,
+          .gradients = 2 * work.gates};
+}
+
 Amounts amounts_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const double size = tensor(p);
@@ -206,6 +219,8 @@ Amounts amounts_of(const Operation& operation) {
       return input(p);
     case Kind::optimizer:
       return optimizer(operation);
+    case Kind::recurrent:
+      return recurrent_amounts(operation);
     case Kind::view:
       return {};
     case Kind::unknown:
@@ -251,6 +266,8 @@ std::vector<Product> products_of(const Operation& operation) {
       if (forward) return {scores, mixed};
       return {scores, mixed, scores, mixed, scores};
     }
+    case Kind::recurrent:
+      return recurrent_products(recurrent_sizes(operation), operation.pass);
     default:
       return {};
   }
@@ -261,7 +278,8 @@ std::vector<Product> products_of(const Operation& operation) {
 double bytes_of(Dtype dtype) { return dtype == Dtype::fp32 || dtype == Dtype::tf32 ? 4 : 2; }
 
 bool is_product(Kind kind) {
-  return kind == Kind::dense || kind == Kind::bmm || kind == Kind::attention || kind == Kind::convolution;
+  return kind == Kind::dense || kind == Kind::bmm || kind == Kind::attention || kind == Kind::convolution ||
+         kind == Kind::recurrent;
 }
 
 Extent output_extent(const Parameters& p) {

@@ -3,10 +3,10 @@
 // How much arithmetic an operation does and how much memory it moves, by its sizes alone. Pure.
 //
 // The convention, for every kind (docs/prediction-data.md): a multiply and an add are 2 FLOPs; attention is two matrix
-// products, causal or not; what computes element by element is 1 FLOP for each element that it writes. Bytes are those
-// that have to move at least: each tensor that is read once, each that is written once. A backward pass reads the
-// gradient of the output, what the forward pass kept and the weights, and writes the gradients of inputs and weights;
-// its FLOPs are twice the forward ones where there are weights, else the same.
+// products, causal or not; a recurrent layer has the products of all of its steps; what computes element by element is 1
+// FLOP for each element that it writes. Bytes are those that have to move at least: each tensor that is read once, each
+// that is written once. A backward pass reads the gradient of the output, what the forward pass kept and the weights, and
+// writes the gradients of inputs and weights; its FLOPs are twice the forward ones where there are weights, else the same.
 #pragma once
 
 #include <vector>

@@ -38,6 +38,7 @@ std::string card_json(const predict::Card& card) {
       .text_or_null("variant", card.subject.variant)
       .member("device", card.device)
       .member("basis", card.fitted ? "fitted" : "datasheet")
+      .member("is_measured", card.is_measured)
       .key("rows")
       .begin_array();
   for (const predict::CardRow& row : card.rows) write_row(json, row);

@@ -141,7 +141,8 @@ void write_totals(JsonWriter& json, const PredictionReport& report) {
       .member("host_s", prediction.host_s)
       .member("idle_j", prediction.idle_j)
       .member("flops", prediction.flops)
-      .member("is_total_sound", prediction.is_total_sound);
+      .member("is_total_sound", prediction.is_total_sound)
+      .member("is_lower_bound", is_lower_bound(prediction));
   const predict::Footprint footprint = footprint_of(prediction.energy_j, report.tariff);
   json.member("co2_kg", footprint.co2_kg).member("price", footprint.price);
 }

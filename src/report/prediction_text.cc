@@ -42,14 +42,18 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
       " {}, {}{}, predicted{}\n", report.precision == "default" ? "types as PyTorch chooses them" : report.precision,
       name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
       prediction.fitted ? "" : " by its datasheet");
-  return "\n " + style.strong(what) + "\n" + how + "\n";
+  const std::string warning = predict::lower_bound_warning(prediction);
+  const std::string bound = warning.empty() ? "" : wrapped(" WARNING: ", printable(warning), style.columns);
+  return "\n " + style.strong(what) + "\n" + how + bound + "\n";
 }
 
 std::string headline(const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
-  std::string out = line_of(energy_text(prediction.energy_j),
-                            fmt::format("{} (90 %: {} .. {}), of the GPU alone", unit_of(prediction),
-                                        energy_text(prediction.low_j), energy_text(prediction.high_j)));
+  const std::string interval = prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j),
+                                                               energy_text(*prediction.high_j))
+                                                 : "a lower bound";
+  std::string out = line_of((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
+                            fmt::format("{} ({}), of the GPU alone", unit_of(prediction), interval));
   if (report.batch && *report.batch > 1) {
     out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "a sample");
   }
@@ -77,7 +81,9 @@ class LayerTable {
            "\n";
   }
   std::string line(const LayerPrediction& layer) const {
-    return text(layer.name, layer.op, interval_text(layer.energy_j, layer.low_j, layer.high_j), layer.energy_j,
+    const std::string energy = layer.high_j ? interval_text(layer.energy_j, layer.low_j, *layer.high_j)
+                                            : ">= " + energy_text(layer.energy_j);
+    return text(layer.name, layer.op, energy, layer.energy_j,
                 duration_text(layer.time_s));
   }
   std::string text(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
@@ -137,7 +143,7 @@ std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
     const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
     out += wrapped("   ",
                    fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
-                               one.bounded ? "its bound is in the total" : "it is not in the total"),
+                               one.bounded ? "it counts as a copy of its tensors" : "it is not in the total"),
                    style.columns);
   }
   if (prediction.unknown.size() > kMost) out += fmt::format("   and {} more\n", prediction.unknown.size() - kMost);
@@ -168,8 +174,10 @@ std::string footprint_text(const PredictionReport& report, const TextStyle& styl
     std::string what;
     if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
     if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
+    const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
+                                            : "at least " + energy_text(life->energy_j);
     out += wrapped(" ",
-                   fmt::format("{}: {}, {}", what, interval_text(life->energy_j, life->low_j, life->high_j),
+                   fmt::format("{}: {}, {}", what, energy,
                                cost_of(life->energy_j, report.tariff)),
                    style.columns);
   }

@@ -100,6 +100,42 @@ TEST(Sampler, HandsOutWhatEachSensorReadInOrderAndByItsChannel) {
   }
 }
 
+// Reads once, and has more to hand out than a ring holds while `floods` is set.
+class FloodingSensor final : public Sensor {
+ public:
+  explicit FloodingSensor(const std::atomic<bool>& floods) : floods_(floods), channels_(1), history_(5000) {}
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
+    readings[0].code = ReadCode::skipped;
+  }
+  std::span<const Sample> history() const noexcept override {
+    return std::span(history_).first(floods_ ? history_.size() : 1);
+  }
+  std::int64_t next_read_ns(std::int64_t last_ns, Attention /*attention*/) const noexcept override {
+    return last_ns + 3600 * kNanosecondsPerSecond;
+  }
+
+ private:
+  const std::atomic<bool>& floods_;
+  std::vector<Channel> channels_;
+  std::vector<Sample> history_;
+};
+
+TEST(Sampler, SamplesLostInOneRunAreNotCountedInTheNext) {
+  std::atomic<bool> floods{true};
+  Sampler sampler = sampler_of(std::make_unique<FloodingSensor>(floods));
+  sampler.start();
+  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  sampler.stop();
+  drained(sampler);
+  EXPECT_GT(sampler.costs().at(0).lost_samples, 0u);
+  floods = false;
+  sampler.start();
+  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  sampler.stop();
+  EXPECT_EQ(sampler.costs().at(0).lost_samples, 0u);
+}
+
 TEST(Sampler, ASensorThatHangsDelaysNoOther) {
   Script hanging;
   Script quick;

@@ -86,7 +86,7 @@ TEST(WindowEngine, TellsTheEnergyOfAWindow) {
   const WindowResult result = bench.wait_for(window);
   expect_truth(result);
   EXPECT_TRUE(result.settled);
-  EXPECT_DOUBLE_EQ(*result.energy.totals.measured_j, *result.energy.rows[0].joules);
+  EXPECT_DOUBLE_EQ(*joules_of(result.energy.totals.measured), *result.energy.rows[0].joules);
 }
 
 TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
@@ -125,8 +125,8 @@ TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
   spin_for(3 * kNanosecondsPerMillisecond);
   bench.table.end(inner);
   bench.table.end(outer);
-  const double inner_j = *bench.wait_for(inner).energy.totals.measured_j;
-  EXPECT_LE(inner_j, *bench.wait_for(outer).energy.totals.measured_j + 1e-9);
+  const double inner_j = *joules_of(bench.wait_for(inner).energy.totals.measured);
+  EXPECT_LE(inner_j, *joules_of(bench.wait_for(outer).energy.totals.measured) + 1e-9);
 }
 
 TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
@@ -146,9 +146,9 @@ TEST(WindowEngine, AResultIsTheSameWheneverItIsAskedFor) {
   const WindowId window = bench.table.begin();
   spin_for(5 * kNanosecondsPerMillisecond);
   bench.table.end(window);
-  const double first_j = *bench.wait_for(window).energy.totals.measured_j;
+  const double first_j = *joules_of(bench.wait_for(window).energy.totals.measured);
   bench.engine->stop();
-  EXPECT_NEAR(first_j, *bench.wait_for(window).energy.totals.measured_j, 0.02);
+  EXPECT_NEAR(first_j, *joules_of(bench.wait_for(window).energy.totals.measured), 0.02);
 }
 
 TEST(WindowEngine, AReleasedWindowIsNotAlive) {
@@ -187,7 +187,7 @@ TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
   ASSERT_TRUE(result);
   EXPECT_GE(result->elapsed_s(), 0.001);
   EXPECT_TRUE(result->energy.rows.empty());
-  EXPECT_FALSE(result->energy.totals.measured_j);
+  EXPECT_FALSE(joules_of(result->energy.totals.measured));
 }
 
 TEST(WindowEngine, ACounterThatStandsStillGivesAReasonAndNotAZero) {

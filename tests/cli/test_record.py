@@ -152,6 +152,36 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
     assert report(parts)["elapsed_s"] == told["elapsed_s"]
 
 
+def test_a_summary_and_its_report_are_the_same_to_the_last_bit(machine, report, tmp_path):
+    process = machine.record(tmp_path / "run.joule", *busy(1.0), record_flags=("--json",))
+    summary = json.loads(process.stdout.splitlines()[-1])
+    told = report(tmp_path / "run.joule")
+    assert told["measured_j"] == summary["measured_j"]
+
+
+def test_a_recorder_that_was_stopped_for_a_while_says_so(machine, report, tmp_path):
+    file = tmp_path / "run.joule"
+    record = [machine.joulemap, "record", "--sysroot", machine.root, "-o", file, "--", "sleep", "9"]
+    simulator = subprocess.Popen(machine.command(*record), start_new_session=True, stderr=subprocess.PIPE, text=True)
+    try:
+        parts = tmp_path / "run.joule.d"
+        wait_for(lambda: list(parts.glob("*.joule")) and next(parts.glob("*.joule")).stat().st_size > 2000)
+        recorder = int(next(parts.glob("*.joule")).name.split("-")[-2])
+        os.kill(recorder, signal.SIGSTOP)
+        time.sleep(5)
+        os.kill(recorder, signal.SIGCONT)
+        _, summary = simulator.communicate(timeout=60)
+    except BaseException:
+        os.killpg(simulator.pid, signal.SIGKILL)
+        raise
+    told = report(file)
+    assert "readings_paused" in codes(told)
+    assert "was not read for" in summary
+    start_ns = told["start_monotonic_ns"]
+    true_j = machine.truth().joules("package-0", start_ns, start_ns + round(told["elapsed_s"] * 1e9))
+    assert domain(told, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
+
+
 def test_a_full_disk_costs_what_does_not_fit_and_the_command_runs_on(machine, report, tmp_path):
     """The file may not grow over 6 kB: what was written before is read, and the report says what is missing."""
     file = tmp_path / "run.joule"

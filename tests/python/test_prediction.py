@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+
+from support.onnx_bytes import integer, ints, model, node, value, weight, whole_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 ONNX = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
@@ -70,3 +73,94 @@ print(json.dumps(said))
     )
     assert len(said) == 3
     assert "to_json" in said[0] and "int" in said[1] and "abacus" in said[2]
+
+
+def keras_of(shape: list, *layers: dict) -> str:
+    inputs = {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": shape}}
+    return json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": [inputs, *layers]}})
+
+
+def onnx_of(kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int) -> bytes:
+    """As PyTorch exports a stack: a node a layer, and both directions side by side behind it."""
+    nodes, weights, read = [], [whole_numbers("side", [0, 0, -1])], "x"
+    for layer in range(layers):
+        into = width if layer == 0 else directions * hidden
+        sizes = ((f"w{layer}", into), (f"r{layer}", hidden))
+        weights += [weight(name, [directions, gates * hidden, size]) for name, size in sizes]
+        weights.append(weight(f"b{layer}", [directions, 2 * gates * hidden]))
+        given = [read, f"w{layer}", f"r{layer}", f"b{layer}"]
+        nodes.append(node(kind, given, [f"y{layer}"], integer("hidden_size", hidden)))
+        nodes.append(node("Transpose", [f"y{layer}"], [f"t{layer}"], ints("perm", [0, 2, 1, 3])))
+        nodes.append(node("Reshape", [f"t{layer}", "side"], [f"s{layer}"]))
+        read = f"s{layer}"
+    out = value(read, [steps, batch, directions * hidden])
+    return model(nodes, [value("x", [steps, batch, width])], [out], weights)
+
+
+RECURRENT = {
+    "a stack of LSTMs": (
+        "nn.LSTM(256, 256, 2)",
+        onnx_of("LSTM", 4, 1, 128, 32, 256, 256, 2),
+        [{"class_name": "LSTM", "config": {"name": f"l{i}", "units": 256, "return_sequences": True}} for i in range(2)],
+    ),
+    "GRUs in both directions": (
+        "nn.GRU(256, 320, 2, bidirectional=True)",
+        onnx_of("GRU", 3, 2, 128, 32, 256, 320, 2),
+        [
+            {"class_name": "Bidirectional", "config": {"name": f"b{i}", "merge_mode": "concat", "layer": {
+                "class_name": "GRU", "config": {"name": f"g{i}", "units": 320, "return_sequences": True}}}}
+            for i in range(2)
+        ],
+    ),
+    "a plain layer": (
+        "nn.RNN(256, 256)",
+        onnx_of("RNN", 1, 1, 128, 32, 256, 256, 1),
+        [{"class_name": "SimpleRNN", "config": {"name": "l", "units": 256, "return_sequences": True}}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_network_takes_the_same_from_pytorch_onnx_and_keras(python, tmp_path, name, training):
+    pytest.importorskip("torch")
+    module, onnx, layers = RECURRENT[name]
+    (tmp_path / "m.onnx").write_bytes(onnx)
+    (tmp_path / "m.json").write_text(keras_of([32, 128, 256], *layers))
+    joules = python(
+        f"""
+torch = __import__("torch")
+nn = torch.nn
+files = [{str(tmp_path / "m.onnx")!r}, {str(tmp_path / "m.json")!r}]
+made = jm.predict({module}, [torch.empty(128, 32, 256)], training={training})
+read = [jm.predict(file, training={training}) for file in files]
+assert not any(one.unknown_ops for one in (made, *read))
+print(json.dumps([made.joules, *(one.joules for one in read)]))
+"""
+    )
+    assert max(joules) < 1.05 * min(joules), joules
+    assert min(joules) > 0.02  # as a copy of its tensors it was a fraction of that
+
+
+def test_an_unknown_operation_warns_and_stands_in_what_is_printed(python):
+    pytest.importorskip("torch")
+    told = python(
+        """
+import warnings
+torch = __import__("torch")
+
+class Sorted(torch.nn.Module):
+    def forward(self, x):
+        return x.sort()[0]
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    one = jm.predict(Sorted(), [torch.empty(64, 64)])
+print(json.dumps({"warned": [str(each.message) for each in caught], "repr": repr(one), "text": str(one),
+                  "open": one.high == float("inf"), "bound": one.is_lower_bound, "ops": one.unknown_ops}))
+"""
+    )
+    assert any("lower bound" in text and "aten.sort" in text for text in told["warned"])
+    for text in (told["repr"], told["text"]):
+        assert "at least" in text and "aten.sort" in text
+    assert told["open"] and told["bound"] and told["ops"][0]["op"] == "aten.sort"

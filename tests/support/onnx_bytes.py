@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Sequence, Union
 
-FLOAT = 1
+FLOAT, INT64 = 1, 7
 Size = Union[int, str, None]  # a number, a name, or nothing
 
 
@@ -31,6 +31,10 @@ def ints(name: str, values: Iterable[int]) -> bytes:
     return block(1, name) + b"".join(number(8, value) for value in values) + number(20, 7)
 
 
+def integer(name: str, value: int) -> bytes:
+    return block(1, name) + number(3, value) + number(20, 2)
+
+
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str], *attributes: bytes, domain: str = "") -> bytes:
     out = b"".join(block(1, name) for name in inputs) + b"".join(block(2, name) for name in outputs)
     out += block(3, f"/{op.lower()}/{op}") + block(4, op) + b"".join(block(5, one) for one in attributes)
@@ -48,6 +52,12 @@ def value(name: str, sizes: Sequence[Size]) -> bytes:
 def weight(name: str, sizes: Sequence[int]) -> bytes:
     """A tensor that says its shape and holds nothing."""
     return b"".join(number(1, size) for size in sizes) + number(2, FLOAT) + block(8, name)
+
+
+def whole_numbers(name: str, values: Sequence[int]) -> bytes:
+    """A tensor of whole numbers, such as the target of a reshape."""
+    held = b"".join(number(7, one) for one in values)
+    return number(1, len(values)) + number(2, INT64) + held + block(8, name)
 
 
 def model(

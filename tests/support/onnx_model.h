@@ -37,6 +37,13 @@ inline formats::ProtobufWriter text(std::string_view name, std::string_view valu
   return formats::ProtobufWriter().add(1, name).add(4, value);
 }
 
+inline formats::ProtobufWriter texts(std::string_view name, const Texts& values) {
+  formats::ProtobufWriter attribute;
+  attribute.add(1, name);
+  for (const std::string& value : values) attribute.add(9, value);
+  return attribute;
+}
+
 inline formats::ProtobufWriter subgraph(std::string_view name, const formats::ProtobufWriter& graph) {
   return formats::ProtobufWriter().add(1, name).add(6, graph);
 }

@@ -13,7 +13,7 @@ import itertools
 import random
 from typing import Iterator, NamedTuple, Sequence
 
-from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, real_layers
+from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, kinds_recurrent, real_layers
 from .kind import (
     Cost,
     Kind,
@@ -27,7 +27,9 @@ from .tables import value_of
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for kind in [*kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS]
+    for kind in [
+        *kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS, *kinds_recurrent.KINDS
+    ]  # fmt: skip
 }
 # Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
 COLD_BYTES = (1e6, 60e6)

@@ -29,6 +29,7 @@ MOST_IN_GRAPH = 256
 STATE_AT = 0.7
 ISSUES = 4
 ISSUES_S = 0.1
+ISSUED_BELOW_S = 0.02
 # Memory that is cached and belongs to no row, beyond which it is given back.
 MOST_RESERVED = 60e9
 
@@ -80,7 +81,9 @@ class CudaRunner:
         one_s = min(self._timed_s(calls, 1) for _ in range(2))
         eager_s = self._timed_s(calls, max(1, min(20, int(0.003 / one_s)))) if one_s < 0.003 else one_s
         if not in_graph or eager_s >= GRAPH_BELOW_S:
-            return self._active(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
+            run = self._active(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
+            # What launches many kernels in one call may wait for the host.
+            return run if in_graph or eager_s > ISSUED_BELOW_S else run._replace(issue_s=self._issued_s(calls[0])[0])
         each = max(4, min(MOST_IN_GRAPH, math.ceil(GRAPH_S / eager_s)))
         each = math.ceil(each / len(calls)) * len(calls)
         try:

@@ -4,7 +4,10 @@ one first."""
 
 from __future__ import annotations
 
+from .network_recurrent import NETWORKS as RECURRENT
+
 HELD_OUT = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
+HELD_OUT |= set(RECURRENT)
 
 ANY, FIXED, TOKENS = (224, 160, 288), (224,), (128, 64, 256, 512)
 

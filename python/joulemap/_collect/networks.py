@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks with random weights, from torchvision, timm and transformers, and plain ones of dense layers.
+"""Whole networks with random weights, from torchvision, timm and transformers, recurrent ones, and plain ones of
+dense layers.
 
 Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked
 for, into a folder of their own; nothing is fitted to them.
@@ -12,6 +13,7 @@ import importlib
 import random
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
+from . import network_recurrent
 from .design import SEED
 from .kinds_optimizer import make_optimizer
 from .network_list import HELD_OUT, TEXTS, TIMM, TORCHVISION
@@ -27,6 +29,8 @@ PRECISIONS = {
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
 }
 PASSES = ("inference", "training")
+# Made here, not by a package.
+OWN = ("mlp", "recurrent")
 # What a package says that has no such network, or not in this version.
 CANNOT_LOAD = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
@@ -58,6 +62,8 @@ class Setting(NamedTuple):
 
 def all_networks(held_out: bool) -> list[Network]:
     found = [Network("mlp", name, "mlp", (1024,)) for name in MLPS]
+    for family, (name, _, _, sizes) in network_recurrent.NETWORKS.items():
+        found.append(Network("recurrent", name, family, sizes))
     for package, listed in (("torchvision", TORCHVISION), ("timm", TIMM), ("transformers", TEXTS)):
         found += [
             Network(package, name, family, sizes) for family, (names, sizes) in listed.items() for name in names.split()
@@ -84,9 +90,9 @@ def settings_of(network: Network, count: int) -> Iterator[Setting]:
             yield setting
 
 
-def plan_networks(each: int = 8, held_out: bool = False) -> list[list[Setting]]:
+def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[Setting]]:
     """Settings by network, networks in an order of chance: an inference and a training of each, then two more of each."""
-    networks = all_networks(held_out)
+    networks = [one for one in all_networks(held_out) if package in (None, one.package)]
     random.Random(SEED).shuffle(networks)
     settings = [list(settings_of(network, each)) for network in networks]
     return [some[first : first + 2] for first in range(0, each, 2) for some in settings]
@@ -97,7 +103,7 @@ class Loaded(contextlib.AbstractContextManager):
 
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
-        if network.package != "mlp":
+        if network.package not in OWN:
             importlib.import_module(
                 network.package
             )  # before the device is set, which modules on their way in need not know of
@@ -166,6 +172,9 @@ def inputs_of(torch: Any, device: str, setting: Setting, own: Any) -> dict:
         tokens = torch.randint(5, 1000, (setting.batch, setting.size), device=device)
         decoded = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
         return {"inputs": (), "named": {"input_ids": tokens, **decoded}, "target": target}
+    if setting.network.package == "recurrent":
+        given = network_recurrent.inputs_of(torch, device, setting.network.name, setting.batch, setting.size, own)
+        return {"inputs": given, "named": {}, "target": target}
     shape = (3, setting.size, setting.size) if setting.network.package != "mlp" else (setting.size,)
     return {"inputs": (torch.randn(setting.batch, *shape, device=device, dtype=own),), "named": {}, "target": target}
 
@@ -195,7 +204,12 @@ def make_mlp(torch: Any, network: Network) -> Any:
     return torch.nn.Sequential(*layers, torch.nn.Linear(width, CLASSES))
 
 
+def make_recurrent(torch: Any, network: Network) -> Any:
+    return network_recurrent.make(torch, network.name)
+
+
 MAKERS = {"torchvision": make_torchvision, "timm": make_timm, "transformers": make_text, "mlp": make_mlp}
+MAKERS |= {"recurrent": make_recurrent}
 
 
 def within(torch: Any, setting: Setting) -> Any:

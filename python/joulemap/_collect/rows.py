@@ -21,7 +21,7 @@ from . import tables
 NOTHING_S = 3e-7
 # Below this a row belongs into a graph; slightly less than measure.GRAPH_BELOW_S, since calls in a row overlap.
 SHORT_S = 7e-4
-NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input"}
+NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # A sample that got lost in the first slices; now such a row is not written at all.
 MISSED = "too few samples of power"
 

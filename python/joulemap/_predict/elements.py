@@ -26,11 +26,15 @@ NAMED = """hardswish hardsigmoid hardtanh mish elu selu leaky_relu softplus log_
 GATHERS = """gather index index_select index_put _index_put_impl scatter scatter_add scatter_reduce index_add index_copy
     roll flip repeat repeat_interleave take take_along_dim masked_select masked_scatter _unsafe_index
     _unsafe_index_put unfold_copy im2col col2im index_fill select_scatter slice_scatter diag_embed rot90
-    grid_sampler_2d grid_sampler_3d _embedding_bag embedding_bag put nonzero""".split()
+    put nonzero""".split()
 REDUCES = {"mean": "mean", "sum": "sum", "amax": "amax", "max": "amax", "min": "amax", "amin": "amax", "any": "amax"}
 REDUCES |= {"all": "amax", "argmax": "amax", "argmin": "amax", "prod": "sum", "var": "mean", "var_mean": "mean"}
 REDUCES |= {"std": "mean", "std_mean": "mean", "linalg_vector_norm": "sum", "norm": "sum", "logsumexp": "sum"}
 REDUCES |= {"nansum": "sum", "aminmax": "amax", "count_nonzero": "sum", "dot": "sum", "vdot": "sum"}
+
+# Two tensors element by element, and a mean or a sum of what comes out.
+LOSSES = """mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
+    l1_loss kl_div""".split()
 
 Handler = Callable[[str, Sequence, Sequence], Sequence[Told]]
 
@@ -164,6 +168,28 @@ def over_dimensions(sizes: list[int], dims: list[int]) -> dict[str, int]:
     return {"batch": math.prod(sizes) // (width * after), "rows": width, "width": after, "over": 1}
 
 
+def loss_of_elements(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    told = [Told("add", "same", three(args[0].shape))]
+    return told if outs[0].dim() else [*told, Told("reduce", "mean", {**three(args[0].shape), "over": 2})]
+
+
+def of_each(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """_foreach_*: the same for every tensor of a list, in a few kernels. One of an unknown kind is none of ours."""
+    plain = name.removeprefix("_foreach_")
+    first = [one for one in args[0] if is_tensor(one)]
+    size = {"batch": 1, "rows": 1, "width": sum(int(one.numel()) for one in first)}
+    if plain in ("norm", "max", "powsum"):
+        return [Told("reduce", "sum", {**size, "over": 2})]
+    if plain in ("copy", "clone"):
+        return [Told("cast", dtype_name(first[0].dtype), size)]
+    if plain == "zero":
+        return [Told("activation", "fill", size)]
+    lists = [one for one in args[1:] if isinstance(one, (list, tuple)) and tensors_in(one)]
+    if not lists:
+        return [Told("activation", plain, size)]
+    return [Told("multiply" if plain in MULTIPLIED else "add", "same", size)]
+
+
 def gradient_of_part(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     """Zeros, and what there is of a gradient copied into them."""
     return [
@@ -176,7 +202,7 @@ def handlers() -> dict[str, Handler]:
     found: dict[str, Handler] = {"_softmax": softmax, "_log_softmax": softmax}
     found |= dict.fromkeys(FILLS, filled) | dict.fromkeys(NAMED, named) | dict.fromkeys(GATHERS, gathered)
     found |= dict.fromkeys(REDUCES, reduced) | dict.fromkeys(("clone", "_to_copy", "contiguous"), cloned)
-    found |= dict.fromkeys(("cat", "stack", "_cat"), concatenated)
+    found |= dict.fromkeys(("cat", "stack", "_cat"), concatenated) | dict.fromkeys(LOSSES, loss_of_elements)
     found |= dict.fromkeys(("copy_", "_copy_from"), copied_into)
     found |= {"_local_scalar_dense": read_by_host, "masked_fill": pointwise}
     parts = "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()

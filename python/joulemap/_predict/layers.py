@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any, Optional, Sequence
 
-from . import elements
+from . import elements, recurrent
 from .shapes import Told, tensors_in, three
 
 
@@ -118,6 +118,8 @@ def padded(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 def resized(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     form = name.replace("_upsample", "upsample").split("_")[1].rstrip("123d")
+    if args[0].dim() == 5:
+        return flat_resize({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
     height, width = int(outs[0].shape[-2]), int(outs[0].shape[-1])
     told = image(args[0].shape) | {"out": height}
     told |= {} if height == width else {"out_height": height, "out_width": width}
@@ -149,6 +151,22 @@ def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     width = sizes[3] if len(sizes) > 3 else 1
     height = int(args[5]) // width
     return [Told("normalization", "group", {"batch": sizes[0], "channels": sizes[1], "height": height, "width": width})]
+
+
+def sampled(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """Pixels between others, where a grid says: as much as an interpolation to the size of the grid."""
+    return flat_resize("bilinear", args[0], outs[0])
+
+
+def flat_resize(form: str, x: Any, out: Any) -> Sequence[Told]:
+    sizes = {"batch": 1, "channels": 1, "height": 1, "width": int(x.numel())}
+    return [Told("resize", form, {**sizes, "out": int(out.numel()), "out_height": 1, "out_width": int(out.numel())})]
+
+
+def attention_of_rows(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """Kernels of attention below the dispatcher's own: heads stand behind positions."""
+    q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
+    return [attention_of(q, k, any(one is True for one in args[3:]))]
 
 
 def dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
@@ -200,11 +218,13 @@ def handlers() -> dict[str, elements.Handler]:
     found |= dict.fromkeys("ger addr".split(), outer)
     found |= dict.fromkeys("bmm baddbmm addbmm".split(), products)
     found |= dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), convolution)
-    found |= dict.fromkeys("max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d".split(), pooling)
-    found |= dict.fromkeys("_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d".split(), adaptive)
-    sides = "constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d".split()
-    found |= dict.fromkeys(sides, padded)
-    sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest_exact2d".split()
+    pools = "max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d max_pool3d_with_indices avg_pool3d".split()
+    found |= dict.fromkeys(pools, pooling)
+    pools = "_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d _adaptive_avg_pool3d adaptive_max_pool3d".split()
+    found |= dict.fromkeys(pools, adaptive)
+    sides = [f"{form}_pad{dimensions}d" for form in ("reflection", "replication") for dimensions in (1, 2, 3)]
+    found |= dict.fromkeys(["constant_pad_nd", *sides], padded)
+    sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest3d trilinear3d".split()
     found |= dict.fromkeys([f"upsample_{one}" for one in sizes], resized)
     found |= dict.fromkeys(["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resized)
     norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
@@ -213,6 +233,11 @@ def handlers() -> dict[str, elements.Handler]:
     found |= {"native_group_norm": group_norm, "native_dropout": dropout, "embedding": embedding}
     found |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), loss)
     found |= {"_native_multi_head_attention": multi_head, "_transformer_encoder_layer_fwd": encoder_layer}
+    found |= dict.fromkeys("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler".split(), sampled)
+    found |= dict.fromkeys("_embedding_bag embedding_bag _embedding_bag_forward_only".split(), embedding)
+    found |= dict.fromkeys(("_flash_attention_forward", "_efficient_attention_forward"), attention_of_rows)
+    found |= {"_cudnn_rnn": recurrent.cudnn}
+    found |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.gates)
     return found
 
 
@@ -226,6 +251,10 @@ def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Se
         return handler(name, args, outs)
     if name.startswith("_scaled_dot_product") and "backward" not in name:
         return attention(name, args, outs)
+    if name.startswith("_foreach_") and name != "_foreach_mm":
+        return elements.of_each(name, args, outs)
+    if name.endswith("_copy") and outs:  # a view of before, written out
+        return elements.cloned(name, args, outs)
     if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
         return elements.pointwise(name, args, outs)
     return None

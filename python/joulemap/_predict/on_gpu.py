@@ -2,9 +2,9 @@
 """Has PyTorch choose on tensors without data as it does on a GPU, while a trace lasts.
 
 Tensors without data pretend to lie in the host's memory, as many builds of PyTorch know no other. There PyTorch takes
-apart what a GPU runs as one kernel (attention, dropout, the root mean square norm, a softmax that also casts), and
-autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by name; the ones
-here stand in their place, and hand on whatever is not a tensor of the trace.
+apart what a GPU runs as one kernel (attention, recurrent layers, dropout, the root mean square norm, a softmax that
+also casts), and autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by
+name; the ones here stand in their place, and hand on whatever is not a tensor of the trace.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import warnings
 from typing import Any, Callable, Iterator, Sequence
 
 from .layers import attention_of, row_norm
+from .recurrent import RecurrentKernels
 from .shapes import Told, is_tensor
 
 # What autocast computes in 32 bits on a GPU and not on the host, by PyTorch's aten/src/ATen/autocast_mode.h.
@@ -32,7 +33,8 @@ ATTENDED_DIMENSIONS = 4
 
 
 def one_operation(torch: Any, recorder: Any) -> Callable:
-    """A function that stands for one kernel: it is told to the recorder, and so is its backward pass."""
+    """A function that stands for one kernel: it is told to the recorder, and so is its backward pass. Its outputs have the
+    shapes that it is given: one, or a list of several."""
 
     class Single(torch.autograd.Function):
         @staticmethod
@@ -40,11 +42,14 @@ def one_operation(torch: Any, recorder: Any) -> Callable:
             operation = recorder.tell(told, source, tensors[0])
             ctx.operation, ctx.shapes = operation, [one.shape for one in tensors]
             ctx.like = tensors[0].detach()
+            ctx.set_materialize_grads(False)
             with recorder.paused():
+                if shape and not isinstance(shape[0], int):
+                    return tuple(tensors[0].new_empty(one) for one in shape)
                 return tensors[0].new_empty(shape)
 
         @staticmethod
-        def backward(ctx: Any, gradient: Any) -> Any:
+        def backward(ctx: Any, *gradients: Any) -> Any:
             recorder.tell_backward(ctx.operation)
             wanted = ctx.needs_input_grad[3:]
             with recorder.paused():
@@ -59,14 +64,14 @@ class Kernels:
 
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
-        self._single = one_operation(torch, recorder)
+        self.single = one_operation(torch, recorder)
         self._fake = torch._subclasses.fake_tensor.FakeTensor
 
-    def _is_traced(self, args: Sequence) -> bool:
+    def is_traced(self, args: Sequence) -> bool:
         return any(isinstance(one, self._fake) for one in args)
 
     def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-        if not self._is_traced((q, k, v)):
+        if not self.is_traced((q, k, v)):
             whole = self._torch.ops.aten.scaled_dot_product_attention.default
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
@@ -78,10 +83,10 @@ class Kernels:
         told = attention_of(q, k, is_causal)
         if attn_mask is not None:  # another kernel than without
             told.parameters["masked"] = 1
-        return self._single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
+        return self.single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
 
     def dropout(self, x, p, train):
-        if not self._is_traced((x,)):
+        if not self.is_traced((x,)):
             return self._torch.ops.aten.dropout.default.decompose(x, p, train)
         if not train or p == 0 or x.numel() == 0:
             return x
@@ -90,10 +95,10 @@ class Kernels:
         return self._torch.ops.aten.native_dropout(x, p, True)[0]
 
     def rms_norm(self, x, normalized_shape, weight=None, eps=None):
-        if not self._is_traced((x,)):
+        if not self.is_traced((x,)):
             return self._torch.ops.aten.rms_norm.default.decompose(x, normalized_shape, weight, eps)
         tensors = (x,) if weight is None else (x, weight)
-        return self._single(row_norm("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
+        return self.single(row_norm("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
 
     def softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
@@ -102,7 +107,7 @@ class Kernels:
         """Rows that are masked as a whole become zeros; what only looks for them has no gradient."""
         made = self.softmax(x, dim, dtype)
         masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
-        if not self._is_traced((x,)):
+        if not self.is_traced((x,)):
             return self._torch.where(masked, 0.0, made)
         self._torch.where(masked, x.new_zeros(()), made.detach())
         return made
@@ -113,7 +118,7 @@ class Kernels:
     def _cast_inside(self, x: Any, dtype: Any) -> Any:
         if dtype is None or dtype == x.dtype:
             return x
-        if not self._is_traced((x,)) or x.dtype not in (self._torch.float16, self._torch.bfloat16):
+        if not self.is_traced((x,)) or x.dtype not in (self._torch.float16, self._torch.bfloat16):
             return x.to(dtype)
         with self._recorder.paused():
             return x.to(dtype)
@@ -158,12 +163,13 @@ def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]
             named |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
             named |= {"_safe_softmax": kernels.safe_softmax} if hasattr(torch.ops.aten, "_safe_softmax") else {}
             named |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
+            named |= RecurrentKernels(torch, recorder, kernels.single, kernels.is_traced, autocast).by_name()
             for name, kernel in named.items():
                 library.impl(name, kernel, "AutogradCPU")
             if autocast is not None:
                 register_autocast(torch, library, kernels, autocast)
         casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
-        with casting, taken_for_real():
+        with casting, taken_for_real(), not_compiled():
             yield
     finally:
         library._destroy()
@@ -182,6 +188,22 @@ def taken_for_real() -> Iterator[None]:
         yield
     finally:
         module.is_fake_tensor = before
+
+
+@contextlib.contextmanager
+def not_compiled() -> Iterator[None]:
+    """flex_attention compiles itself when it is called, which tensors without data do not allow."""
+    module = sys.modules.get("torch.nn.attention.flex_attention")
+    name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+    if not hasattr(module, name):
+        yield
+        return
+    before = getattr(module, name)
+    setattr(module, name, True)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
 
 
 def register_autocast(torch: Any, library: Any, kernels: Kernels, dtype: Any) -> None:

@@ -15,14 +15,15 @@ from typing import Any, Iterator, Optional, Sequence
 
 from .answers import Answers
 from .elements import dtype_name
-from .layers import dense, told_of
+from .layers import attention_of, dense, told_of
 from .shapes import Told, tensors_in
 
 # Launch nothing and are no more than PyTorch's own bookkeeping on tensors without data.
 SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
 SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
 SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided"}  # besides what PyTorch itself calls a view
+# Besides what PyTorch itself calls a view.
+MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
 # Which operations of a node are its one backward operation, by the kind of the forward operation.
 GRADIENTS = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
@@ -40,6 +41,7 @@ class Recorder:
         self._torch, self._dtype = torch, dtype
         self.operations: list[dict] = []
         self.unknown: list[dict] = []
+        self.notes: list[str] = []
         self.phase = "forward"
         self.modules: list[str] = []
         self.layer_of_parameter: dict[int, str] = {}
@@ -92,7 +94,7 @@ class Recorder:
         name = dtype_name(like.dtype) if like is not None else "fp32"
         if name != "fp32" or like is None or like.dtype != self._torch.float32:
             return name
-        if kind == "convolution":
+        if kind in ("convolution", "recurrent"):  # cuDNN's, which PyTorch allows TF32
             return "fp32" if self._dtype == "fp32" else "tf32"
         return "tf32" if kind in PRODUCTS and self._dtype == "tf32" else name
 
@@ -123,7 +125,7 @@ class Recorder:
         if name.startswith("nll_loss") and self._joins_softmax(told):
             return
         if told is None:
-            told = [self._unknown(func, source, layer, args, outs)]
+            told = [self._unknown(func.namespace, source, layer, args, outs)]
         if in_place and node is None:
             self._claim_from_copy()
         for one in told:
@@ -145,9 +147,14 @@ class Recorder:
             return self.layer_of_parameter.get(id(node.variable), "")
         return self.modules[-1] if self.modules else ""
 
-    def _unknown(self, func: Any, source: str, layer: str, args: Sequence, outs: Sequence) -> Told:
-        known = func.namespace in ("aten", "prims")
-        reason = "an operation that no kind stands for" if known else f"an operation of the library {func.namespace}"
+    def tell_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
+        layer, source = self._layer_of(None, None), f"{namespace}.{name}"
+        told = self._unknown(namespace, source, layer, args, outs)
+        self.tell(told, source, main_tensor(name, tensors_in(args), outs), layer)
+
+    def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> Told:
+        known = namespace in ("aten", "prims")
+        reason = "an operation that no kind stands for" if known else f"an operation of the library {namespace}"
         self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
         sizes = [sum(int(one.numel()) for one in tensors) for tensors in (tensors_in(args), outs)]
         return Told("unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]})
@@ -223,7 +230,11 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
     answers = Answers(torch)
 
     class Seeing(TorchDispatchMode):
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if not hasattr(func, "overloadpacket"):
+                return see_higher_order(torch, recorder, func, args, kwargs or {})
             name = plain.get(func)
             if name is None:
                 name = func.overloadpacket.__name__
@@ -240,6 +251,19 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
             return out
 
     return Seeing()
+
+
+def see_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, named: dict) -> Any:
+    """An operator that runs functions. What those would run one by one is a part of it: of attention one kernel."""
+    with recorder.paused():
+        out = func(*args, **named)
+    outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
+    name = func.name()
+    if name == "flex_attention":
+        recorder.tell(attention_of(args[0], args[1], False), f"higher_order.{name}", args[0])
+    else:
+        recorder.tell_unknown(name, "higher_order", args, outs)
+    return out
 
 
 NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}

@@ -71,7 +71,7 @@ def trace(
         "unknown": recorder.unknown,
         **counted,
         **({} if python.count is None else {"python_calls": python.count}),
-        "notes": [],
+        "notes": recorder.notes,
     }
 
 

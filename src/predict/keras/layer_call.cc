@@ -7,6 +7,8 @@
 #include <array>
 #include <cctype>
 
+#include "predict/recurrent.h"
+
 namespace joulemap::predict::keras {
 namespace {
 
@@ -191,6 +193,15 @@ void LayerCall::emit(Kind kind, std::string_view form, Parameters parameters, st
   needs_gradient_ = needs_gradient_ || has_trainable_weights_;
   has_trainable_weights_ = false;
   graph_.operations.push_back(std::move(operation));
+}
+
+std::size_t LayerCall::emit_recurrent(std::string_view form, Parameters parameters) {
+  emit(Kind::recurrent, form, std::move(parameters));
+  const std::optional<std::size_t> read = inputs.empty() ? std::nullopt : inputs.front().tensor.stack;
+  if (!read || !is_next_layer(graph_.operations[*read], graph_.operations.back())) return graph_.operations.size() - 1;
+  add_layer(graph_.operations[*read], graph_.operations.back());
+  graph_.operations.pop_back();
+  return *read;
 }
 
 void LayerCall::elementwise(Kind kind, std::string_view form, const Shape& sizes, std::int64_t count) {

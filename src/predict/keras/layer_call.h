@@ -27,6 +27,8 @@ struct Tensor {
   Dtype dtype = Dtype::fp32;
   bool needs_gradient = false;  // something trainable lies before it
   bool has_fractions = true;    // not whole numbers: those are never cast
+  // Of a sequence that a recurrent layer has written: which operation of the graph that is.
+  std::optional<std::size_t> stack = {};
 };
 
 struct Input {
@@ -59,6 +61,7 @@ class LayerCall {
   LayerTraits traits;
   CallText written;
   std::vector<Input> inputs;
+  std::optional<std::size_t> stack;  // of a recurrent layer that gives its sequence: its operation
 
   // ---- what comes in
   const Shape& shape(std::size_t input = 0);  // fails where there is none
@@ -86,6 +89,8 @@ class LayerCall {
   void elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
   void activation(std::string_view name, const Shape& shape, std::int64_t axis = -1);  // "linear" and "": nothing
   void view(const Shape& shape) { elementwise(Kind::view, "", shape); }
+  // One more layer of the stack that it reads, or an operation of its own; which one of the graph's it is.
+  std::size_t emit_recurrent(std::string_view form, Parameters parameters);
   void unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
 
   // Between two branches of a layer: the second does not come behind the first.

@@ -127,10 +127,10 @@ TEST(KerasLayers, ProductsWithWeights) {
             Lines{"l embedding vocabulary=100;width=16;tokens=14"});
 }
 
-TEST(KerasLayers, RecurrentLayersAreCountedStepByStep) {
+TEST(KerasLayers, RecurrentLayersAreOneOperation) {
   const Read lstm = read("[2, 10, 8]", "LSTM", R"("units": 4, "return_sequences": true)");
-  EXPECT_EQ(lstm.lines.front(), "l dense rows=2;in=8;out=16;bias=1 x10");
-  EXPECT_EQ(lstm.lines[1], "l dense rows=2;in=4;out=16;bias=0 x10");
+  EXPECT_EQ(lstm.lines,
+            Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=1;bias=1"});
   EXPECT_EQ(lstm.weights, 8 * 16 + 4 * 16 + 16);
   EXPECT_EQ(lstm.out, 10 * 4);
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4)").weights, 8 * 12 + 4 * 12 + 24);
@@ -140,7 +140,16 @@ TEST(KerasLayers, RecurrentLayersAreCountedStepByStep) {
       "config": {"name": "lstm", "units": 4}})");
   EXPECT_EQ(both.weights, 2 * lstm.weights);
   EXPECT_EQ(both.out, 8);
-  EXPECT_EQ(both.lines.front(), "l.forward_lstm dense rows=2;in=8;out=16;bias=1 x10");
+  EXPECT_EQ(both.lines, Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=2;bias=1"});
+}
+
+TEST(KerasLayers, RecurrentLayersThatNoLibraryHasAndCellsRunStepByStep) {
+  const Read gated = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
+  EXPECT_EQ(gated.lines, (Lines{"l dense rows=2;in=8;out=16;bias=1 x10", "l dense rows=2;in=4;out=16;bias=0 x10",
+                                "l activation form=lstm_cell;batch=2;rows=4;width=4 x10"}));
+  const Read cells = read("[2, 10, 8]", "RNN", R"("cell": {"class_name": "GRUCell", "config": {"units": 4}})");
+  EXPECT_EQ(cells.lines.size(), 3U);
+  EXPECT_EQ(cells.lines.back(), "l activation form=gru_cell;batch=2;rows=3;width=4 x10");
 }
 
 TEST(KerasLayers, TimeDistributedRunsOnEveryStep) {

@@ -198,6 +198,16 @@ Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const Told& tol
   return checked(call, shapes);
 }
 
+namespace {
+
+// Dropout between two layers is a part of PyTorch's call, too.
+std::optional<std::size_t> stack_of(const LayerCall& call) {
+  const bool drops = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
+  return drops && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.stack;
+}
+
+}  // namespace
+
 Result<std::vector<Tensor>> ModelWalk::checked(const LayerCall& call, const std::vector<Shape>& shapes) const {
   if (call.failure()) return *call.failure();
   bool has_fractions = call.traits.class_name == "cast";
@@ -213,6 +223,7 @@ Result<std::vector<Tensor>> ModelWalk::checked(const LayerCall& call, const std:
                    is_positive ? "give a smaller --batch or --input" : "give a larger --input"};
     }
     tensors.push_back({shape, call.traits.dtype, call.needs_gradient(), has_fractions});
+    if (shape.size() == 3 && tensors.size() == 1) tensors.back().stack = stack_of(call);
   }
   return tensors;
 }

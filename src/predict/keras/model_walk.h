@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -55,6 +56,8 @@ class ModelWalk {
   Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const Around& inside);
   Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const Around& inside,
                             LayerTraits traits);
+  std::optional<std::size_t> join_directions(std::size_t begin, const std::string& path,
+                                             std::optional<std::size_t> stack);
   Tensors checked(const LayerCall& call, const std::vector<Shape>& shapes) const;
   LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const Around& around,
                         const CallText& written) const;

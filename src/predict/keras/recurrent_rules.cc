@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers, step by step: each step is a product with the input, one with the state, and what the gates do with
-// both. So they run where no library does the whole sequence at once.
+// Recurrent layers: as one call of cuDNN where it has the layer's activations, else step by step, as cells of a user's
+// choice run: a product with the input, one with the state, and one kernel for the gates.
 #include <fmt/format.h>
 
 #include "predict/keras/layer_rules.h"
@@ -15,6 +15,7 @@ struct Cell {
   std::int64_t states = 1;  // that it hands on: an LSTM has two
   bool has_bias = true;
   bool has_two_biases = false;  // one for the input, one for the state
+  bool resets_after = true;     // of a GRU: after the product with the state
   std::string activation;
   std::string recurrent_activation;
 };
@@ -25,23 +26,40 @@ struct Sequence {
   std::int64_t width = 1;
 };
 
-// Gates of an LSTM: sigmoid of three, tanh of the fourth and of the new state, three products and a sum. Of a GRU: sigmoid
-// of two, tanh of the third, three products and two sums.
+// Gates are one kernel, as PyTorch has them for its cells and compilers make them.
 void emit_gates(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const Shape state = {sequence.batch, cell.units};
-  if (cell.gates == 1) {
-    call.elementwise(Kind::add, "same", state, sequence.steps);
-    call.elementwise(Kind::activation, cell.activation, state, sequence.steps);
-    return;
-  }
-  const Shape gates = {sequence.batch, times(cell.gates, cell.units)};
-  const Shape gated = {sequence.batch, times(cell.gates - 1, cell.units)};
-  const std::int64_t twice = times(2, sequence.steps);
-  call.elementwise(Kind::add, "same", gates, sequence.steps);
-  call.elementwise(Kind::activation, cell.recurrent_activation, gated, sequence.steps);
-  call.elementwise(Kind::activation, cell.activation, state, cell.gates == 4 ? twice : sequence.steps);
-  call.elementwise(Kind::multiply, "same", state, times(3, sequence.steps));
-  call.elementwise(Kind::add, "same", state, cell.gates == 4 ? sequence.steps : twice);
+  const std::string_view form = cell.gates == 4 ? "lstm_cell" : cell.gates == 3 ? "gru_cell" : "rnn_cell";
+  call.elementwise(Kind::activation, form, {sequence.batch, cell.gates, cell.units}, sequence.steps);
+}
+
+// What cuDNN has: Keras takes it under the same conditions.
+bool is_one_call(const LayerCall& call, const Cell& cell) {
+  if (cell.gates == 1) return cell.activation == "tanh" || cell.activation == "relu";
+  const bool drops_states = call.option("recurrent_dropout") != nullptr &&
+                            call.option("recurrent_dropout")->number().value_or(0) > 0;
+  return cell.activation == "tanh" && cell.recurrent_activation == "sigmoid" && cell.resets_after &&
+         !drops_states;
+}
+
+std::string_view cell_form(const Cell& cell) {
+  if (cell.gates == 4) return "lstm";
+  if (cell.gates == 3) return "gru";
+  return cell.activation == "relu" ? "rnn_relu" : "rnn_tanh";
+}
+
+// Two biases as PyTorch and cuDNN have them; Keras trains one of an LSTM's.
+void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) {
+  const std::int64_t out = times(cell.gates, cell.units);
+  const std::int64_t bias = times(cell.has_two_biases ? 2 : 1, out);
+  call.weights({times(sequence.width, out), times(cell.units, out), cell.has_bias ? bias : 0});
+  const std::size_t operation = call.emit_recurrent(cell_form(cell), {{"batch", sequence.batch},
+                                                                    {"steps", sequence.steps},
+                                                                    {"in", sequence.width},
+                                                                    {"hidden", cell.units},
+                                                                    {"layers", 1},
+                                                                    {"directions", 1},
+                                                                    {"bias", cell.has_bias ? 1 : 0}});
+  if (call.flag("return_sequences", false)) call.stack = operation;
 }
 
 void emit_cell(LayerCall& call, const Sequence& sequence, const Cell& cell) {
@@ -82,7 +100,8 @@ Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue
     cell.states = 2;
   } else if (class_name.starts_with("GRU") || class_name.starts_with("CuDNNGRU")) {
     cell.gates = 3;
-    cell.has_two_biases = cell.has_bias && flag("reset_after", true);
+    cell.resets_after = flag("reset_after", true);
+    cell.has_two_biases = cell.has_bias && cell.resets_after;
   } else if (!class_name.starts_with("SimpleRNN")) {
     call.fail(fmt::format("its cell is a {}, which is not known", class_name));
   }
@@ -112,7 +131,11 @@ Sequence sequence_of(LayerCall& call) {
 std::vector<Shape> recurrent(LayerCall& call) {
   const Sequence sequence = sequence_of(call);
   const Cell cell = read_cell(call, call.traits.class_name, nullptr);
-  emit_cell(call, sequence, cell);
+  if (is_one_call(call, cell)) {
+    emit_one_call(call, sequence, cell);
+  } else {
+    emit_cell(call, sequence, cell);
+  }
   return outputs(call, sequence, {cell});
 }
 

@@ -5,6 +5,7 @@
 
 #include "predict/keras/layer_rules.h"
 #include "predict/keras/model_walk.h"
+#include "predict/recurrent.h"
 
 namespace joulemap::predict::keras {
 namespace {
@@ -31,6 +32,7 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
   }
   const Shape whole = inputs.front().tensor.sizes;
   inputs.resize(1);
+  inputs.front().tensor.stack.reset();
   Shape& sizes = inputs.front().tensor.sizes;
   sizes.erase(sizes.begin());
   sizes.front() = whole[0] * whole[1];
@@ -45,6 +47,27 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
   return out;
 }
 
+// Of two equal recurrent layers among the operations from `begin` on, one that goes both ways; which one of the graph's it
+// is, one more layer of `stack` where it fits. Nothing where they are no such pair.
+std::optional<std::size_t> ModelWalk::join_directions(std::size_t begin, const std::string& path,
+                                                      std::optional<std::size_t> stack) {
+  std::vector<Operation>& all = graph_.operations;
+  std::vector<std::size_t> found;
+  for (std::size_t index = begin; index < all.size(); ++index) {
+    if (all[index].kind == Kind::recurrent) found.push_back(index);
+  }
+  if (found.size() != 2 || all[found[0]].form != all[found[1]].form) return std::nullopt;
+  if (all[found[0]].parameters != all[found[1]].parameters) return std::nullopt;
+  Operation& both = all[found[0]];
+  both.parameters.set("directions", 2);
+  both.layer = path;
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[1]));
+  if (!stack || !is_next_layer(all[*stack], both)) return found[0];
+  add_layer(all[*stack], both);
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[0]));
+  return stack;
+}
+
 Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, const std::vector<Input>& inputs,
                                                          const Around& inside, LayerTraits traits) {
   const DocumentValue* const ahead = wrapped(layer, "layer");
@@ -54,7 +77,9 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
   Layer other = back == nullptr ? one : parse_layer(*back, 0);
   if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
   if (back == nullptr) other.name = "backward_" + other.name;
-  const std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
+  std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
+  first.front().tensor.stack.reset();  // both directions read it; below they are one layer
+  const std::size_t before = graph_.operations.size();
   Tensors there = run_layer(one, {one.config}, first, inside, {});
   if (!there) return there;
   Tensors again = run_layer(other, {other.config}, first, inside, {});
@@ -65,6 +90,15 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
     return there;
   }
   const std::string how = mode == nullptr ? "concat" : mode->text().value_or("concat");
+  const std::optional<std::size_t> both = join_directions(before, inside.path, inputs.front().tensor.stack);
+  if (both && how == "concat") {  // cuDNN writes both side by side
+    Tensor merged = there->front();
+    merged.sizes.back() += again->front().sizes.back();
+    if (merged.sizes.size() == 3) merged.stack = both;
+    there->front() = std::move(merged);
+    there->insert(there->end(), again->begin() + 1, again->end());
+    return there;
+  }
   LayerCall call(std::move(traits), {}, {{"", there->front()}, {"", again->front()}}, graph_);
   const LayerRule rule = find_rule(how == "concat" ? "concatenate"
                                    : how == "mul"  ? "multiply"

@@ -72,6 +72,9 @@ Attribute read_attribute(std::string_view bytes, int depth, Reading& reading) {
       case 8:
         add_integers(message, attribute.integers);
         break;
+      case 9:
+        attribute.texts.push_back(message.bytes());
+        break;
       case 21:
         attribute.reference = message.bytes();
         break;

@@ -59,6 +59,7 @@ struct Attribute {
   std::string_view text;
   Sizes integers;
   std::vector<double> reals;
+  std::vector<std::string_view> texts;
   std::vector<Tensor> tensor;  // one or none
   std::vector<Body> body;      // one or none
 };

@@ -2,6 +2,8 @@
 //
 // Matrix products, attention, recurrent layers, embeddings.
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "predict/onnx/to_operations.h"
 
@@ -109,7 +111,25 @@ Translations einsum(const Known& at) {
   return product_of_matrices(at, sizes, sizes.batch > 1, false);
 }
 
-// What comes from the input is one product for all steps; what comes from the step before is one for each.
+// Activations that cuDNN has for the node, by the form of operation.h; empty where it has none.
+std::string recurrent_form(const Node& node) {
+  const Attribute* const activations = find_attribute(node, "activations");
+  const std::vector<std::string_view> given = activations == nullptr ? std::vector<std::string_view>() : activations->texts;
+  if (node.type == "RNN") {
+    const bool is_relu = !given.empty() && given.front() == "Relu";
+    const std::string_view usual = is_relu ? "Relu" : "Tanh";
+    const bool is_known = std::ranges::all_of(given, [usual](std::string_view name) { return name == usual; });
+    return !is_known ? "" : is_relu ? "rnn_relu" : "rnn_tanh";
+  }
+  constexpr std::array<std::string_view, 3> kUsual = {"Sigmoid", "Tanh", "Tanh"};
+  const std::size_t each = node.type == "LSTM" ? 3 : 2;
+  for (std::size_t index = 0; index < given.size(); ++index) {
+    if (given[index] != kUsual.at(index % each)) return "";
+  }
+  return node.type == "LSTM" ? "lstm" : "gru";
+}
+
+// As cuDNN runs it; with other activations than it has, one product for all steps, and one with the state for each.
 Translations recurrent(const Known& at) {
   const Sizes& input = at.in(0);
   const Sizes& weight = at.in(1);
@@ -118,6 +138,16 @@ Translations recurrent(const Known& at) {
   const std::int64_t batch = integer_of(*at.step.node, "layout", 0) != 0 ? input[0] : input[1];
   const std::int64_t gates = weight[1];
   const std::int64_t directions = weight[0];
+  if (std::string form = recurrent_form(*at.step.node); !form.empty()) {
+    return one(Kind::recurrent, form,
+               {{"batch", batch},
+                {"steps", steps},
+                {"in", weight[2]},
+                {"hidden", at.in(2)[2]},
+                {"layers", 1},
+                {"directions", directions},
+                {"bias", at.has(3) ? 1 : 0}});
+  }
   const std::int64_t turns = product_of({steps, directions}, 0, 2);
   std::vector<Translation> parts;
   parts.push_back({.kind = Kind::dense,

@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
+#include "predict/recurrent.h"
 
 namespace joulemap::predict::onnx {
 namespace {
+
+// Between two layers of a stack: a transposition, a reshape, a dropout.
+constexpr std::size_t kMostMoves = 6;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -45,7 +50,8 @@ class Emitter {
         graph_(graph),
         real_(options.dtype),
         differentiable_(program.values.size()),
-        trained_(program.values.size()) {
+        trained_(program.values.size()),
+        first_of_step_(program.steps.size()) {
     const std::optional<Dtype> stored = dtype_of_weights(program);
     if (!stored) return;
     if (*stored != options.dtype) {
@@ -117,6 +123,56 @@ class Emitter {
            std::all_of(step.outputs.begin(), step.outputs.end(), known);
   }
 
+  std::size_t number_of(const Step& step) const { return static_cast<std::size_t>(&step - program_.steps.data()); }
+
+  static bool only_moves(const Step& step) {
+    constexpr std::array<std::string_view, 6> kMoving = {"Squeeze",   "Unsqueeze", "Reshape",
+                                                         "Transpose", "Identity",  "Dropout"};
+    return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
+  }
+
+  // The recurrent operation whose sequence reaches `step` unchanged, and the steps on the way.
+  struct Stack {
+    std::optional<std::size_t> operation;
+    std::vector<std::size_t> moves;
+  };
+  Stack stack_before(const Step& step) const {
+    Stack stack;
+    const Step* at = &step;
+    while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMostMoves) {
+      const Value& read = value(at->inputs[0]);
+      if (read.producer == kNone) return stack;
+      at = &program_.steps[index(read.producer)];
+      const std::optional<std::size_t> first = first_of_step_[number_of(*at)];
+      if (first && graph_.operations[*first].kind == Kind::recurrent) {
+        // Its first output is the sequence; others are states.
+        if (at->outputs[0] != kNone && &value(at->outputs[0]) == &read) stack.operation = first;
+        return stack;
+      }
+      if (!only_moves(*at)) return stack;
+      if (first) stack.moves.push_back(*first);
+    }
+    return stack;
+  }
+
+  // One more layer of a stack is a part of its call, which writes what the next layer reads as it reads it.
+  bool joins_stack(const Step& step, const Operation& operation) {
+    if (operation.kind == Kind::reshape) {  // both directions of a sequence, put side by side
+      const Stack stack = stack_before(step);
+      return stack.operation && stack.moves.empty() &&
+             graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
+    }
+    if (operation.kind != Kind::recurrent) return false;
+    const Stack stack = stack_before(step);
+    if (!stack.operation || !is_next_layer(graph_.operations[*stack.operation], operation)) return false;
+    for (const std::size_t move : stack.moves) {
+      if (graph_.operations[move].kind == Kind::reshape) graph_.operations[move].kind = Kind::view;
+    }
+    add_layer(graph_.operations[*stack.operation], operation);
+    first_of_step_[number_of(step)] = stack.operation;
+    return true;
+  }
+
   void emit(const Step& step, Gradient gradient) {
     if (step.failure.empty() && has_sizes(step)) {
       const Known known{program_, step, real_};
@@ -133,14 +189,21 @@ class Emitter {
   void emit_one(const Step& step, Gradient gradient, Translation translation) {
     const std::int64_t count = product_of({translation.count, step.repeat}, 0, 2);
     if (count == 0) return;
-    graph_.operations.push_back({.layer = step.layer,
-                                 .source = source_of(step),
-                                 .kind = translation.kind,
-                                 .form = std::move(translation.form),
-                                 .parameters = std::move(translation.parameters),
-                                 .dtype = dtype_of(step),
-                                 .gradient = gradient,
-                                 .count = count});
+    Operation operation{.layer = step.layer,
+                        .source = source_of(step),
+                        .kind = translation.kind,
+                        .form = std::move(translation.form),
+                        .parameters = std::move(translation.parameters),
+                        .dtype = dtype_of(step),
+                        .gradient = gradient,
+                        .count = count};
+    if (joins_stack(step, operation)) {
+      if (operation.kind == Kind::recurrent) return;
+      operation.kind = Kind::view;
+    }
+    std::optional<std::size_t>& first = first_of_step_[number_of(step)];
+    if (!first) first = graph_.operations.size();
+    graph_.operations.push_back(std::move(operation));
   }
 
   void emit_unknown(const Step& step, Gradient gradient) {
@@ -164,6 +227,7 @@ class Emitter {
   Dtype real_;
   std::vector<bool> differentiable_;  // by value: hangs on something that is trained
   std::vector<bool> trained_;         // by value: a weight that is used
+  std::vector<std::optional<std::size_t>> first_of_step_;  // by step: the first of its operations
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ using testing::integer;
 using testing::integers;
 using testing::onnx_node;
 using testing::OnnxModel;
+using testing::texts;
 
 Graph must_read(const OnnxModel& model, const GraphOptions& options = {}) {
   Result<Graph> graph = read_onnx(model.bytes(), options);
@@ -128,15 +129,55 @@ TEST(OnnxWalk, ALoopOfAKnownNumberOfTurnsCountsItsBodySoOftenAndAnotherIsUnknown
   EXPECT_EQ(unknown.unknown[0].source, "Loop");
 }
 
-TEST(OnnxWalk, RecurrentLayersAreTheProductsOfTheirSteps) {
+TEST(OnnxWalk, RecurrentLayersAreOneOperation) {
   OnnxModel model;
   model.input("x", {12, 4, 10}).weight("w", {1, 80, 10}).weight("r", {1, 80, 20}).weight("b", {1, 160});
   model.node("LSTM", {"x", "w", "r", "b"}, {"y"}, {integer("hidden_size", 20)}).output("y");
   const Graph graph = must_read(model);
+  ASSERT_EQ(graph.operations.size(), 1U);
+  EXPECT_EQ(last_of(graph), "recurrent form=lstm;batch=4;steps=12;in=10;hidden=20;layers=1;directions=1;bias=1");
+}
+
+TEST(OnnxWalk, RecurrentLayersWithActivationsThatNoLibraryHasAreTheProductsOfTheirSteps) {
+  OnnxModel model;
+  model.input("x", {12, 4, 10}).weight("w", {1, 20, 10}).weight("r", {1, 20, 20});
+  model.node("RNN", {"x", "w", "r"}, {"y"}, {texts("activations", {"Softsign"}), integer("hidden_size", 20)});
+  const Graph graph = must_read(model.output("y"));
   ASSERT_EQ(graph.operations.size(), 3U);
-  EXPECT_EQ(parameters_text(graph.operations[0]), "rows=48;in=10;out=80;bias=1");
-  EXPECT_EQ(parameters_text(graph.operations[1]), "rows=4;in=20;out=80;bias=0");
+  EXPECT_EQ(parameters_text(graph.operations[0]), "rows=48;in=10;out=20;bias=0");
+  EXPECT_EQ(parameters_text(graph.operations[1]), "rows=4;in=20;out=20;bias=0");
   EXPECT_EQ(graph.operations[1].count, 12);
+}
+
+// As PyTorch exports nn.GRU(6, 8, num_layers=2, bidirectional=True).
+TEST(OnnxWalk, RecurrentLayersOnTopOfEachOtherAreOneCallWithoutTheCopiesBetweenThem) {
+  OnnxModel model;
+  model.input("x", {12, 4, 6}).weight("w0", {2, 24, 6}).weight("r0", {2, 24, 8});
+  model.weight("w1", {2, 24, 16}).weight("r1", {2, 24, 8}).list("side", {0, 0, -1});
+  for (const auto& [input, layer] : {std::pair<std::string, std::string>{"x", "0"}, {"s0", "1"}}) {
+    model.node("GRU", {input, "w" + layer, "r" + layer}, {"y" + layer}, {integer("hidden_size", 8)});
+    model.node("Transpose", {"y" + layer}, {"t" + layer}, {integers("perm", {0, 2, 1, 3})});
+    model.node("Reshape", {"t" + layer, "side"}, {"s" + layer});
+  }
+  const Graph graph = must_read(model.output("s1"));
+  EXPECT_TRUE(graph.unknown.empty());
+  std::vector<std::string> lines;
+  for (const Operation& operation : graph.operations) {
+    if (operation.kind != Kind::view) lines.push_back(parameters_text(operation));
+  }
+  EXPECT_EQ(lines, std::vector<std::string>{"form=gru;batch=4;steps=12;in=6;hidden=8;layers=2;directions=2;bias=0"});
+}
+
+TEST(OnnxWalk, RecurrentLayersBesideEachOtherStayTwoCalls) {
+  OnnxModel model;
+  model.input("x", {12, 4, 8}).weight("w", {1, 32, 8}).weight("r", {1, 32, 8});
+  model.node("LSTM", {"x", "w", "r"}, {"a"}, {integer("hidden_size", 8)});
+  model.node("LSTM", {"x", "w", "r"}, {"b"}, {integer("hidden_size", 8)});
+  model.node("Add", {"a", "b"}, {"y"});
+  const Graph graph = must_read(model.output("y"));
+  ASSERT_EQ(graph.operations.size(), 3U);
+  EXPECT_EQ(graph.operations[0].parameters.get("layers", 0), 1);
+  EXPECT_EQ(graph.operations[1].kind, Kind::recurrent);
 }
 
 TEST(OnnxWalk, UnevenConvolutionsSayWhatComesOut) {

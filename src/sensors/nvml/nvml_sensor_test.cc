@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "model/energy_window.h"
+#include "model/energy_curve.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
 #include "support/virtual_clock.h"
@@ -236,25 +236,23 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
             "\ndevice GPU-1\n power 0:100 0.35:500 repeat 0.7\n counter_spin_us 2000\n counter_phase_ms 30\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   Sensor& sensor = *machine.sensors[0];
-  EnergyWindow window(sensor.channels()[0]);
-  const auto observe = [&](const std::vector<Reading>& readings) { window.observe(readings[0]); };
+  EnergyCurve curve(sensor.channels()[0]);
+  const auto observe = [&](const std::vector<Reading>& readings) { curve.observe(readings[0]); };
   std::vector<Reading> readings(sensor.channels().size());
 
   const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
   sample(sensor, begin_ns, Attention::close, observe);
   sensor.read(readings, Attention::now);
   observe(readings);
-  window.begin(begin_ns);
   sample(sensor, begin_ns + 150 * kMs, Attention::close, observe);
   const std::int64_t end_ns = begin_ns + 1400 * kMs;
   sample(sensor, end_ns, Attention::relaxed, observe);
   sensor.read(readings, Attention::now);
   observe(readings);
-  window.end(end_ns);
   sample(sensor, end_ns + 250 * kMs, Attention::close, observe);
 
   EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
-  const ChannelEnergy energy = window.result();
+  const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 300 * 1.4, energy.uncertainty_j);  // two whole waves
   EXPECT_LT(energy.uncertainty_j, 50);

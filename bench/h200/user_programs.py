@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs each program of user_program_set.py alone and under `joulemap record`, and prints what a user would see of it.
+
+    make dist
+    python3 bench/h200/user_programs.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown docs/user-programs.md --json OUT.json
+
+For each program: results equal bit by bit, phases found, share of the GPU's energy that has an owner (rows other than
+`background`), share that is idle, time lost, and the notes printed. `attach` runs without a recorder around it and
+records itself with `jm.attach`. Exits 1 when a result differs, an expected phase is missing, a recording is missing, or energy of the
+program's own process is called background. About 25 s a program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+from user_program_set import PROGRAMS  # noqa: E402
+
+TRAINING = {"forward", "backward", "optimizer"}
+PHASES = {name: TRAINING for name in PROGRAMS}
+PHASES.update(small_llm_inference={"forward"}, large_llm_inference={"forward"}, generate={"forward"}, jax={"forward", "backward"})
+# Energy of the whole GPU that may be called background where nobody else uses it.
+MOST_BACKGROUND = 0.01
+
+
+def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
+    """A finished process, and what its last line of JSON contains."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"checksum"')]
+    return done, json.loads(lines[-1]) if lines else {}
+
+
+def report(joulemap: str, file: Path, level: str) -> dict:
+    command = [joulemap, "report", "--json", "--by", level, str(file)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
+
+
+class Energy:
+    """Where the GPU's energy of a recording went, as shares of what was measured."""
+
+    def __init__(self, joulemap: str, file: Path) -> None:
+        self.layers = report(joulemap, file, "layer")
+        rows = [row for row in self.layers["rows"] if row["device"].startswith("gpu")]
+        total_j = sum(one["measured_j"] or 0 for one in self.layers["domains"] if one["name"].startswith("gpu") and one["counted"])
+        background_j = sum(row["energy_j"] or 0 for row in rows if row["path"][:1] == ["background"])
+        owned_j = sum(row["energy_j"] or 0 for row in rows) - background_j
+        self.total_j = total_j
+        self.owned, self.background = owned_j / total_j, background_j / total_j
+        self.idle = (self.layers["idle_j"] or 0) / total_j
+        self.paths = {element for row in self.layers["rows"] for element in row["path"]}
+        self.costliest = sorted(rows, key=lambda row: -(row["energy_j"] or 0))[:5]
+
+
+def record(joulemap: str, name: str, command: list[str], file: Path) -> tuple[subprocess.CompletedProcess, dict]:
+    if name == "attach":
+        package = Path(joulemap).resolve().parent.parent / "python"
+        return run(command, JOULEMAP_ATTACH_TO=str(file), PYTHONPATH=f"{package}:{os.environ.get('PYTHONPATH', '')}")
+    return run([joulemap, "record", "-o", str(file), "--", *command])
+
+
+def examine(joulemap: str, name: str, seconds: float, folder: Path, findings: Findings) -> dict:
+    file = folder / f"{name}.joule"
+    command = [sys.executable, str(HERE / "user_program_set.py"), name, "--seconds", str(seconds)]
+    alone, plain = run(command)
+    if not plain:
+        findings.bar(f"{name}: runs alone", False)
+        return {"name": name, "failure": f"the program alone: {alone.stderr[-600:]}"}
+    recorded, result = record(joulemap, name, command, file)
+    if not result or not file.exists():
+        findings.bar(f"{name}: recorded", False)
+        return {"name": name, "failure": f"recorded: exit {recorded.returncode}: {recorded.stderr[-900:]}"}
+    energy = Energy(joulemap, file)
+    equal = plain["checksum"] == result["checksum"]
+    repeats = equal or run(command)[1].get("checksum") == plain["checksum"]
+    missing = sorted(PHASES[name] - energy.paths)
+    findings.bar(f"{name}: bit-equal", equal or not repeats)
+    findings.bar(f"{name}: phases {missing}", not missing)
+    findings.bar(f"{name}: background", energy.background <= MOST_BACKGROUND)
+    return {
+        "name": name,
+        "equal": "yes" if equal else "**no**" if repeats else "not repeatable alone",
+        "missing_phases": missing,
+        "owned": energy.owned,
+        "idle": energy.idle,
+        "background": energy.background,
+        "total_j": energy.total_j,
+        "steps": result["steps"],
+        "time_lost": result["step_s"] / plain["step_s"] - 1 if result["step_s"] and plain["step_s"] else None,
+        "diagnostics": energy.layers["diagnostics"],
+        "notes": recorded.stderr[-3000:],
+        "bytes": file.stat().st_size,
+        "costliest": [[row["path"], row["energy_j"], row["low_j"], row["high_j"], row["basis"]] for row in energy.costliest],
+    }
+
+
+def table(findings: Findings, results: list[dict]) -> None:
+    lines = []
+    for one in results:
+        if "failure" in one:
+            lines.append([one["name"], "**failed**", *[""] * 7])
+            continue
+        lost = "-" if one["time_lost"] is None else f"{100 * one['time_lost']:+.1f} %"
+        lines.append([
+            one["name"], one["equal"], ", ".join(one["missing_phases"]) or "all", f"{one['owned']:.2f}", f"{one['idle']:.2f}",
+            f"{one['background']:.3f}", lost, str(one["steps"]), ", ".join(sorted({d["code"] for d in one["diagnostics"]})) or "none",
+        ])
+    findings.table(
+        ["program", "bit-equal", "phases", "owned", "idle", "background", "step time", "steps", "notes"], lines
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", type=Path, help="a folder for the recordings")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each program after its warm-up")
+    parser.add_argument("--programs", default="", help="some of them, with commas between")
+    options = parser.parse_args()
+    findings, results = Findings(), []
+    names = [name for name in options.programs.split(",") if name] or list(PROGRAMS)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            try:
+                results.append(examine(str(options.joulemap.resolve()), name, options.seconds, folder, findings))
+            except (subprocess.SubprocessError, ValueError, LookupError, ArithmeticError) as error:
+                findings.bar(f"{name}: examined", False)
+                results.append({"name": name, "failure": repr(error)[-900:]})
+            print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
+    table(findings, results)
+    for one in results:
+        if "failure" in one:
+            findings.say(f"- {one['name']}: {one['failure']}")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+    return findings.conclude(options.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LSTM, GRU and plain recurrent layers as a GPU runs them: a stack of layers is one call of cuDNN, a cell two products and
+one kernel for its gates. On tensors without data PyTorch takes both apart, step by step or as the host's library has
+them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Sequence
+
+from .shapes import Told, three
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+# As _cudnn_rnn numbers them.
+BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
+
+
+class Stack(NamedTuple):
+    """A stack of layers; `projection` is 0 where the output is as wide as the state."""
+
+    form: str
+    batch: int
+    steps: int
+    into: int
+    hidden: int
+    layers: int
+    directions: int
+    bias: bool
+    projection: int = 0
+
+    @property
+    def output(self) -> int:
+        return self.projection or self.hidden
+
+    def told(self) -> Told:
+        sizes = {"batch": self.batch, "steps": self.steps, "in": self.into, "hidden": self.hidden}
+        sizes |= {"layers": self.layers, "directions": self.directions, "bias": int(self.bias)}
+        sizes |= {"projection": self.projection} if self.projection else {}
+        return Told("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
+
+
+def stack_of(form: str, x: Any, params: Sequence, layers: int, bidirectional: bool, bias: bool, batch_first: bool) -> Stack:
+    steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
+    return sized(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
+
+
+def sized(form: str, steps: int, batch: int, into: int, params: Sequence, layers: int, both: bool, bias: bool) -> Stack:
+    """By its weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
+    hidden, output = int(params[0].shape[0]) // GATES[form], int(params[1].shape[1])
+    projection = output if output != hidden else 0
+    return Stack(form, int(batch), int(steps), int(into), hidden, int(layers), 1 + bool(both), bias, projection)
+
+
+def cudnn(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    """As (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first, dropout, train,
+    bidirectional)."""
+    x, weights, form = args[0], args[1], BY_MODE[int(args[6])]
+    return [stack_of(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).told()]
+
+
+def gates(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+    return [gates_of(name.removeprefix("_thnn_fused_"), args[0])]
+
+
+def gates_of(form: str, products: Any) -> Told:
+    rows = GATES[form.removesuffix("_cell")]
+    return Told("activation", form, {"batch": int(products.shape[0]), "rows": rows,
+                                     "width": int(products.shape[1]) // rows})  # fmt: skip
+
+
+class RecurrentKernels:
+    """What stands in the dispatcher's table for the layers and cells of one trace. `autocast` is the type that it casts to:
+    recurrent layers run in fp16 then, whatever it is."""
+
+    def __init__(self, torch: Any, recorder: Any, single: Callable, is_traced: Callable, autocast: Any) -> None:
+        self._torch, self._recorder, self._single = torch, recorder, single
+        self._is_traced, self._autocast = is_traced, autocast
+
+    def by_name(self) -> dict[str, Callable]:
+        found: dict[str, Callable] = {}
+        for form in GATES:
+            found[f"{form}.input"] = self._layers(form)
+            found[f"{form}.data"] = self._packed(form)
+        cells = {"lstm_cell": self.lstm_cell, "gru_cell": self.gru_cell}
+        return found | cells | {"_pack_padded_sequence": self.pack, "_pad_packed_sequence": self.unpack}
+
+    def _layers(self, form: str) -> Callable:
+        def run(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+            if not self._is_traced([x, *params]):
+                whole = getattr(self._torch.ops.aten, form).input
+                return whole.decompose(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+            x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads steps one after the other
+            stack = stack_of(form, x, params, num_layers, bidirectional, has_biases, False)
+            y, *states = self._call(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
+            return (y.transpose(0, 1) if batch_first else y, *states)
+
+        return run
+
+    def _packed(self, form: str) -> Callable:
+        def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
+            if not self._is_traced([data, *params]):
+                whole = getattr(self._torch.ops.aten, form).data
+                return whole.decompose(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+            rows, steps = int(data.shape[0]), int(batch_sizes.shape[0])
+            batch = -(-rows // max(1, steps))  # sequences differ in length: the mean of those that run at a step
+            stack = sized(form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases)
+            return self._call(stack, f"aten.{form}", data, hx, params, [rows])
+
+        return run
+
+    def pack(self, x, lengths, batch_first):
+        """How long sequences are, tensors without data do not say."""
+        if not self._is_traced((x,)):
+            with self._torch._C._AutoDispatchBelowAutograd():
+                return self._torch.ops.aten._pack_padded_sequence(x, lengths, batch_first)
+        note = "sequences of different lengths are packed: each counts as the longest"
+        self._recorder.notes += [] if note in self._recorder.notes else [note]
+        rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
+        told = Told("reshape", "gather", three([rows, *x.shape[2:]]))
+        (data,) = self._single(told, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
+        with self._recorder.paused():
+            return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
+
+    def unpack(self, data, batch_sizes, batch_first, padding_value, total_length):
+        if not self._is_traced((data,)):
+            whole = self._torch.ops.aten._pad_packed_sequence.default
+            return whole.decompose(data, batch_sizes, batch_first, padding_value, total_length)
+        steps = int(batch_sizes.shape[0])
+        batch = int(data.shape[0]) // max(1, steps)
+        shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
+        told = Told("reshape", "gather", three(data.shape))
+        (padded,) = self._single(told, "aten._pad_packed_sequence", [shape], data)
+        with self._recorder.paused():
+            return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
+
+    def _call(self, stack: Stack, source: str, x: Any, hx: Any, params: Sequence, leading: Sequence[int]) -> tuple:
+        hx = [hx] if not isinstance(hx, (list, tuple)) else list(hx)
+        given = [self._low(one) for one in (x, *hx, *params)]
+        shapes = [[*leading, stack.directions * stack.output], *[list(one.shape) for one in hx]]
+        return self._single(stack.told(), source, shapes, *given)
+
+    def _low(self, tensor: Any) -> Any:
+        wanted = self._autocast is not None and tensor.dtype == self._torch.float32
+        return tensor.to(self._torch.float16) if wanted else tensor
+
+    def lstm_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+        if not self._is_traced((x, w_ih)):
+            return self._torch.ops.aten.lstm_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
+        from_input, from_state = self._products(x, hx[0], w_ih, w_hh)
+        shapes = [list(hx[0].shape), list(hx[1].shape)]
+        biases = [one for one in (b_ih, b_hh) if one is not None]
+        told = gates_of("lstm_cell", from_input)
+        return self._single(told, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
+
+    def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+        if not self._is_traced((x, w_ih)):
+            return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
+        from_input, from_state = self._products(x, hx, w_ih, w_hh)
+        biases = [one for one in (b_ih, b_hh) if one is not None]
+        told = gates_of("gru_cell", from_input)
+        shapes = [list(hx.shape)]
+        return self._single(told, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
+
+    def _products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
+        return self._torch.matmul(x, w_ih.t()), self._torch.matmul(state, w_hh.t())

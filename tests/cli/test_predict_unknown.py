@@ -1,0 +1,76 @@
+"""Predictions of what is not known, and of what was never measured: no total without a visible warning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.onnx_bytes import ints, model, node, value, weight
+
+ROOT = Path(__file__).resolve().parents[2]
+RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
+
+
+@pytest.fixture
+def mystery(tmp_path: Path) -> Path:
+    """A convolution, and an operation that nobody knows behind it."""
+    nodes = [
+        node("Conv", ["x", "w"], ["y"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
+        node("Mystery", ["y"], ["z"], domain="com.acme"),
+    ]
+    sizes = [2, 16, 32, 32]
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model(nodes, [value("x", [2, 3, 32, 32])], [value("z", sizes)], [weight("w", [16, 3, 3, 3])]))
+    return file
+
+
+def test_what_is_not_known_is_listed(joulemap, mystery):
+    outcome = joulemap("predict", mystery, "--json")
+    told = outcome.json
+    assert [one["op"] for one in told["unknown_ops"]] and all("reason" in one for one in told["unknown_ops"])
+    sound = all(one["bounded"] for one in told["unknown_ops"])
+    assert told["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
+    assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in told["diagnostics"]}
+    assert "Mystery" in joulemap("predict", mystery).out
+
+
+def test_a_total_with_an_unknown_operation_is_a_lower_bound_in_the_first_lines_and_on_stderr(joulemap, mystery):
+    outcome = joulemap("predict", mystery)
+    first = "\n".join(outcome.out.strip().splitlines()[:5])
+    assert "WARNING" in first and "lower bound" in first and "com.acme.Mystery" in first
+    assert ">= " in outcome.out and "warning" in outcome.err and "lower bound" in outcome.err
+
+
+def test_json_of_a_lower_bound_has_no_upper_end_and_says_why(joulemap, mystery):
+    outcome = joulemap("predict", mystery, "--json", "--steps", "10")
+    told = outcome.json
+    assert told["is_lower_bound"] and told["high_j"] is None and told["lifetime"]["high_j"] is None
+    assert told["energy_j"] > 0 and told["low_j"] > 0
+    by_code = {one["code"]: one["message"] for one in told["diagnostics"]}
+    assert "com.acme.Mystery" in by_code["unknown_operations"]
+    assert [layer["high_j"] is None for layer in told["layers"]].count(True) == 1
+    assert "lower bound" in outcome.err
+
+
+def test_a_network_that_is_known_whole_has_no_warning(joulemap):
+    outcome = joulemap("predict", RESNET, "--json")
+    assert outcome.err == "" and not outcome.json["is_lower_bound"] and outcome.json["high_j"] > outcome.json["energy_j"]
+    assert "WARNING" not in joulemap("predict", RESNET).out
+
+
+def test_a_card_says_whether_its_kind_was_measured(joulemap, tmp_path):
+    profile = json.loads((ROOT / "data" / "devices" / "h200.json").read_text())
+    for name in ("times", "energies"):
+        profile[name] = {group: told for group, told in profile[name].items() if not group.startswith("recurrent")}
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(profile))
+    assert joulemap("card", "torch.nn.Linear", "--json").json["is_measured"]
+    assert "WARNING" not in joulemap("card", "torch.nn.Linear").out
+    assert joulemap("card", "torch.nn.LSTM", "--profile", file, "--json").json["is_measured"] is False
+    assert "nothing of this kind was measured" in joulemap("card", "torch.nn.LSTM", "--profile", file).out
+
+
+def test_there_is_no_card_of_an_operation_that_is_not_known(joulemap):
+    outcome = joulemap("card", "com.acme.Mystery")
+    assert outcome.code == 2 and outcome.out == ""

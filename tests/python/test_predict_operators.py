@@ -1,0 +1,142 @@
+"""Every operator of PyTorch's registry: none that computes is taken for a copy. What is not known says so."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _predict import elements, layers, recorder  # noqa: E402
+from _predict.trace import trace  # noqa: E402
+
+nn, functional = torch.nn, torch.nn.functional
+
+# Reads and writes elements, by index or in another order, and at most adds one to another.
+MOVES = {elements.gathered, elements.cloned, elements.copied_into, elements.concatenated, elements.read_by_host}
+MOVES |= {elements.gradient_of_part, elements.filled}
+# Names of what computes more than that.
+COMPUTES = re.compile(
+    r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
+    r"|ctc|embedding|norm|hist|bincount|sort|topk|unique|quant|einsum|pool|softmax|cum|fused|linear|dot|ger|loss|exp$"
+    r"|multinomial|median|kthvalue|mode$|upsample|interpolat|reduce$|renorm|trace|cross|matrix_exp|sparse_m|spmm|_thnn"
+    r"|dropout)"
+)
+# Such a name, and nothing but a movement: memory of sparse tensors, numbers of a distribution, a view of a diagonal.
+NEVERTHELESS = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
+
+
+def registered() -> list:
+    found = []
+    for qualified in torch._C._dispatch_get_all_op_names():
+        namespace, _, name = qualified.partition("::")
+        packet, _, overload = name.partition(".")
+        if namespace != "aten" or not hasattr(torch.ops.aten, packet):
+            continue
+        func = getattr(getattr(torch.ops.aten, packet), overload or "default", None)
+        if func is not None and not any(argument.is_out for argument in func._schema.arguments):
+            found.append(func)
+    return found
+
+
+def plain_name(func) -> str:
+    name = func.overloadpacket.__name__
+    return name if name == "copy_" or not name.endswith("_") else name[:-1]
+
+
+def is_taken_apart(func) -> bool:
+    """Before it reaches the recorder."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+
+
+def moves(func) -> bool:
+    name = plain_name(func)
+    if name in recorder.SILENT or name in recorder.MOVE_NOTHING or recorder.is_view(func):
+        return True
+    return layers.HANDLERS.get(name) in MOVES or (name.endswith("_copy") and name not in layers.HANDLERS)
+
+
+def test_no_operator_that_computes_is_taken_for_a_copy():
+    operators = registered()
+    assert len(operators) > 1500
+    wrong = {plain_name(func) for func in operators if moves(func) and COMPUTES.search(plain_name(func))}
+    wrong -= {plain_name(func) for func in operators if is_taken_apart(func)}
+    assert wrong - NEVERTHELESS == set()
+
+
+def test_every_name_that_is_known_is_registered():
+    """A name that is spelled wrong would never be met."""
+    names = {plain_name(func) for func in registered()}
+    of_other_versions = {"_cat"}
+    assert {name for name in layers.HANDLERS if name not in names} - of_other_versions == set()
+
+
+def traced(compute, *inputs) -> tuple[set, list]:
+    class Module(nn.Module):
+        def forward(self, *given):
+            return compute(*given)
+
+    listed = trace(Module(), inputs)
+    return {one["kind"] for one in listed["operations"]}, [one["source"] for one in listed["unknown"]]
+
+
+@torch.library.custom_op("acme::fast", mutates_args=())
+def fast(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+fast.register_fake(torch.empty_like)
+
+IMAGE, GRID, MATRIX = torch.empty(1, 3, 8, 8), torch.empty(1, 4, 4, 2), torch.empty(8, 8)
+VOLUME = torch.empty(1, 2, 4, 4, 4)
+KNOWN = {
+    "attention": (lambda q: functional.scaled_dot_product_attention(q, q, q), (torch.empty(1, 2, 16, 8),), "attention"),
+    "grid_sample": (lambda x, g: functional.grid_sample(x, g, align_corners=False), (IMAGE, GRID), "resize"),
+    "embedding_bag": (lambda w: functional.embedding_bag(torch.zeros(4, 5, dtype=torch.int64), w), (MATRIX,), "embedding"),
+    "conv_transpose": (lambda x, w: functional.conv_transpose2d(x, w), (IMAGE, torch.empty(3, 4, 2, 2)), "convolution"),
+    "einsum": (lambda x: torch.einsum("bij,bjk->bik", x, x), (torch.empty(2, 4, 4),), "bmm"),
+    "bmm": (lambda x: torch.bmm(x, x), (torch.empty(2, 4, 4),), "bmm"),
+    "int_mm": (lambda x: torch._int_mm(x, x), (torch.empty(32, 32, dtype=torch.int8),), "dense"),
+    "weight_norm": (lambda v, g: torch._weight_norm(v, g), (torch.empty(5, 4), torch.empty(5, 1)), "activation"),
+    "foreach_add": (lambda x: torch._foreach_add([x, x], [x, x]), (MATRIX,), "add"),
+    "foreach_norm": (lambda x: torch._foreach_norm([x, x]), (MATRIX,), "reduce"),
+    "mse_loss": (lambda x: functional.mse_loss(x, x), (MATRIX,), "reduce"),
+    "trilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="trilinear"), (VOLUME,), "resize"),
+    "lstm_cell": (lambda x, w: torch.lstm_cell(x, (x, x), w, w), (torch.empty(2, 4), torch.empty(16, 4)), "dense"),
+}
+UNKNOWN = {
+    "fft": (lambda x: torch.fft.rfft(x).abs(), (MATRIX,), "aten._fft_r2c"),
+    "cdist": (lambda x: torch.cdist(x, x), (torch.empty(40, 64),), "aten._euclidean_dist"),
+    "svd": (lambda x: torch.linalg.svdvals(x), (MATRIX,), "aten._linalg_svd"),
+    "sort": (lambda x: x.sort()[0], (MATRIX,), "aten.sort"),
+    "topk": (lambda x: x.topk(2)[0], (MATRIX,), "aten.topk"),
+    "sparse": (lambda x: torch.sparse.mm(x.to_sparse(), x), (MATRIX,), "aten._sparse_addmm"),
+    "quantize": (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (MATRIX,), None),
+    "custom": (lambda x: fast(x), (MATRIX,), "acme.fast"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_computes_is_known_as_what_it_computes(name):
+    compute, inputs, kind = KNOWN[name]
+    kinds, unknown = traced(compute, *inputs)
+    assert kind in kinds and unknown == []
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_not_known_is_listed(name):
+    compute, inputs, source = UNKNOWN[name]
+    _, unknown = traced(compute, *inputs)
+    assert unknown and (source is None or source in unknown)
+
+
+def test_flex_attention_is_attention():
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    kinds, unknown = traced(lambda q: flex.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
+    assert "attention" in kinds and not any("attention" in source for source in unknown)

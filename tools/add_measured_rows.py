@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Puts what bench/h200/collect.py brought back into data/ and fits the profile of the H200 again.
+
+    python3 tools/add_measured_rows.py FOLDER
+
+FOLDER holds `rows-*.jsonl.gz` and `slices-*.jsonl.gz`, and those of networks that predictions are judged by as
+`held-out-*.jsonl.gz`. New networks are listed (data/networks), which needs PyTorch; fitting needs the built program.
+Rows that are in the tables already stay as they are: the script can be run twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "data"
+PROFILE = DATA / "devices" / "h200.json"
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))
+
+from _collect import command, networks, tables  # noqa: E402
+
+HELD_OUT = "held-out-"
+
+
+def add_rows(new: list[Path], folder: Path) -> None:
+    """Into the tables of a folder, with what they hold already."""
+    with tempfile.TemporaryDirectory() as made:
+        rows = Path(made)
+        for path in [*folder.glob("*.csv.gz"), *folder.glob("*.csv"), *new]:
+            shutil.copy(path, rows / path.name.removeprefix(HELD_OUT))
+        if command.main(["--out", str(rows), "--tables", str(folder)]) != 0:
+            raise SystemExit(f"{folder}: the tables could not be written")
+
+
+def settings_measured(folder: Path) -> set[tuple]:
+    found = set()
+    for row in tables.records_of(folder / "networks.csv.gz"):
+        told = dict(pair.split("=") for pair in row["parameters"].split(";"))
+        found.add((told["name"], told["batch"], told["size"], row["dtype"], row["pass"]))
+    return found
+
+
+def list_networks(held_out: bool, folder: Path) -> None:
+    """Those that no list has yet."""
+    columns = ("network", "batch", "size", "dtype", "pass")
+    lines = tables.records_of(DATA / "networks" / "settings.csv.gz")
+    listed = {tuple(line[name] for name in columns) for line in lines}
+    known = {one.name for one in networks.all_networks(held_out)}
+    missing = sorted({setting[0] for setting in settings_measured(folder) - listed} & known)
+    if not missing:
+        return
+    tool = [sys.executable, str(ROOT / "tools" / "list_network_operations.py"), "--each", "0"]
+    tool += ["--measured", str(folder / "networks.csv.gz"), *(["--held-out"] if held_out else []), "--only", *missing]
+    subprocess.run(tool, check=True)
+
+
+def fit(program: Path) -> None:
+    software = json.loads(PROFILE.read_text())["software"]
+    subprocess.run([str(program), "model", "fit", str(DATA / "h200"), "-o", str(PROFILE)], check=True)
+    # The program does not know what the rows were measured with.
+    PROFILE.write_text(PROFILE.read_text().replace('"software":""', f'"software":{json.dumps(software)}', 1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--program", type=Path, default=ROOT / "build" / "bin" / "joulemap")
+    parser.add_argument("--no-fit", action="store_true", help="only the tables")
+    options = parser.parse_args()
+    new = sorted(options.folder.glob("*.jsonl.gz"))
+    if not new:
+        raise SystemExit(f"{options.folder} has no rows (*.jsonl.gz)")
+    alone = [path for path in new if not path.name.startswith(HELD_OUT)]
+    judged = [path for path in new if path.name.startswith(HELD_OUT)]
+    for held_out, paths, folder in ((False, alone, DATA / "h200"), (True, judged, DATA / "held-out")):
+        if paths:
+            add_rows(paths, folder)
+            list_networks(held_out, folder)
+    if not options.no_fit:
+        fit(options.program)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
