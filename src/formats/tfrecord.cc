@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// unity: alone, so that only what calls it links ISA-L
 #include "formats/tfrecord.h"
 
 #include <isa-l/crc.h>

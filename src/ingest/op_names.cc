@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// unity: alone, because libjoulemap_capture.so links nothing else of this folder
 #include "ingest/op_names.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// unity: alone, because libjoulemap.so links nothing else of this folder
 #include "report/doctor_json.h"
 
 #include "formats/diagnostics_json.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// unity: alone, because libjoulemap.so links no reader of traces
 #include "sampling/record_session.h"
 
 #include <fmt/format.h>
