@@ -39,18 +39,22 @@ print(json.dumps([tell(window.wait()) for window in windows]))
 
 
 def test_a_window_that_ends_while_the_counters_stand_still_is_the_truth(simulate):
-    """The simulator is stopped: to its truth that is a machine that uses nothing, so no load can make it wrong."""
+    """The simulator is stopped: its machine uses nothing meanwhile, so that load cannot make its counters wrong."""
     simulation = simulate("""
 import signal
 with jm.measure("cut") as m:
     busy(0.1)
     os.kill(os.getppid(), signal.SIGSTOP)
-    busy(0.3)
+    busy(0.1)
+    stopped_ns = time.monotonic_ns()
+    busy(0.2)
+going_on_ns = time.monotonic_ns()
 os.kill(os.getppid(), signal.SIGCONT)
-print(json.dumps(tell(m.wait())))
+print(json.dumps([tell(m.wait()), stopped_ns, going_on_ns]))
 """)
-    window = simulation.told
+    window, stopped_ns, going_on_ns = simulation.told
     for name, (joules, uncertainty_j, _) in window["domains"].items():
+        assert simulation.truth.joules(name, stopped_ns, going_on_ns) < 1e-6, name
         assert abs(joules - simulation.true_joules(window, name)) <= uncertainty_j, name
 
 
