@@ -71,7 +71,7 @@ def test_layers_are_the_same_and_are_called_as_often(both):
 
 
 def test_times_of_phases_are_the_same(both):
-    """Both clocks ran in the same process, so other load is in both; but for what falls between one's hook and the other's."""
+    """Both clocks ran in the same process, so other load is in both, but for what falls between two hooks."""
     live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward", "optimizer"):
         told = imported[("train", phase)]["time_s"]

@@ -7,7 +7,7 @@
 //   clock.advance(1'000'000);
 //
 // While one exists, CLOCK_MONOTONIC, CLOCK_REALTIME and the CPU clocks are virtual in the whole program and in the libraries
-// that it opens: this file defines clock_gettime(), clock_nanosleep() and syscall(), the last for the futexes of base/futex.h.
+// that it opens: virtual_clock.cc defines clock_gettime(), clock_nanosleep() and syscall() (for base/futex.h).
 // A test program that does not use it has the C library's. A look at a clock takes kLookCost_ns, so that loops which spin
 // until a moment end; computing takes no time.
 //
