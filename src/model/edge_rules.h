@@ -31,8 +31,8 @@ inline constexpr double kSlowRefresh_s = 0.01;
 inline constexpr double kDeclaredPeriod = 0.001;
 
 // An H200 shows at an update of its counter the energy until 6 to 10 ms before (docs/validation-h200.md), and the history
-// of its power is as late: 4 ms and a time constant of 13 ms, less half of the 20 ms that a value holds for. Other slow
-// counters are taken to do the same.
+// of its power is as late: 4 ms and a time constant of 13 ms, less half of the 20 ms that a value holds for. Other GPUs are
+// taken to do the same.
 inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 // The history of a power is sampled this often, so that the moment of a change is known that well.
 inline constexpr double kHistoryPeriod_s = 0.02;

@@ -28,7 +28,7 @@ std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
 EnergyCurve::EnergyCurve(const Channel& channel, Keep keep, std::optional<std::int64_t> known_refresh_ns)
     : channel_(channel),
       keep_(keep),
-      lag_ns_(is_slow_counter(channel) ? kUsualCounterLag_ns : 0),
+      lag_ns_(is_slow_counter(channel) && channel.domain_class == DomainClass::gpu ? kUsualCounterLag_ns : 0),
       accumulator_(channel),
       refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)),
       pauses_(channel) {
@@ -73,8 +73,11 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
 void EnergyCurve::observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept {
   const EnergyStep& step = *accumulator_.last_step();
   if (previous) refresh_.learn(*previous, step);
-  const std::int64_t blur_ns = std::min(step.time_ns - step.not_before_ns, refresh_ns()) / 2;
-  add({step.time_ns - blur_ns, step.joules, blur_ns, read_ns, 0, accumulator_.tally().gap_ns});
+  const std::int64_t unread_ns = step.time_ns - step.not_before_ns;
+  const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
+  // A refresh that is only declared may be wrong.
+  const std::int64_t blur_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
+  add({step.time_ns - half_ns, step.joules, blur_ns, read_ns, 0, accumulator_.tally().gap_ns});
   if (has_first_ && !first_placed_ && !clock_) place_first_point();
 }
 

@@ -49,7 +49,7 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
   // While the refresh of a counter is not known, neither is the age of its first value.
   const bool is_guess = after == 1 && has_first_ && has_steps(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeAsRead * (to.joules - from.joules));
-  return half_width_j + std::min(most_w * blur_s, to.joules - from.joules);
+  return half_width_j + std::min(most_w / kMostOfUnseen * blur_s, to.joules - from.joules);
 }
 
 // A counter stands still when reads show no update for long. What a channel did that was not read is unknown.

@@ -172,7 +172,6 @@ TEST(EnergyCurveWindows, HoldsItsIntervalWhenTheReadingAtTheEndComesLate) {
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, 100.0, 0.05);  // steady power: what came too late is taken off again
     EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
-    EXPECT_GT(energy.uncertainty_j, 100e-9 * static_cast<double>(late_ns - counter.refresh_ns));
   }
 }
 

@@ -56,48 +56,78 @@ Meter open_meter(const std::string& root, std::string sensors = "") {
   return std::move(*meter);
 }
 
-TEST(Meter, TellsWhatTheCounterRoseBetweenBeginAndEnd) {
-  HandMovedSensor::Values values;
-  Meter meter = meter_of(values);
-  meter.prepare();
-  values.microjoules = 7'000'000;
-  meter.begin();
-  values.microjoules = 9'500'000;
-  meter.refresh();
-  values.microjoules = 12'000'000;
-  meter.end();
-  const DomainTable table = meter.result();
-  ASSERT_EQ(table.rows.size(), 1u) << "a thermometer is no domain of energy";
-  EXPECT_NEAR(table.rows[0].joules.value(), 5.0, 1e-9);
-  EXPECT_EQ(table.rows[0].provenance, Provenance::measured);
-  ASSERT_EQ(meter.costs().size(), 1u);
-  EXPECT_GE(meter.costs()[0].reads, 3u);
-}
+// A package of 100 W whose counter updates every millisecond: what a window holds follows from its two moments.
+class SteadyPackage final : public sensors::Sensor {
+ public:
+  explicit SteadyPackage(std::atomic<ReadCode>& code) : code_(code), channels_(1) {
+    channels_[0].name = channels_[0].domain = "package-0";
+    channels_[0].scale = 1e-6;
+  }
+  std::span<const Channel> channels() const override { return channels_; }
+  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t updated_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
+    readings[0] = {static_cast<std::uint64_t>(updated_ns / 10), now_ns, now_ns, code_};
+  }
 
-TEST(Meter, CanBeUsedForOneWindowAfterAnother) {
-  HandMovedSensor::Values values;
-  Meter meter = meter_of(values);
-  for (std::uint64_t run = 1; run <= 3; ++run) {
-    meter.prepare();
-    meter.begin();
-    values.microjoules = run * 4'000'000;
-    meter.end();
-    EXPECT_NEAR(meter.result().rows[0].joules.value(), 4.0, 1e-9);
+ private:
+  std::atomic<ReadCode>& code_;
+  std::vector<Channel> channels_;
+};
+
+struct SteadyMeter {
+  std::atomic<ReadCode> code{ReadCode::ok};
+  Meter meter = make(code);
+
+  static Meter make(std::atomic<ReadCode>& code) {
+    std::vector<std::unique_ptr<sensors::Sensor>> sensors;
+    sensors.push_back(std::make_unique<SteadyPackage>(code));
+    return Meter({}, Sampler(std::move(sensors)));
+  }
+  void run_for(std::int64_t duration_ns) {
+    for (const std::int64_t end_ns = monotonic_ns() + duration_ns; monotonic_ns() < end_ns;) meter.sample();
+  }
+};
+
+TEST(Meter, MeasuresWhatTheCounterRoseBetweenBeginAndEnd) {
+  SteadyMeter steady;
+  for (int run = 1; run <= 3; ++run) {  // one window after another
+    steady.meter.prepare();
+    steady.meter.begin();
+    steady.run_for(20 * kNanosecondsPerMillisecond);
+    steady.meter.end();
+    const DomainTable table = steady.meter.result();
+    ASSERT_EQ(table.rows.size(), 1u);
+    EXPECT_NEAR(table.rows[0].joules.value(), 100 * steady.meter.elapsed_s(), *table.rows[0].uncertainty_j);
+    EXPECT_EQ(table.rows[0].provenance, Provenance::measured);
+    ASSERT_EQ(steady.meter.costs().size(), 1u);
+    EXPECT_GE(steady.meter.costs()[0].reads, 3u);
   }
 }
 
-TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
+TEST(Meter, AThermometerIsNoDomainOfEnergy) {
   HandMovedSensor::Values values;
   Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
   values.microjoules = 5'000'000;
-  meter.refresh();
-  values.code = ReadCode::vanished;
-  meter.refresh();
   meter.end();
-  const DomainTable table = meter.result();
-  EXPECT_NEAR(table.rows[0].joules.value(), 5.0, 1e-9);
+  EXPECT_EQ(meter.result().rows.size(), 1u);
+}
+
+TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
+  SteadyMeter steady;
+  steady.meter.prepare();
+  steady.meter.begin();
+  steady.run_for(20 * kNanosecondsPerMillisecond);
+  steady.meter.refresh();
+  steady.code = ReadCode::vanished;
+  steady.meter.refresh();
+  steady.run_for(20 * kNanosecondsPerMillisecond);
+  steady.meter.end();
+  const DomainTable table = steady.meter.result();
+  EXPECT_GT(table.rows[0].joules.value(), 1.9);
+  EXPECT_LT(*table.rows[0].joules, 100 * steady.meter.elapsed_s() - 1.9);
   EXPECT_TRUE(table.diagnostics.contains("sensor_vanished"));
 }
 

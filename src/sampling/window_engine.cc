@@ -53,7 +53,9 @@ void request_periods(OpenSensors& opened) {
 
 // Whether waiting longer would tell more about the energy at `time_ns`.
 bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
-  if (curve.points_after(time_ns) > 0) return true;
+  // Two updates show how often a counter is updated, and so how old its first value was.
+  const std::size_t enough = has_steps(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
+  if (curve.points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
   if (tally.good > 0 && tally.last_code != ReadCode::ok) return true;
   // Read long enough after it without a step: it stands still.

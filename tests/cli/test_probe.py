@@ -64,14 +64,13 @@ def test_what_probing_cost_is_told_apart_from_the_run(record, end):
     assert told["environment"]["probe"] == "at most 30 s"
 
 
-@pytest.mark.real_time
 def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path):
     record(sys.executable, "-c", PROBES, "tidy")
     lines = [line.split() for line in read_joule.dump((tmp_path / "run.joule").read_bytes())]
     counter = next(words[1] for words in lines if words[0] == "channel" and "gpu0-energy" in words)
     reads_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]
     begin_ns, end_ns = (int(words[2]) for words in lines if words[0] == "mark" and words[-1] == "joulemap.probe")
-    # At 3 ms of CPU time each it is read about once a second otherwise. A busy machine may miss some of the 20 steps.
+    # At 3 ms of CPU time each it is read about once a second otherwise. A busy machine may miss some of the 20 updates.
     assert sum(begin_ns <= at_ns <= end_ns for at_ns in reads_ns) >= 10
 
 

@@ -70,12 +70,12 @@ def test_layers_are_the_same_and_are_called_as_often(both):
     assert {path: live[path]["count"] for path in layers} == {path: imported[path]["count"] for path in layers}
 
 
-@pytest.mark.real_time
 def test_times_of_phases_are_the_same(both):
+    """Both clocks ran in the same process, so other load is in both, but for what falls between two hooks."""
     live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward", "optimizer"):
         told = imported[("train", phase)]["time_s"]
-        assert told == pytest.approx(live[("train", phase)]["time_s"], rel=0.35), phase
+        assert told == pytest.approx(live[("train", phase)]["time_s"], rel=0.35, abs=0.03), phase
 
 
 def test_operations_of_backward_passes_have_the_same_names_and_calls(both):

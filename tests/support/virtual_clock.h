@@ -7,12 +7,12 @@
 //   clock.advance(1'000'000);
 //
 // While one exists, CLOCK_MONOTONIC, CLOCK_REALTIME and the CPU clocks are virtual in the whole program and in the libraries
-// that it opens: this file defines clock_gettime(), clock_nanosleep() and syscall(), the last for the futexes of base/futex.h.
+// that it opens: virtual_clock.cc defines clock_gettime(), clock_nanosleep() and syscall() (for base/futex.h).
 // A test program that does not use it has the C library's. A look at a clock takes kLookCost_ns, so that loops which spin
 // until a moment end; computing takes no time.
 //
 // Each thread has a processor of its own: it goes on when its time is the earliest of all, so the order of what they do is
-// always the same. Say beforehand how many threads will come, else time runs on before they have started:
+// always the same. Say beforehand how many threads will come: no sleep ends before they have started.
 //
 //   clock.expect_threads(2);
 //   sampler.start();
