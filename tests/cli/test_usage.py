@@ -93,11 +93,11 @@ def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
 def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tmp_path):
     """Also "++", by which the parser means something, and the name of another verb, which ran besides."""
     arguments = {
-        ("calibrate",): (), ("card",): ("Gemm",), ("diff",): ("a", "b"), ("doctor",): (), ("predict",): ("a",),
+        ("calibrate",): (), ("card",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
     }  # fmt: skip
-    any_number = {("export",), ("import",), ("report",), ("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
+    any_number = {("diff",), ("export",), ("import",), ("report",), ("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
     assert set(program.verbs()) == {*arguments, *any_number, *AROUND_A_COMMAND}
     for verb, words in arguments.items():
         for surplus in ("surplus", "doctor", "++"):
@@ -107,6 +107,7 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
     for verb in any_number:
         ended = program.run(*verb, "a", "b", "++", cwd=tmp_path)
         assert ended.returncode == WRONG_USAGE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
+    assert program.run("diff", "a", "b", "c", cwd=tmp_path).returncode == WRONG_USAGE
 
 
 def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp_path):
