@@ -114,7 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!profile) return 0;
   check_prediction(*profile);
   const Result<Profile> again = read_profile(profile_json(*profile), "again");
-  JOULEMAP_CHECK(again.has_value(), "a profile that cannot be read again");
+  JOULEMAP_CHECK(again.has_value(), again ? "" : again.error().message);
   JOULEMAP_CHECK(again->operation.time_trees.nodes.size() == profile->operation.time_trees.nodes.size(), "other trees");
   return 0;
 }

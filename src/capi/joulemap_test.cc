@@ -61,11 +61,20 @@ TEST_F(CInterface, TellsWhyThereIsNoEnergy) {
   EXPECT_EQ(energy.provenance, JM_UNKNOWN);
   EXPECT_TRUE(std::isnan(energy.joules) && std::isnan(energy.uncertainty_j) && std::isnan(energy.mean_w));
   EXPECT_STRNE(energy.reason, "");
-  ASSERT_GT(energy.diagnostics, 0u);
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, TellsWhatWasWrongWithTheDataOfAWindow) {
+  start();
+  const jm_window window = jm_begin("cut short");
+  use_energy(window);
+  ASSERT_EQ(::unlink(counter_path().c_str()), 0);
+  jm_energy energy = {sizeof energy};
+  await([&] { return jm_window_peek(window, &energy) == JM_OK && energy.diagnostics > 0; });
   jm_diagnostic diagnostic = {sizeof diagnostic};
   ASSERT_EQ(jm_window_diagnostic(0, &diagnostic), JM_OK) << jm_last_error();
   EXPECT_GT(diagnostic.count, 0u);
-  EXPECT_STRNE(diagnostic.code, "");
+  EXPECT_STREQ(diagnostic.code, "sensor_vanished");
   EXPECT_STRNE(diagnostic.message, "");
   EXPECT_EQ(jm_window_diagnostic(energy.diagnostics, &diagnostic), JM_USAGE);
   jm_window_free(window);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/import_experiment.h"
 #include "cli/output.h"
+#include "cli/value_checks.h"
 #include "ingest/import_recording.h"
 #include "ingest/trace_file.h"
 #include "ingest/trace_formats.h"
@@ -120,7 +121,6 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   options.file = flags.output;
   options.command = {"joulemap", "import", flags.format};
   options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
-  if (!(std::abs(flags.offset_ms) <= kLongestOffset_ms)) return usage("--offset-ms is no time", "--offset-ms 1500");
   options.offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.start_ns = flags.start_ns;
   for (const std::string& mapping : flags.map) {
@@ -223,7 +223,9 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
       ->type_name("N=GPU")
       ->expected(1)
       ->take_all();
-  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the times of traces")->type_name("MS");
+  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the times of traces")
+      ->type_name("MS")
+      ->check(number_between(-kLongestOffset_ms, kLongestOffset_ms));
   verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")->type_name("UNIX_NS");
   verb.add_option("--utc-offset", flags->utc_offset, "of nvidia-smi's times, +HH:MM; else this machine's zone")
       ->type_name("OFFSET");

@@ -127,6 +127,9 @@ TEST(Profile, NumbersThatCannotBeAreRefused) {
       EXPECT_FALSE(read_profile(with_number(json, name, value), "test")) << name << " " << value;
     }
   }
+  const Result<Profile> tiny = read_profile(with_number(json, "gpu_time_scale", "1e-308"), "test");
+  ASSERT_TRUE(tiny);
+  EXPECT_TRUE(read_profile(profile_json(*tiny), "again"));
   EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
 }
 

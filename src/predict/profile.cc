@@ -22,6 +22,7 @@ constexpr std::string_view kSchema = "joulemap.profile/3";
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
+  if (!std::isfinite(scale)) return value;  // below 1e-304
   return std::round(value * scale) / scale;
 }
 

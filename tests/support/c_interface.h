@@ -3,14 +3,17 @@
 // A program of the C interface on a machine that the test makes.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "joulemap/joulemap.h"
 #include "support/temporary_directory.h"
 
@@ -24,30 +27,40 @@ class CInterface : public testing::Test {
   CInterface() {
     machine_.write("sys/class/powercap/intel-rapl:0/name", "package-0\n");
     machine_.write("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "262143328850\n");
-    raise_counter();
+    machine_.write("sys/class/powercap/intel-rapl:0/energy_uj", "000001000000\n");
   }
   ~CInterface() override { jm_stop(); }
 
   void raise_counter() {
     counter_uj_ += 1'000'000;
-    machine_.write("sys/class/powercap/intel-rapl:0/energy_uj", fmt::format("{}\n", counter_uj_));
+    // In one call and without a cut: the sensor's thread reads it meanwhile.
+    const std::string text = fmt::format("{:012}\n", counter_uj_);
+    const FileDescriptor file(::open(counter_path().c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
   }
+  std::string counter_path() const { return machine_.path() + "/sys/class/powercap/intel-rapl:0/energy_uj"; }
   double counter_j() const { return static_cast<double>(counter_uj_) * 1e-6; }
   jm_options options() const { return {sizeof(jm_options), "powercap", machine_.path().c_str(), 0.001}; }
   void start() const {
     const jm_options wanted = options();
     ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
   }
+  // Until the sensor's thread has seen what the test did; fails only when that never happens.
+  template <class Condition>
+  static void await(Condition is_seen) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!is_seen()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until) << "the counter was never read: " << jm_last_error();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   // Until the counter was seen to rise within an open window.
   void use_energy(jm_window window) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    jm_energy energy = {sizeof energy};
-    do {
+    await([&] {
       raise_counter();
-      ASSERT_EQ(jm_window_peek(window, &energy), JM_OK) << jm_last_error();
-      ASSERT_LT(std::chrono::steady_clock::now(), until) << "the counter was never read";
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    } while (!(energy.joules > 0));
+      jm_energy energy = {sizeof energy};
+      return jm_window_peek(window, &energy) == JM_OK && energy.joules > 0;
+    });
   }
   // A window in which energy was used.
   jm_window measured_window() {
@@ -59,7 +72,7 @@ class CInterface : public testing::Test {
   }
 
   TemporaryDirectory machine_;
-  std::uint64_t counter_uj_ = 0;
+  std::uint64_t counter_uj_ = 1'000'000;
 };
 
 }  // namespace joulemap
