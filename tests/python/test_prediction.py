@@ -135,7 +135,9 @@ files = [{str(tmp_path / "m.onnx")!r}, {str(tmp_path / "m.json")!r}]
 made = jm.predict({module}, [torch.empty(128, 32, 256)], training={training})
 read = [jm.predict(file, training={training}) for file in files]
 assert not any(one.unknown_ops for one in (made, *read))
-print(json.dumps([made.joules, *(one.joules for one in read)]))
+# A training step of Keras copies its input from the host.
+copied = [sum(layer.joules for layer in one.layers if layer.op == "InputLayer") for one in (made, *read)]
+print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), copied)]))
 """
     )
     assert max(joules) < 1.05 * min(joules), joules
