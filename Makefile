@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-frameworks test-integrations test-wheel test-matrix test-slurm demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,11 +32,12 @@ browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
 
 test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
-	@ctest --preset dev --output-on-failure -j2 --no-tests=error --repeat until-pass:3  # some threads must get their turn in time
-	@$(PYTHON) tools/check_layers.py
-	@$(PYTHON) tools/check_sizes.py
-	@$(PYTHON) -m pytest -q -n 2 --dist loadfile -m "not real_time" tests
-	@$(PYTHON) -m pytest -q -m real_time tests  # alone: beside other tests they see the machine's other load
+	@tools/run_tests.sh
+
+RUNS ?= 10
+BESIDE ?= 0
+repeat-tests: ## the tests of what is built, RUNS times beside BESIDE busy loops: which fail, and how often
+	@$(PYTHON) tools/repeat_tests.py --runs $(RUNS) --beside $(BESIDE)
 
 test-frameworks: build-all $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
@@ -53,6 +54,9 @@ test-matrix: build dist ## several Pythons and PyTorchs, as far as they are here
 test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
 	@tools/install_packages.sh slurm
 	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
+
+test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
+	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "model/channel_faults.h"
 #include "model/domain_table.h"
-#include "model/energy_window.h"
+#include "model/energy_curve.h"
 
 namespace {
 
@@ -47,27 +47,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((shape & 2) != 0) channel.wrap_range = bytes.next_u64() >> (shape >> 3);
   if ((shape & 4) != 0) channel.provenance = Provenance::estimated;
 
-  EnergyWindow window(channel);
+  EnergyCurve curve(channel);
   std::int64_t now_ns = 1'000'000'000;
-  bool begun = false;
-  bool ended = false;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
   std::uint64_t raw = 0;
   while (!bytes.empty()) {
     const std::uint8_t action = bytes.next();
     now_ns += static_cast<std::int64_t>(bytes.next()) * 100'000;
-    if (action < 16 && !begun) {
-      window.begin(now_ns);
-      begun = true;
-    } else if (action < 32 && begun && !ended) {
-      window.end(now_ns);
-      ended = true;
+    if (action < 8 && begin_ns == 0) {
+      begin_ns = now_ns;
+    } else if (action < 16 && begin_ns != 0 && end_ns == 0) {
+      end_ns = now_ns;
+    } else if (action < 32) {
+      curve.observe_history({now_ns, static_cast<double>(bytes.next())});
     } else {
       raw = (action & 1) != 0 ? bytes.next_u64() : raw + std::uint64_t{1000} * bytes.next();
       const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodes : 0);
-      window.observe({raw, now_ns, now_ns + 1000, code});
+      curve.observe({raw, now_ns, now_ns + 1000, code});
     }
   }
-  const ChannelEnergy energy = window.result();
+  const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
   if (energy.joules) {
     JOULEMAP_CHECK(std::isfinite(*energy.joules) && *energy.joules >= 0, "impossible energy");
     JOULEMAP_CHECK(std::isfinite(energy.uncertainty_j) && energy.uncertainty_j >= 0, "impossible uncertainty");
@@ -77,6 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(describe_faults(energy));
   const std::vector<ChannelEnergy> channels(2, energy);
   const DomainTable table = make_domain_table(channels, 1);
-  if (table.totals.measured_j) JOULEMAP_CHECK(*table.totals.measured_j <= *energy.joules, "counted twice");
+  if (table.totals.measured) {
+    JOULEMAP_CHECK(table.totals.measured->energy.value() <= *energy.joules, "counted twice");
+  }
   return 0;
 }

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -23,30 +22,21 @@ sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))
 
 
-REAL_TIME = "real_time: beside other load it tells of that load; runs alone, skipped where processors are taken away"
-# Of the processors' time, taken away by the machine that this one runs on: then a simulated machine stands still while
-# the clock goes on, and nothing can be said of what was measured on it.
-MOST_STOLEN = 0.05
-
-
-def stolen_s() -> float:
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
+REAL_TIME = "real_time: needs the processor in time, as its docstring explains; runs alone, and skips where it is not given"
+MOST_SKIPPED = 5  # of those: more would hide what is broken
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", REAL_TIME)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_pyfunc_call(pyfuncitem):
-    began, stolen_before = time.monotonic(), stolen_s()
-    outcome = yield
-    if outcome.excinfo is None or pyfuncitem.get_closest_marker("real_time") is None:
-        return
-    stolen = (stolen_s() - stolen_before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
-    if stolen > MOST_STOLEN:
-        outcome.force_exception(pytest.skip.Exception(f"{100 * stolen:.0f} % of the processors' time was taken away"))
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", []) if reporter else []
+    skipped = [report.nodeid for report in reports if "real_time" in report.keywords]
+    if len(skipped) > MOST_SKIPPED:
+        reporter.write_line(f"\n{len(skipped)} tests of the group real_time skipped, {MOST_SKIPPED} may", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,13 @@
  * Any thread may call anything; windows nest and overlap as they like. The first jm_begin starts the sensors and one
  * background thread unless jm_start did. Functions return JM_OK or another jm_status; jm_last_error() then says more.
  * Energy is that of the whole machine while the window was open. A structure's first member is its size, set by the
- * caller: later versions only add members at the end.
+ * caller: later versions only add members at the end. A library takes structures of all versions: members that the program
+ * does not know are zero, and one that the library does not know must be zero (else JM_USAGE). In a structure that the
+ * library fills, size then says how much of it was filled.
  *
- * After a fork the child measures anew: the parent's windows are unknown there. Names are UTF-8 and are copied.
+ * After a fork the child measures anew, whatever the parent's threads were doing: the parent's windows are unknown there.
+ * The child of vfork, posix_spawn or a bare clone must not call anything here before exec. A signal handler may fork; its
+ * child must not return into a call that the signal interrupted. Names are UTF-8 and are copied.
  */
 #ifndef JOULEMAP_H
 #define JOULEMAP_H

@@ -54,7 +54,7 @@ class Energy:
         took = "" if self.seconds is None else f" in {_digits(self.seconds)} s"
         if self.joules is None:
             return f"energy unknown{took} ({self.reason})"
-        counted = [domain for domain in self.domains if domain.counted and domain.joules is not None]
+        counted = [domain for domain in self.domains if domain.counted and domain.provenance == self.provenance]
         parts = ", ".join(f"{domain.name} {_digits(domain.joules)} J" for domain in counted)
         return f"{_digits(self.joules)} J ± {_digits(self.uncertainty_j)} J{took} ({parts}), {self.provenance}"
 

@@ -145,7 +145,7 @@ def install(torch) -> None:
     session = Session(torch, followed, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):
         session.watch_inputs().at_the_end(session.limit_s)
-    _torch_loop.install(torch)
+    _torch_loop.install(torch, operations)
     _torch_setup.install(torch)
     _torch_regions.install(torch)
     samples.start()

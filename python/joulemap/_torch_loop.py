@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from . import _capture
 from ._guard import around, guarded, in_phase
 from ._torch_versions import compiling_check
 
 LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
-REGION = 5
+MODULE, OP, REGION = 2, 3, 5
 TRAIN, INFERENCE = 1, 2
+# A worker's first batches are sampled, then one of a hundred, by time.
+FIRST_SAMPLED, TIME_BETWEEN_SAMPLES = 2, 100
 
 
-def install(torch) -> None:
+def install(torch, operations) -> None:
     _watch_optimizers(torch)
     _watch_loaders(torch)
+    _watch_fetches(torch, operations)
 
 
 def _watch_optimizers(torch) -> None:
@@ -73,7 +77,7 @@ class StepsUnderWay(threading.local):
 
 def _watch_loaders(torch) -> None:
     from torch.utils.data import DataLoader, dataloader
-    from torch.utils.data._utils import fetch, worker
+    from torch.utils.data._utils import worker
 
     is_compiling = compiling_check(torch)
     is_grad_enabled = torch.is_grad_enabled
@@ -96,19 +100,74 @@ def _watch_loaders(torch) -> None:
         if returned:
             _capture.begin_between("input")
 
-    def in_region(name):
-        return lambda args: _capture.enter_within(REGION, name)
-
     def worker_begins(args):
-        depth = _capture.phase_begin("dataloader", None, TRAIN)
+        depth = _capture.phase_begin("dataloader", "worker", TRAIN)
         _capture.enter_within(REGION, "worker")
         return depth
 
     around(DataLoader, "__iter__", is_compiling, new_iterator, leave)
     around(dataloader._BaseDataLoaderIter, "__next__", is_compiling, next_batch, got_batch)
     around(worker, "_worker_loop", is_compiling, worker_begins, leave)
+
+
+def _watch_fetches(torch, operations) -> None:
+    """What makes a batch. In a worker it is a module of its own, so that its operations do not get the time in which the
+    worker waits; some batches are sampled there, because a worker has no steps. Where operations are recorded, the dataset's
+    method is one, too: what it does besides operations of PyTorch is its own."""
+    from torch.utils.data._utils import fetch, worker
+
+    samples = BatchSamples()
+
+    def begin(args):
+        is_worker = worker.get_worker_info() is not None
+        depth = _capture.enter_within(MODULE, "worker.preprocessing") if is_worker else None
+        region = _capture.enter_within(REGION, "preprocessing")
+        is_sampled = is_worker and samples.begins()
+        if is_sampled:
+            operations.look(True)
+        if operations.is_looking:
+            _capture.enter_within(OP, dataset_method(torch, args[0]))
+        return (region if depth is None else depth), is_sampled
+
+    def end(token, returned, args):
+        depth, is_sampled = token
+        if is_sampled:
+            operations.look(False)
+            samples.ended()
+        _capture.leave_to(depth)
+
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        around(fetcher, "fetch", is_compiling, in_region("preprocessing"), leave)
+        around(fetcher, "fetch", compiling_check(torch), begin, end)
+
+
+class BatchSamples:
+    """Which batches of a worker are sampled: recording operations takes some microseconds each."""
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._began_s = self._due_s = 0.0
+
+    def begins(self) -> bool:
+        self._batches += 1
+        self._began_s = time.perf_counter()
+        return self._batches <= FIRST_SAMPLED or self._began_s >= self._due_s
+
+    def ended(self) -> None:
+        now_s = time.perf_counter()
+        self._due_s = now_s + TIME_BETWEEN_SAMPLES * (now_s - self._began_s)
+
+
+def dataset_method(torch, fetcher) -> str:
+    """The method of the dataset that makes its batches, by the name it has in the program: "__main__.Images.__getitem__"."""
+    dataset = fetcher.dataset
+    while isinstance(dataset, torch.utils.data.Subset):
+        dataset = dataset.dataset
+    kind = type(dataset)
+    is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
+    makes_batches = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
+    method = "__iter__" if is_iterable else "__getitems__" if makes_batches else "__getitem__"
+    home = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # as a spawned process calls the program
+    return f"{home}.{kind.__qualname__}.{method}"
 
 
 def _is_exhausted(iterator) -> bool:

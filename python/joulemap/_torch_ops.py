@@ -35,6 +35,11 @@ class Operations:
         self._texts = TensorTexts(torch)
         self._mode_type = _mode_type(torch, self._texts)
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether operations of this thread are recorded now."""
+        return self._mode is not None and not self._mode.is_idle and threading.get_ident() == self._thread
+
     def look(self, is_sampled: bool) -> None:
         """A step has begun that is to be looked at closely, or not."""
         if self._mode is not None:

@@ -82,8 +82,9 @@ class TrainingMeter:
         if self._run is None:
             return None
         energy = self._run.peek()
-        if self._told is None or (energy.joules or 0) >= (self._told.joules or 0):
-            self._told = energy
+        known = self._told
+        if known is None or energy.provenance != known.provenance or (energy.joules or 0) >= (known.joules or 0):
+            self._told = energy  # a measurement replaces an estimate, however large
         return self._told
 
     def _keep_total(self) -> None:

@@ -38,7 +38,7 @@ LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
   gpu.powers = find_powers(std::move(works.at("GPU-1")), {energy.curves[0].steps}, span);
-  gpu.energy_j = curve_between(energy.curves[0].steps, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
   const double measured_j = gpu.energy_j.total();
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(Level::kernel, machine, sums);

@@ -18,9 +18,10 @@ namespace {
 
 // Standard deviations in half of a 95 % interval, as uncertainties of domains are told.
 constexpr double kHalfWidth95 = 1.96;
-// A standard deviation of what RAPL is wrong by as a whole, until a calibration tells. On server parts since Haswell
-// it was found within a few per cent of meters at the wall.
-constexpr double kGainSpread = 0.01;
+// RAPL's error of gain without a calibration, as half of a 95 % interval: on server parts since Haswell it was found within
+// a few per cent of meters at the wall.
+constexpr double kGainWithin95 = 0.04;
+constexpr double kGainSpread = kGainWithin95 / kHalfWidth95;
 
 void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());
@@ -50,6 +51,14 @@ bool gives_parts(Level level) { return level != Level::domain && level != Level:
 const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::vector<NumberedMoment>>& moments) {
   const auto most = std::ranges::max_element(moments, {}, [](const auto& told) { return told.second.size(); });
   return most == moments.end() ? nullptr : &most->second;
+}
+
+std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
+  std::vector<std::int64_t> begins_ns;
+  if (moments == nullptr) return begins_ns;
+  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
+  std::ranges::sort(begins_ns);
+  return begins_ns;
 }
 
 // All but its rows.
@@ -189,7 +198,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
                     host.span, priors);
   }
   if (!gpu.powers) return gpu;
-  gpu.energy_j = curve_between(curve.steps, gpu.powers->fit.counter_lag_ns, curve.energy_j, curve.shape);
+  gpu.energy_j = curve_between(curve.curve, gpu.powers->fit.counter_lag_ns, curve.energy_j);
   // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.
   if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
   return gpu;
@@ -212,7 +221,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   };
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
-    add_curve(host.total_j, curve.energy_j);
+    host.curves.push_back(curve.curve);
     if (curve.domain_class != DomainClass::gpu) {
       add_curve(host.energy.cpu_j, curve.energy_j);
       continue;
@@ -236,7 +245,8 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   for (const Level level : wanted_.levels) {
     if (gives_parts(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
   }
-  if (wanted_.views) host.view.emplace(host.span, host.energy, host.sums);
+  if (wanted_.views)
+    host.view.emplace(host.span, host.energy, host.sums, *wanted_.views, begins_of(longest(host.steps)));
 }
 
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {
@@ -252,7 +262,7 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
 LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& grouping) const {
   if (!gives_parts(level)) {
     const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
-    return rows_of(name_of(level), moments == nullptr ? std::vector<NumberedMoment>() : *moments, host.total_j,
+    return rows_of(name_of(level), moments == nullptr ? std::vector<NumberedMoment>() : *moments, energy_of(host),
                    host.span, host.probing);
   }
   const auto ledger = host.ledgers.find(level);
@@ -281,10 +291,23 @@ LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
   return all;
 }
 
+// Of all counted domains, from the curves themselves; empty where none is known.
+EnergyBetween HostLedgers::energy_of(const Host& host) {
+  if (host.curves.empty()) return {};
+  return [&host](std::int64_t from_ns, std::int64_t to_ns) {
+    const std::int64_t begin_ns = std::clamp(from_ns, host.span.begin_ns, host.span.end_ns);
+    const std::int64_t end_ns = std::clamp(to_ns, host.span.begin_ns, host.span.end_ns);
+    double joules = 0;
+    for (const EnergyCurve& curve : host.curves) joules += curve.joules_at(end_ns) - curve.joules_at(begin_ns);
+    return joules;
+  };
+}
+
 std::vector<NumberedEnergy> HostLedgers::energies(const Host& host, Level level) {
   const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
   if (moments == nullptr) return {};
-  return energies_of(*moments, host.total_j, host.span, host.probing);
+  const LastEnds last = level == Level::step ? LastEnds::after_the_median : LastEnds::with_the_command;
+  return energies_of(*moments, energy_of(host), host.span, host.probing, last);
 }
 
 std::vector<MachineView> HostLedgers::views(const ViewLimits& limits) const {
@@ -323,7 +346,8 @@ std::optional<ProbeCost> HostLedgers::probe_cost() const {
     if (host.probing.empty()) continue;
     if (!cost) cost.emplace();
     cost->time_s = std::max(cost->time_s, host.probing.time_s());
-    if (host.total_j) cost->energy_j = cost->energy_j.value_or(0) + host.probing.sum_of(*host.total_j);
+    if (const EnergyBetween energy_j = energy_of(host))
+      cost->energy_j = cost->energy_j.value_or(0) + host.probing.sum_of(energy_j);
   }
   return cost;
 }

@@ -26,8 +26,8 @@ namespace joulemap::attribution {
 class HostLedgers {
  public:
   struct Wanted {
-    std::vector<Level> levels;  // one at least
-    bool views = false;         // what happened when, too (HostView)
+    std::vector<Level> levels;              // one at least
+    std::optional<SpreadLevel> views = {};  // what happened when, too (HostView), with spreads of that
   };
   // `priors` outlive it.
   HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);
@@ -65,7 +65,7 @@ class HostLedgers {
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
-    std::optional<TimeCurve> total_j;
+    std::vector<EnergyCurve> curves;                             // of all counted domains
     std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
     std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
     std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process
@@ -97,6 +97,7 @@ class HostLedgers {
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const GpuName& name) const;
   CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
+  static EnergyBetween energy_of(const Host& host);
   static std::vector<NumberedEnergy> energies(const Host& host, Level level);
   LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
 

@@ -52,10 +52,11 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
 
 }  // namespace
 
-LayerSpread HostView::spread_of(const Layer& layer, bool are_steps, const Samples& samples, std::size_t most_points) {
+LayerSpread HostView::spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+                                std::size_t most_points) {
   std::vector<float> joules;
   for (const Sample& sample : samples.closed) joules.push_back(sample.energy_j);
-  LayerSpread spread{layer.first, layer.second, are_steps ? "step" : "call", joules.size(), 0, {}, {}};
+  LayerSpread spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
   spread.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
   for (std::size_t i = 0; i < kSpreadQuantiles; ++i) {
@@ -70,7 +71,7 @@ LayerSpread HostView::spread_of(const Layer& layer, bool are_steps, const Sample
   for (std::size_t i = 0; i < joules.size(); i += stride) {
     const Sample& sample = samples.closed[i];
     spread.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
-    if (are_steps && sample.step >= 0) spread.points.back().step = sample.step;
+    if (sample.step >= 0) spread.points.back().step = sample.step;
   }
   return spread;
 }
@@ -79,8 +80,24 @@ std::uint32_t HostView::milliseconds_at(std::int64_t time_ns) const {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
 }
 
-HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums)
-    : span_(span), energy_(energy), sums_(sums), gpu_shares_(energy, sums), cpu_shares_(energy, sums) {}
+HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level,
+                   std::vector<std::int64_t> steps_ns)
+    : span_(span),
+      energy_(energy),
+      sums_(sums),
+      gpu_shares_(energy, sums),
+      cpu_shares_(energy, sums),
+      level_(level),
+      steps_ns_(std::move(steps_ns)) {}
+
+std::vector<std::string> HostView::spread_path(const PlaceMeaning& meaning) const {
+  return level_ == SpreadLevel::phase ? meaning.phase_path() : meaning.layer_path();
+}
+
+std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+  const auto from = std::ranges::lower_bound(steps_ns_, begin_ns);
+  return static_cast<std::uint64_t>(std::ranges::lower_bound(from, steps_ns_.end(), end_ns) - from);
+}
 
 TimeCurve* HostView::curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const {
   std::string name = phase_name(meaning);
@@ -98,7 +115,7 @@ HostView::KernelMeaning& HostView::meaning_of(std::uint32_t process, const Kerne
   known.weight = gpu_shares_.weight(known.device, process, kernel.class_id).weight;
   known.phase = curve_of(gpu_phases_, meaning);
   const auto gpu = energy_.gpus.find(known.device);
-  std::vector<std::string> path = meaning.layer_path();
+  std::vector<std::string> path = spread_path(meaning);
   if (gpu == energy_.gpus.end() || path.empty() || meaning.probes()) return known;
   known.layer = &gpu_layers_[{std::move(path), gpu->second.domain}];
   return known;
@@ -131,7 +148,7 @@ HostView::PlaceHere& HostView::place_of(std::uint32_t process, std::uint32_t pla
   const PlaceMeaning& meaning = sums_.names(process).places.meaning(place);
   slot->second.phase = curve_of(cpu_phases_, meaning);
   slot->second.is_layer = meaning.op.empty() && meaning.function.empty();
-  std::vector<std::string> path = meaning.layer_path();
+  std::vector<std::string> path = spread_path(meaning);
   if (!path.empty() && !meaning.probes()) slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpu)}];
   return slot->second;
 }
@@ -141,7 +158,8 @@ void HostView::add_places(std::uint32_t process, const Activity& activity) {
   if (activity.place_tallies.empty()) return;
   const CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = presence_s(activity);
-  std::map<Samples*, std::uint64_t> calls;
+  const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
+  std::map<Samples*, std::uint64_t> calls;  // or steps, of phases
   for (std::size_t i = 0; i < activity.place_tallies.size(); ++i) {
     const PlaceTally& tally = activity.place_tallies[i];
     const PlaceHere& here = place_of(process, tally.place);
@@ -149,7 +167,11 @@ void HostView::add_places(std::uint32_t process, const Activity& activity) {
     if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
     if (here.layer == nullptr || !energy_.cpu_j) continue;
     here.layer->open_j += cpu_shares_.part(process, tally, present_s[i], rates).sum();
-    if (here.is_layer) calls[here.layer] += tally.count;
+    if (level_ == SpreadLevel::phase) {
+      calls[here.layer] = steps;
+    } else if (here.is_layer) {
+      calls[here.layer] += tally.count;
+    }
   }
   for (const auto& [layer, count] : calls) {
     if (count == 0) continue;
@@ -193,12 +215,13 @@ std::vector<LayerSpread> HostView::spreads(const ViewLimits& limits) const {
     Samples whole = samples;
     if (samples.step != 0) whole.close(samples.open_j);
     if (whole.closed.size() < kLeastSamples) continue;
-    LayerSpread spread = spread_of(layer, true, whole, limits.layer_points);
+    LayerSpread spread = spread_of(layer, "step", whole, limits.layer_points);
     all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
     if (samples.closed.size() < kLeastSamples) continue;
-    all.push_back({samples.sum_j, spread_of(layer, false, samples, limits.layer_points)});
+    const std::string_view per = level_ == SpreadLevel::phase ? "step" : "call";
+    all.push_back({samples.sum_j, spread_of(layer, per, samples, limits.layer_points)});
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerSpread> spreads;

@@ -4,14 +4,16 @@
 // of each layer differs from step to step. Takes the third look at a recording beside the ledgers. Memory grows with
 // layers and steps that were kept one by one. Pure; joules, CLOCK_MONOTONIC of that machine.
 //
-// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by what its class draws. On
-// CPUs only sums over stretches of time are told: there it is the mean over the calls of a stretch.
+// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by the power of its class. On
+// CPUs a recording has only sums over time, a second or less each: there it is the mean over the calls of a layer, or over the
+// steps that begin in that time where phases are asked for.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -46,7 +48,9 @@ struct MachineView {
 class HostView {
  public:
   // `energy` and `sums` are finished and outlive it.
-  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums);
+  // `steps_ns`: when steps began, in order.
+  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level = SpreadLevel::layer,
+           std::vector<std::int64_t> steps_ns = {});
 
   void add(std::uint32_t process, const Activity& activity);
 
@@ -101,7 +105,10 @@ class HostView {
   void add_kernels(std::uint32_t process, const Activity& activity);
   void add_places(std::uint32_t process, const Activity& activity);
   std::uint32_t milliseconds_at(std::int64_t time_ns) const;
-  static LayerSpread spread_of(const Layer& layer, bool are_steps, const Samples& samples, std::size_t most_points);
+  static LayerSpread spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+                               std::size_t most_points);
+  std::vector<std::string> spread_path(const PlaceMeaning& meaning) const;
+  std::uint64_t steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   TimeCurve* curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const;
 
   TimeSpan span_;
@@ -109,6 +116,8 @@ class HostView {
   ActivitySums& sums_;
   GpuShares gpu_shares_;
   CpuShares cpu_shares_;
+  SpreadLevel level_;
+  std::vector<std::int64_t> steps_ns_;
   PhaseCurves gpu_phases_;
   PhaseCurves cpu_phases_;
   std::map<Layer, Samples> gpu_layers_;

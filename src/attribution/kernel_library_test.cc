@@ -44,7 +44,7 @@ Accounted account(const SimulatedRun& run, const KernelPriors& known, double pow
   Accounted result;
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}, kGpu, power_limited};
   gpu.powers = find_powers(std::move(device), {energy.curves[0].steps}, span, priors);
-  gpu.energy_j = curve_between(energy.curves[0].steps, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
   result.machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(Level::kernel, result.machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);

@@ -10,12 +10,11 @@
 #include <string_view>
 
 #include "model/channel.h"
+#include "model/edge_rules.h"
 #include "model/recorded.h"
 
 namespace joulemap::attribution {
 
-// On an H200 the counter shows at its step what was drawn until 10 ms before.
-inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 // A standard deviation of what the counter is wrong by as a whole, until a calibration tells: on an H200 the counter and the
 // integral of its power differ by 0.76 %.
 inline constexpr double kUsualGainSpread = 0.005;

@@ -59,6 +59,7 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
   Entry& entry = entries_[{std::move(path), device}];
   entry.basis = basis;
   entry.has_energy = entry.has_energy || has_energy;
+  entry.is_module = entry.is_module || !meaning.module.empty();
   const auto grow = [&](Amount& sum, bool entered) {
     if (entered) sum.count += amount.count;
     if (entered) sum.sampled += amount.sampled;

@@ -10,8 +10,10 @@
 // - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
 //   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
 //   other processes ran there is one class more, and "background", by time.
-// - Operations are told in sampled steps only: a layer's energy is shared out among them as they share its time there. So
-//   is that of a place that a framework's own profiler divided (PlaceShare). A trace that was imported tells every call.
+// - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to their
+//   time there. A phase, a region or a module that computes without PyTorch does other things, too: there operations get
+//   what they used in sampled steps, scaled to all steps, and the rest stays its own. A place that a framework's own
+//   profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
 // - By rank all that a process did belongs to its rank, wherever it was.
 // - What ran only to probe is one row of its own, "probe", on each device.
 // attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
@@ -93,6 +95,7 @@ class Ledger {
     Amount sum;
     std::string basis;
     bool has_energy = false;
+    bool is_module = false;               // a module of a network, and not a phase or a region
     std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
     bool is_part = false;                 // one of those, as a row
     double spread = 0;                    // standard deviation, as a share: how well a sample of steps tells
@@ -118,6 +121,7 @@ class Ledger {
   void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
   void share_out_places();
   double steps_for_each_sampled() const;
+  double share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const;
   void share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
   void share_out_parts();
   void split_off_parts();

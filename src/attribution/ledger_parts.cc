@@ -26,6 +26,8 @@ constexpr std::array<std::pair<std::string_view, Level>, 12> kLevels = {{{"domai
 
 constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
 constexpr double kLeastEnergy_j = 1e-12;
+// Calling a module that only calls an operation takes up to twice as long as the operation.
+constexpr double kLeastOfAModule = 0.25;
 // How much the shares of operations within their layer differ from step to step, as a standard deviation.
 constexpr double kStepSpread = 0.2;
 
@@ -88,7 +90,7 @@ void Ledger::split_off_parts() {
     for (const auto& [part, amount] : rest.parts) {
       Key fine = key;
       fine.first.push_back(part);
-      told[fine] = {amount, rest.basis, rest.has_energy, {}, true, 0};
+      told[fine] = {amount, rest.basis, rest.has_energy, rest.is_module, {}, true, 0};
       rest.sum.time_s -= amount.time_s;
       rest.sum.energy_j -= amount.energy_j;
       rest.sum.by_class.add(amount.by_class, -1);
@@ -158,9 +160,16 @@ void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, E
   }
 }
 
-// A layer's time and energy, in all its steps, go to its operations as they share its time in the sampled ones. A place that
-// nobody enters (a program outside of all layers) does other things, too, and before the first step: its operations take
-// what they took in sampled steps, as often as there were steps, and the rest stays its own.
+// Of an entry's time, the share of its operations. A module does little else, unless they explain a small part of its time
+// only: then it computes without PyTorch. A phase or a region waits, and does other things before the first step.
+double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const {
+  if (key.second != kCpu || steps <= 0 || (entry.is_module && entry.sum.sampled == 0)) return 1;
+  const double own_steps =
+      entry.sum.sampled > 0 ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled) : steps;
+  const double share = std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
+  return entry.is_module && share >= kLeastOfAModule ? 1 : share;
+}
+
 void Ledger::share_out_parts() {
   if (!energy_.samples_calls) return split_off_parts();
   const double steps = steps_for_each_sampled();
@@ -172,8 +181,7 @@ void Ledger::share_out_parts() {
       told.emplace(key, std::move(entry));
       continue;
     }
-    const bool was_entered = entry.sum.sampled > 0 || key.second != kCpu || steps <= 0;
-    const double of_parts = was_entered ? 1 : std::min(1.0, steps * sampled_s / entry.sum.time_s);
+    const double of_parts = share_of_parts(key, entry, sampled_s, steps);
     Entry shared = entry;
     shared.sum = {entry.sum.count, entry.sum.sampled, 0, 0, {}, {}};
     add_share(shared.sum, entry.sum, of_parts);

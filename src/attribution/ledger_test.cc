@@ -122,6 +122,31 @@ TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoe
       1.0 / 9.1, 1e-3);
 }
 
+TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
+  Activity activity = names();
+  for (const Place& place : {Place{12, 1, PlaceKind::phase, "dataloader"}, Place{13, 12, PlaceKind::op, "torch.empty"}})
+    activity.places.push_back(place);
+  PlaceTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
+  waits.wall_ns = 7'000'000'000;
+  activity.place_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
+  const ReportRow* const loader = outcome.row({"train", "dataloader"});
+  ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
+  EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
+  EXPECT_EQ(empty->count, 10u);
+  EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
+  EXPECT_EQ(loader->cause->largest, CauseClass::synchronisation);
+}
+
+TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
+}
+
 TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   Activity activity = names();
   activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
@@ -163,16 +188,6 @@ TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
       EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
     }
   }
-}
-
-TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
-  ProcessNames names;
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  names.queues[0] = {0, "GPU-1", 0, 1, 7};
-  EXPECT_FALSE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
 }
 
 TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {

@@ -63,24 +63,35 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
           work.others,     std::move(work.usual_ns)};
 }
 
-TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like,
-                        const PowerShape& shape) {
-  if (steps.size() < 2) return like;
-  std::vector<EnergyPoint> points(steps.begin(), steps.end());
-  for (EnergyPoint& point : points) point.time_ns -= earlier_ns;
-  return brought_to_sum(drawn_between(points, shape, like), like);
+TimeCurve curve_between(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& like) {
+  if (curve.updates().size() < 2) return like;
+  TimeCurve earlier(like.span(), like.size());
+  const double cell_ns = like.cell_s() * static_cast<double>(kNanosecondsPerSecond);
+  double before_j = curve.joules_at(like.span().begin_ns, lag_ns);
+  for (std::size_t cell = 0; cell < like.size(); ++cell) {
+    const auto end_ns = like.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell + 1));
+    const double until_j = curve.joules_at(end_ns, lag_ns);
+    earlier.set(cell, until_j - before_j);
+    before_j = until_j;
+  }
+  return brought_to_sum(std::move(earlier), like);
 }
 
 TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like) {
   if (steps.size() < 3) return like;
-  std::vector<EnergyPoint> points = {{steps[1].time_ns, 0}};
-  for (std::size_t i = 2; i < steps.size(); ++i) {
-    const double before_s = seconds(steps[i - 1].time_ns - steps[i - 2].time_ns);
-    const double shown_w = before_s > 0 ? (steps[i - 1].joules - steps[i - 2].joules) / before_s : 0;
-    const double held_s = seconds(steps[i].time_ns - steps[i - 1].time_ns);
-    points.push_back({steps[i].time_ns, points.back().joules + shown_w * held_s});
-  }
-  return brought_to_sum(drawn_between(points, {}, like), like);
+  const auto power_w = [&](std::size_t from) {
+    const double length_s = seconds(steps[from + 1].time_ns - steps[from].time_ns);
+    return length_s > 0 ? (steps[from + 1].joules - steps[from].joules) / length_s : 0;
+  };
+  const auto hold = [](TimeCurve& held, TimeSpan span, double watts) {
+    held.add(span.begin_ns, span.end_ns, watts * seconds(span.end_ns - span.begin_ns));
+  };
+  TimeCurve held(like.span(), like.size());
+  hold(held, {like.span().begin_ns, steps[1].time_ns}, power_w(0));
+  for (std::size_t i = 1; i + 1 < steps.size(); ++i)
+    hold(held, {steps[i].time_ns, steps[i + 1].time_ns}, power_w(i - 1));
+  hold(held, {steps.back().time_ns, like.span().end_ns}, power_w(steps.size() - 2));
+  return brought_to_sum(std::move(held), like);
 }
 
 }  // namespace joulemap::attribution

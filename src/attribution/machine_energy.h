@@ -14,8 +14,8 @@
 #include "attribution/gpu_work.h"
 #include "attribution/kernel_priors.h"
 #include "attribution/power_regression.h"
-#include "attribution/power_shape.h"
 #include "attribution/time_curve.h"
+#include "model/energy_curve.h"
 
 namespace joulemap::attribution {
 
@@ -59,10 +59,10 @@ struct MachineEnergy {
 GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                       std::span<const ClassPrior> priors = {});
 
-// Energy over time between steps of a counter, as drawn `earlier_ns` before them; brought to the same sum as `like`.
-TimeCurve curve_between(std::span<const EnergyPoint> steps, std::int64_t earlier_ns, const TimeCurve& like,
-                        const PowerShape& shape = {});
-// The same if each moment drew what the step before it showed.
+// The energy of a counter that lags by `lag_ns`, in the cells of `like` and brought to the same sum. `like` itself where the
+// counter's updates are not known.
+TimeCurve curve_between(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& like);
+// The same if each moment used what the update before it showed.
 TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like);
 
 }  // namespace joulemap::attribution

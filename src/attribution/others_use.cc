@@ -47,11 +47,13 @@ std::vector<BusyStretch> OthersUse::inside(TimeSpan span) const {
 
 void OthersUse::describe(const std::string& domain, Diagnostics& diagnostics) const {
   if (failed_ == 0) return;
-  diagnostics.add({"gpu_shared_untold", failed_,
-                   fmt::format("{}: other processes were on it, and how much they used could not be read: what they "
-                               "drew is idle, unattributed or the command's",
-                               domain),
-                   "for the energy of one program, let it have the GPU alone"});
+  diagnostics.add(
+      {"gpu_shared_untold", failed_,
+       fmt::format("{}: {} readings could not separate the use of other processes: their energy, if any, is in "
+                   "idle, unattributed or the command's rows",
+                   domain, failed_),
+       "for the energy of one program, let it have the GPU alone; in a container, give it the host's process "
+       "numbers (docker run --pid=host)"});
 }
 
 TimeCurve curve_of(const std::vector<BusyStretch>& stretches, TimeSpan span) {

@@ -50,15 +50,15 @@ double ProbeSpans::time_between_s(std::int64_t from_ns, std::int64_t to_ns) cons
   return seconds(sum_ns);
 }
 
-double ProbeSpans::sum_of(const TimeCurve& curve) const {
-  return sum_between(curve, command_.begin_ns, command_.end_ns);
+double ProbeSpans::sum_of(const EnergyBetween& energy_j) const {
+  return sum_between(energy_j, command_.begin_ns, command_.end_ns);
 }
 
-double ProbeSpans::sum_between(const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) const {
+double ProbeSpans::sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const {
   double sum = 0;
   for (const TimeSpan& span : spans_) {
     const TimeSpan part = common(span, {from_ns, to_ns});
-    if (part.end_ns > part.begin_ns) sum += curve.between(part.begin_ns, part.end_ns);
+    if (part.end_ns > part.begin_ns) sum += energy_j(part.begin_ns, part.end_ns);
   }
   return sum;
 }

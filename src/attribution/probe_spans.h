@@ -6,17 +6,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "attribution/time_curve.h"
 #include "model/activity.h"
 #include "model/recorded.h"
+#include "model/time_points.h"
 
 namespace joulemap::attribution {
+
+// The energy between two moments.
+using EnergyBetween = std::function<double(std::int64_t from_ns, std::int64_t to_ns)>;
 
 class ProbeSpans {
  public:
@@ -31,9 +35,9 @@ class ProbeSpans {
   bool empty() const { return spans_.empty(); }
   double time_s() const;
   double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
-  // What of the curve lies in them, and of a part of the time.
-  double sum_of(const TimeCurve& curve) const;
-  double sum_between(const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) const;
+  // The energy that lies in them, and in a part of the time.
+  double sum_of(const EnergyBetween& energy_j) const;
+  double sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   TimeSpan command_;

@@ -107,7 +107,7 @@ LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity>
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
   gpu.powers = find_powers(std::move(works.at("GPU-1")), {energy.curves[0].steps, {}, probing}, span);
-  gpu.energy_j = curve_between(energy.curves[0].steps, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(level, machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
@@ -206,10 +206,13 @@ TEST(Probing, IsNoPartOfAnyStep) {
   TimeCurve energy_j(span, 100);
   energy_j.add(0, span.end_ns, 1000);
   energy_j.finish();
+  const EnergyBetween between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    return energy_j.between(from_ns, to_ns);
+  };
   ProbeSpans probing(span);
   probing.add(1, region(MarkKind::region_begin, 1, 6));
   probing.finish();
-  const LedgerResult result = rows_of("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, energy_j, span, probing);
+  const LedgerResult result = rows_of("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
   ASSERT_EQ(result.rows.size(), 3U);
   EXPECT_NEAR(*result.rows[0].energy_j, 200, 1e-6);
   EXPECT_NEAR(*result.rows[1].energy_j, 400, 1e-6);

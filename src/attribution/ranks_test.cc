@@ -28,6 +28,7 @@ struct Machine {
   int ranks;      // a GPU and a process each
   int steps = 5;  // that each of them tells
   int exit_code = 0;
+  bool is_estimated = false;  // it has no sensor
 };
 
 Channel gpu_channel(const std::string& boot, int gpu) {
@@ -48,6 +49,9 @@ std::string write_recorder(const TemporaryDirectory& folder, const Machine& mach
   std::vector<Channel> channels = {recorded_channel("package-0")};
   channels[0].domain_class = DomainClass::cpu;
   for (int gpu = 0; gpu < machine.ranks; ++gpu) channels.push_back(gpu_channel(machine.boot, gpu));
+  for (Channel& channel : channels) {
+    if (machine.is_estimated) channel.provenance = Provenance::estimated;
+  }
   writer->set_channels(channels);
   const std::int64_t end_ns = machine.begin_ns + kLength_s * kSecond_ns;
   writer->add(Mark{machine.begin_ns, MarkKind::command_begin, 0, 0, {}});
@@ -131,10 +135,10 @@ void expect_sound(const ReportResult& result) {
   }
   std::set<std::string> domains;
   for (const DomainEnergy& domain : result.domains) EXPECT_TRUE(domains.insert(domain.name).second) << domain.name;
-  ASSERT_TRUE(result.totals.measured_j && result.attributed_j);
+  ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j);
   EXPECT_NEAR(rows_j, *result.attributed_j, 1e-6);
   EXPECT_NEAR(shares, 1, 1e-6);
-  EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *result.totals.measured_j, 1);
+  EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *joules_of(result.totals.measured), 1);
 }
 
 const std::vector<Machine> kTwo = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
@@ -159,13 +163,29 @@ TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
     SCOPED_TRACE(name_of(level));
     const ReportResult result = report(files, level);
     expect_sound(result);
-    EXPECT_NEAR(*result.totals.measured_j, kAll_j, 0.01 * kAll_j);
+    EXPECT_NEAR(*joules_of(result.totals.measured), kAll_j, 0.01 * kAll_j);
   }
   const ReportResult layers = report(files, Level::layer);
   std::set<std::string> devices;
   for (const ReportRow& row : layers.rows) devices.insert(row.device);
   EXPECT_EQ(devices, (std::set<std::string>{"node-1/cpu", "node-1/gpu0", "node-1/gpu1", "node-2/cpu", "node-2/gpu0"}));
   EXPECT_EQ(layers.hosts, (std::vector<std::string>{"node-1", "node-2"}));
+}
+
+TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
+  const TemporaryDirectory folder;
+  std::vector<Machine> machines = kTwo;
+  machines[1].is_estimated = true;
+  const std::vector<std::string> files = write_run(folder, machines);
+  for (const Level level : {Level::domain, Level::phase, Level::layer, Level::kernel, Level::step}) {
+    SCOPED_TRACE(name_of(level));
+    const ReportResult result = report(files, level);
+    const double measured_j = joules_of(result.totals.measured).value_or(0);
+    EXPECT_NEAR(measured_j, kLength_s * (kPackage_w + 2 * kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(joules_of(result.totals.estimated).value_or(0), kLength_s * (kPackage_w + kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, measured_j, 1);
+    EXPECT_TRUE(result.diagnostics.contains("estimates_not_added"));
+  }
 }
 
 TEST(Ranks, HaveAShareEach) {
@@ -214,13 +234,13 @@ TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
 TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = write_run(folder, {kTwo[0]});
-  const double alone_j = report(files, Level::domain).totals.measured_j.value_or(0);
+  const double alone_j = joules_of(report(files, Level::domain).totals.measured).value_or(0);
   Machine again = kTwo[0];
   again.begin_ns += kSecond_ns / 10;  // two ranks that each brought a recorder
   files.push_back(write_recorder(folder, again, 101));
   for (const Level level : {Level::domain, Level::layer, Level::rank}) {
     const ReportResult result = report(files, level);
-    EXPECT_NEAR(result.totals.measured_j.value_or(0), alone_j, 1e-3 * alone_j) << name_of(level);
+    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << name_of(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
     expect_sound(result);
     EXPECT_EQ(result.domains.front().name, "package-0");

@@ -13,7 +13,7 @@ constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
 double joules_between(const SimulatedRun& run, std::int64_t from_ns, std::int64_t to_ns) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
-  RecordedEnergy energy(channels, {from_ns, to_ns}, 1, EdgeReadings::around_them);
+  RecordedEnergy energy(channels, {from_ns, to_ns}, 1);
   for (const Sample& sample : run.samples) energy.add(sample);
   return energy.finish().table.rows.at(0).joules.value_or(0);
 }

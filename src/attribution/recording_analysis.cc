@@ -27,9 +27,7 @@ class EnergyPass final : public recording::RecordingVisitor {
       // A recorder without sensors still tells when the command ran.
       if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
         continue;
-      const bool reads_there = !is_imported(sources[i].source) && !sources[i].is_clipped;
-      const EdgeReadings edges = reads_there ? EdgeReadings::taken_there : EdgeReadings::around_them;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices, edges)});
+      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
     }
   }
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
@@ -74,26 +72,6 @@ class LedgerPass final : public recording::RecordingVisitor {
   HostLedgers& ledgers_;
 };
 
-// For people to look at; what is not counted stays as it was read.
-void shape_power(RecordedEnergy::Result& energy, std::size_t slices) {
-  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
-    for (PowerSeries& series : energy.power) {
-      if (series.domain != curve.domain) continue;
-      series.watts.resize(slices);
-      const TimeSpan span = curve.energy_j.span();
-      const double slice_ns = static_cast<double>(span.end_ns - span.begin_ns) / static_cast<double>(slices);
-      const auto edge_ns = [&](std::size_t slice) {
-        return span.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(slice));
-      };
-      for (std::size_t i = 0; i < slices; ++i) {
-        const double watts = curve.energy_j.between(edge_ns(i), edge_ns(i + 1)) / (slice_ns * 1e-9);
-        // Where nobody read anything, no energy is not 0 W.
-        if (series.watts[i] || watts > 0) series.watts[i] = watts;
-      }
-    }
-  }
-}
-
 void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
   for (DomainEnergy& domain : energy.table.rows) {
     domain.name = prefix + domain.name;
@@ -112,6 +90,28 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
   }
   result.slice_s = energy.slice_s;
   result.diagnostics.add_all(energy.table.diagnostics);
+}
+
+struct SourceEnergy {
+  std::uint32_t source = 0;
+  RecordedEnergy::Result energy;
+};
+
+// A ledger adds up machines: where one of them was measured, another that has only estimates stays without energies.
+void keep_one_provenance(std::vector<SourceEnergy>& energies, const std::vector<std::string>& hosts,
+                         Diagnostics& diagnostics) {
+  const auto is_measured = [](const SourceEnergy& one) {
+    return total_energy(one.energy.table.rows).measured.has_value();
+  };
+  if (std::none_of(energies.begin(), energies.end(), is_measured)) return;
+  for (SourceEnergy& one : energies) {
+    if (is_measured(one) || one.energy.curves.empty()) continue;
+    one.energy.curves.clear();
+    diagnostics.add({"estimates_not_added", 1,
+                     fmt::format("{}: its energy is only estimated, and is not added to what others measured",
+                                 hosts[one.source]),
+                     "joulemap doctor on that machine: how to measure it"});
+  }
 }
 
 void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource>& sources) {
@@ -175,7 +175,8 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   survey.leave_out(query.without);
   const KernelPriors priors =
       query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
-  HostLedgers ledgers(survey.sources(), {query.levels, query.views.has_value()}, query.mode, priors);
+  const auto spreads = query.views ? std::optional(query.views->spreads_of) : std::nullopt;
+  HostLedgers ledgers(survey.sources(), {query.levels, spreads}, query.mode, priors);
   Analysis found{.summary = {}, .sources = survey.sources(), .levels = {}};
   EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
@@ -191,15 +192,19 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   result.complete = summary->ended && summary->damaged_places == 0 && all_written;
   const bool several = energy.count() > 1 && survey.machines() > 1;
   const std::vector<std::string> hosts = survey.host_names();
+  std::vector<SourceEnergy> energies;
   energy.finish([&](std::uint32_t source, RecordedEnergy::Result told) {
+    energies.push_back({source, std::move(told)});
+  });
+  keep_one_provenance(energies, hosts, result.diagnostics);
+  for (auto& [source, told] : energies) {
     const std::string prefix = several ? hosts[source] + "/" : "";
     ledgers.set_energy(source, told, prefix);
     for (const Channel& channel : survey.sources()[source].channels) {
       if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
-    if (query.views) shape_power(told, query.slices);
     add_to(result, std::move(told), prefix);
-  });
+  }
   result.totals = total_energy(result.domains);
   result.probe = ledgers.probe_cost();
   result.dither_s = ledgers.dither_s();
@@ -209,7 +214,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   for (const Level level : query.levels) {
     if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
   }
-  if (query.views) found.machines = ledgers.views(*query.views);
+  if (query.views || query.step_times) found.machines = ledgers.views(query.views.value_or(ViewLimits{}));
   return found;
 }
 
@@ -226,11 +231,10 @@ void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource
 }
 
 void add_domain_rows(ReportResult& result) {
-  const Provenance shown = result.totals.measured_j ? Provenance::measured : Provenance::estimated;
-  const std::optional<double> total_j =
-      shown == Provenance::measured ? result.totals.measured_j : result.totals.estimated_j;
+  const std::optional<ShownEnergy> shown = shown_energy(result.totals);
+  if (!shown) return;
   for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != shown) continue;
+    if (!domain.counted || !domain.joules || domain.provenance != shown->provenance) continue;
     ReportRow row;
     row.path = {domain.name};
     row.name = row.display_name = domain.name;
@@ -240,13 +244,12 @@ void add_domain_rows(ReportResult& result) {
     row.low_j = std::max(*domain.joules - domain.uncertainty_j.value_or(0), 0.0);
     row.high_j = *domain.joules + domain.uncertainty_j.value_or(0);
     row.power_w = domain.mean_w;
-    if (total_j && *total_j > 0) row.share = *domain.joules / *total_j;
-    row.basis = to_string(shown);
+    if (shown->joules > 0) row.share = *domain.joules / shown->joules;
+    row.basis = to_string(shown->provenance);
     result.rows.push_back(std::move(row));
   }
-  if (!total_j) return;
-  // By domain nothing is set apart: all that was measured is somebody's.
-  result.attributed_j = total_j;
+  // By domain nothing is set apart: all that was measured is attributed.
+  result.attributed_j = shown->joules;
   result.idle_j = result.unattributed_j = 0;
 }
 

@@ -31,13 +31,14 @@ struct AnalysisQuery {
   std::optional<ViewLimits> views = {};                  // what happened when, too
   Grouping grouping = {};
   std::vector<DomainClass> without = {};  // domains that are not counted
+  bool step_times = false;                // when steps and epochs were, without the rest of the views
 };
 
 struct Analysis {
   ReportResult summary;  // without rows
   std::vector<SurveyedSource> sources;
   std::map<Level, LedgerResult> levels;  // but Level::domain
-  // Where views are wanted.
+  // Where views are wanted; of step times the machines alone.
   std::vector<MachineView> machines = {};
   RunEvents events = {};
   std::map<std::string, DomainClass> class_of = {};  // of domains

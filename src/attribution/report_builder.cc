@@ -21,7 +21,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     result.groups = std::move(told.groups);
     // A step is a stretch of the machine's energy, whatever told that.
     for (ReportRow& row : result.rows) {
-      if (row.basis == to_string(Provenance::measured) && !result.totals.measured_j)
+      if (row.basis == to_string(Provenance::measured) && !result.totals.measured)
         row.basis = to_string(Provenance::estimated);
     }
     result.attributed_j = told.attributed_j;

@@ -123,9 +123,9 @@ TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
     for (const Level level : kLevels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
       const ReportResult result = report(files, level);
-      ASSERT_TRUE(result.totals.measured_j && result.attributed_j && result.idle_j && result.unattributed_j);
+      ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j && result.idle_j && result.unattributed_j);
       const double all_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
-      EXPECT_NEAR(all_j, *result.totals.measured_j, 1e-3 * *result.totals.measured_j);
+      EXPECT_NEAR(all_j, *joules_of(result.totals.measured), 1e-3 * *joules_of(result.totals.measured));
       double rows_j = 0;
       for (const ReportRow& row : result.rows) {
         rows_j += row.energy_j.value_or(0);

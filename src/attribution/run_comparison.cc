@@ -4,43 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
 #include <set>
 
+#include "attribution/compared_entries.h"
+#include "attribution/comparison_notes.h"
 #include "base/quadrature.h"
-#include "model/activity.h"
 #include "model/run_rates.h"
-#include "statistics/mean_interval.h"
 
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kStretches = 10;
-constexpr double kWarmUp = 0.1;       // of the steps: they compile, allocate and find out, and are no noise
-constexpr double kUnitsAlike = 0.05;  // numbers of steps that differ by more weigh starting up differently
-
-// The half width at 90 % of the mean of a run's steps, as a share: of means over stretches, because neighbours are
-// alike.
-std::optional<double> scatter_of(const ReportResult& steps) {
-  std::vector<double> energies_j;
-  for (const ReportRow& row : steps.rows) {
-    if (row.energy_j && row.name != kProbeMode) energies_j.push_back(*row.energy_j);
-  }
-  if (!energies_j.empty()) energies_j.pop_back();  // the last one lasts until the command ends
-  const auto warm = static_cast<std::size_t>(std::ceil(kWarmUp * static_cast<double>(energies_j.size())));
-  energies_j.erase(energies_j.begin(), energies_j.begin() + static_cast<std::ptrdiff_t>(warm));
-  if (energies_j.size() < 2 * kStretches) return std::nullopt;
-  std::vector<double> means_j(kStretches);
-  for (std::size_t i = 0; i < kStretches; ++i) {
-    const std::size_t from = i * energies_j.size() / kStretches;
-    const std::size_t to = (i + 1) * energies_j.size() / kStretches;
-    for (std::size_t k = from; k < to; ++k) means_j[i] += energies_j[k] / static_cast<double>(to - from);
-  }
-  const auto interval = statistics::mean_interval(means_j, 0.9);
-  if (!interval || !interval->half_width || interval->mean <= 0) return std::nullopt;
-  return *interval->half_width / interval->mean;
-}
+constexpr std::array<std::size_t, 3> kRecordingsASide = {1, 3, 5};
 
 std::optional<double> units_of(const RunRates& rates, std::string_view per) {
   if (per == "sample") return rates.samples;
@@ -49,49 +25,25 @@ std::optional<double> units_of(const RunRates& rates, std::string_view per) {
   return 1;
 }
 
-Result<std::string> unit_to_use(const RunRates& a, const RunRates& b, const std::string& wanted) {
-  if (!wanted.empty()) {
-    if (units_of(a, wanted) && units_of(b, wanted)) return wanted;
-    return Error{ErrorCode::usage, fmt::format("not both recordings tell {}s", wanted),
-                 "--per run compares whole runs"};
-  }
-  for (const char* per : {"sample", "step", "epoch"}) {
-    if (units_of(a, per) && units_of(b, per)) return std::string(per);
-  }
-  return std::string("run");
+// Counted over the whole run, whatever part of it the rows are of.
+RunRates whole_rates(const RunReports& reports) {
+  ReportResult whole = reports.rows;
+  whole.is_clipped = false;
+  RunRates rates = run_rates(whole);
+  if (!reports.steps.empty()) rates.steps = static_cast<double>(reports.steps.size());
+  return rates;
 }
 
-ComparedEnergy of_row(const ReportRow& row, double units, double scatter) {
-  ComparedEnergy energy{*row.energy_j / units, {}, {}};
-  if (!row.low_j || !row.high_j) return energy;
-  energy.low_j = energy.energy_j - in_quadrature((*row.energy_j - *row.low_j) / units, scatter * energy.energy_j);
-  energy.high_j = energy.energy_j + in_quadrature((*row.high_j - *row.energy_j) / units, scatter * energy.energy_j);
-  return energy;
-}
-
-bool is_sure(const std::optional<ComparedEnergy>& energy) { return !energy || (energy->low_j && energy->high_j); }
-
-// Distances to the ends of both intervals, in quadrature.
-void judge(DifferenceEntry& entry) {
-  const ComparedEnergy none{0, 0, 0};
-  const ComparedEnergy& a = entry.a ? *entry.a : none;
-  const ComparedEnergy& b = entry.b ? *entry.b : none;
-  entry.difference_j = b.energy_j - a.energy_j;
-  if (entry.a && a.energy_j > 0) entry.relative = *entry.difference_j / a.energy_j;
-  if (is_sure(entry.a) && is_sure(entry.b)) {
-    entry.low_j = *entry.difference_j - in_quadrature(b.energy_j - *b.low_j, *a.high_j - a.energy_j);
-    entry.high_j = *entry.difference_j + in_quadrature(*b.high_j - b.energy_j, a.energy_j - *a.low_j);
-  }
-  if (!entry.a || !entry.b) {
-    entry.verdict = entry.b ? Verdict::appeared : Verdict::gone;
-  } else if (!entry.low_j) {
-    entry.verdict = Verdict::unknown;
-  } else if (*entry.low_j > 0) {
-    entry.verdict = Verdict::grew;
-  } else {
-    entry.verdict = *entry.high_j < 0 ? Verdict::shrank : Verdict::within_noise;
-  }
-}
+// A recording, and what it holds of the domains that all have.
+struct Measured {
+  const RunReports* reports = nullptr;
+  RunRates rates = {};
+  double common = 1;   // share of the energy
+  double sensors = 0;  // standard error by the sensors, as a share
+  ComparedRecording recording = {};
+  double row_units = 1;
+  double time_s = 0;  // per unit
+};
 
 std::set<std::string> counted_domains(const ReportResult& result, Provenance provenance) {
   std::set<std::string> names;
@@ -101,136 +53,216 @@ std::set<std::string> counted_domains(const ReportResult& result, Provenance pro
   return names;
 }
 
-// Energy of the domains that both runs have, without probing.
-ComparedEnergy total_of(const ReportResult& result, const std::set<std::string>& domains, const RunRates& rates,
-                        double units, double scatter) {
-  double energy_j = 0;
+Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::string& wanted) {
+  const auto have = [&](std::string_view per) {
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Measured& one) { return units_of(one.rates, per).has_value(); });
+  };
+  if (!wanted.empty()) {
+    if (have(wanted)) return wanted;
+    return Error{ErrorCode::usage, fmt::format("not all recordings have {}s", wanted), "--per run compares whole runs"};
+  }
+  for (const char* per : {"sample", "step", "epoch"}) {
+    if (have(per)) return std::string(per);
+  }
+  return std::string("run");
+}
+
+void keep_common(Measured& one, const std::set<std::string>& domains) {
   double all_j = 0;
+  double common_j = 0;
   double half_width_j = 0;
-  for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != rates.provenance) continue;
+  for (const DomainEnergy& domain : one.reports->rows.domains) {
+    if (!domain.counted || !domain.joules || domain.provenance != one.rates.provenance) continue;
     all_j += *domain.joules;
     if (!domains.contains(domain.name)) continue;
-    energy_j += *domain.joules;
+    common_j += *domain.joules;
     half_width_j += domain.uncertainty_j.value_or(0);
   }
-  if (all_j > 0 && rates.energy_j) energy_j *= *rates.energy_j / all_j;  // probing is spread over them alike
-  ReportRow row;
-  row.energy_j = energy_j;
-  row.low_j = energy_j - half_width_j;
-  row.high_j = energy_j + half_width_j;
-  return of_row(row, units, scatter);
+  if (all_j > 0) one.common = common_j / all_j;
+  if (common_j > 0) one.sensors = half_width_j / kHalfWidth90 / common_j;
 }
 
-using Key = std::pair<std::string, std::vector<std::string>>;
+// Of steps that are left out time and energy are what the run used beside those that are not.
+LeftOut left_out_of(const RunReports& reports) {
+  const SteadyState& steady = *reports.steady;
+  const double kept = static_cast<double>(steady.steps - steady.long_steps);
+  LeftOut left{.warm_up_steps = steady.first_step, .long_steps = steady.long_steps};
+  left.time_s = std::max(reports.elapsed_s - kept * steady.time_s, 0.0);
+  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - kept * steady.energy_j, 0.0);
+  left.is_settled = steady.is_settled;
+  return left;
+}
 
-std::vector<DifferenceEntry> entries_of(const ReportResult& a, const ReportResult& b, const RunDifference& difference) {
-  std::map<Key, DifferenceEntry> entries;
-  const auto add = [&](const ReportResult& result, const ComparedRun& run,
-                       std::optional<ComparedEnergy> DifferenceEntry::*side) {
-    for (const ReportRow& row : result.rows) {
-      if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
-      DifferenceEntry& entry = entries[{row.device, row.path}];
-      entry.path = row.path;
-      entry.name = row.name;
-      entry.display_name = row.display_name;
-      entry.device = row.device;
-      entry.*side = of_row(row, run.units, run.scatter.value_or(0));
-    }
-  };
-  add(a, difference.a, &DifferenceEntry::a);
-  add(b, difference.b, &DifferenceEntry::b);
-  std::vector<DifferenceEntry> out;
-  for (auto& [key, entry] : entries) {
-    judge(entry);
-    out.push_back(std::move(entry));
+void measure(Measured& one, std::string_view per, bool is_steady) {
+  const RunReports& reports = *one.reports;
+  ComparedRecording& recording = one.recording;
+  if (!reports.rows.inputs.empty()) recording.input = reports.rows.inputs.front();
+  recording.steps = one.rates.steps.value_or(0);
+  const double units = units_of(one.rates, per).value_or(1);
+  double scatter = 0;
+  if (reports.steady && reports.steady->energy_j > 0)
+    scatter = reports.steady->standard_error_j / reports.steady->energy_j;
+  recording.within = in_quadrature(one.sensors, scatter);
+  if (is_steady) {
+    const double of_step = units / recording.steps;
+    recording.units = of_step * static_cast<double>(reports.steady->steps - reports.steady->long_steps);
+    recording.energy_j = one.common * reports.steady->energy_j / of_step;
+    recording.left_out = left_out_of(reports);
+    one.row_units = of_step * reports.rows_steps;
+    one.time_s = reports.steady->time_s / of_step;
+  } else {
+    recording.units = one.row_units = units;
+    recording.energy_j = one.common * one.rates.energy_j.value_or(0) / units;
+    one.time_s = one.rates.time_s / units;
   }
-  std::stable_sort(out.begin(), out.end(), [](const DifferenceEntry& x, const DifferenceEntry& y) {
-    return std::abs(x.difference_j.value_or(0)) > std::abs(y.difference_j.value_or(0));
-  });
-  return out;
 }
 
-ComparedRun run_of(const RunReports& reports, const RunRates& rates, std::string_view per) {
-  ComparedRun run;
-  run.inputs = reports.rows.inputs;
-  run.command = reports.rows.command;
-  run.units = units_of(rates, per).value_or(1);
-  run.time_s = rates.time_s / run.units;
-  run.scatter = scatter_of(reports.steps);
-  run.is_estimated = rates.provenance == Provenance::estimated;
+ComparedRun side_of(std::span<const Measured> side) {
+  ComparedRun run{.units = 0, .time_s = 0.0};
+  run.command = side.front().reports->rows.command;
+  run.is_estimated = side.front().rates.is_estimated();
+  const auto n = static_cast<double>(side.size());
+  for (const Measured& one : side) {
+    const std::vector<std::string>& inputs = one.reports->rows.inputs;
+    run.inputs.insert(run.inputs.end(), inputs.begin(), inputs.end());
+    run.recordings.push_back(one.recording);
+    run.units += one.recording.units;
+    *run.time_s += one.time_s / n;
+    const std::optional<SteadyState>& steady = one.reports->steady;
+    if (!steady || steady->energy_j <= 0) continue;
+    run.scatter = run.scatter.value_or(0) + kHalfWidth90 * steady->standard_error_j / steady->energy_j / n;
+  }
   return run;
 }
 
-void note_what_hinders(RunDifference& difference, const std::set<std::string>& left_out) {
-  const double more = difference.b.units / difference.a.units;
-  if (difference.per != "run" && std::abs(more - 1) > kUnitsAlike) {
-    difference.diagnostics.add(
-        {"units_differ", 1,
-         fmt::format("A has {:.0f} {}s and B {:.0f}: starting up, which is in the sums, weighs differently",
-                     difference.a.units, difference.per, difference.b.units),
-         "record as many of both"});
+statistics::RunContrast contrast_totals(std::span<const Measured> a, std::span<const Measured> b,
+                                        const statistics::VariationPrior& prior) {
+  std::array<std::vector<double>, 2> energy_j;
+  std::array<std::vector<double>, 2> within_j;
+  for (const std::size_t side : {0, 1}) {
+    for (const Measured& one : side == 0 ? a : b) {
+      energy_j[side].push_back(one.recording.energy_j);
+      within_j[side].push_back(one.recording.within * one.recording.energy_j);
+    }
   }
-  if (!left_out.empty()) {
-    difference.diagnostics.add(
-        {"domains_differ", left_out.size(),
-         fmt::format("only one of them measured {}: left out of the total", fmt::join(left_out, ", ")),
-         "joulemap doctor on the machine of the other tells why"});
+  return statistics::contrast_of({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
+}
+
+void judge_total(RunDifference& difference, const statistics::RunContrast& contrast) {
+  const double widths = statistics::t_quantile(difference.interval, contrast.degrees_of_freedom);
+  const auto side = [&](double mean_j, double error_j) {
+    return ComparedEnergy{mean_j, mean_j - widths * error_j, mean_j + widths * error_j};
+  };
+  DifferenceEntry& total = difference.total;
+  total.name = total.display_name = "total";
+  total.a = side(contrast.mean_a, contrast.standard_error_a);
+  total.b = side(contrast.mean_b, contrast.standard_error_b);
+  total.difference_j = contrast.difference();
+  total.low_j = *total.difference_j - widths * contrast.standard_error();
+  total.high_j = *total.difference_j + widths * contrast.standard_error();
+  if (contrast.mean_a > 0) total.relative = *total.difference_j / contrast.mean_a;
+  total.verdict = *total.low_j > 0 ? Verdict::grew : *total.high_j < 0 ? Verdict::shrank : Verdict::within_noise;
+}
+
+void state_power(RunDifference& difference, const statistics::RunContrast& contrast,
+                 const statistics::VariationPrior& prior) {
+  difference.variation.sd = contrast.relative_sd;
+  difference.variation.degrees_of_freedom = contrast.degrees_of_freedom;
+  const auto smallest = [&](double freedom, std::size_t of_a, std::size_t of_b) {
+    return statistics::smallest_change(contrast.relative_sd, freedom, of_a, of_b, difference.interval);
+  };
+  difference.smallest_change =
+      smallest(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
+  for (const std::size_t runs : kRecordingsASide) {
+    const double freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
+    difference.establish.push_back({runs, smallest(freedom, runs, runs)});
   }
-  if (!difference.a.scatter || !difference.b.scatter) {
-    difference.diagnostics.add(
-        {"scatter_unknown", 1,
-         "too few steps to see how much they differ by themselves: noise is that of measuring alone",
-         "compare longer runs, or several"});
+}
+
+// Domains of every recording, and those that only some have.
+struct SharedDomains {
+  std::set<std::string> common;
+  std::set<std::string> others;
+};
+
+SharedDomains shared_domains(const std::vector<Measured>& all) {
+  SharedDomains shared;
+  std::set<std::string> any;
+  for (const Measured& one : all) {
+    const std::set<std::string> names = counted_domains(one.reports->rows, *one.rates.provenance);
+    if (&one == &all.front()) shared.common = names;
+    any.insert(names.begin(), names.end());
+    std::erase_if(shared.common, [&](const std::string& name) { return !names.contains(name); });
   }
+  std::set_difference(any.begin(), any.end(), shared.common.begin(), shared.common.end(),
+                      std::inserter(shared.others, shared.others.end()));
+  return shared;
+}
+
+std::vector<RecordingEntries> entries_of(std::span<const Measured> side) {
+  std::vector<RecordingEntries> entries;
+  for (const Measured& one : side) entries.push_back({&one.reports->rows, one.row_units});
+  return entries;
 }
 
 }  // namespace
 
-Result<RunDifference> compare_runs(const RunReports& a, const RunReports& b, const ComparisonQuery& query) {
-  const RunRates rates_a = run_rates(a.rows);
-  const RunRates rates_b = run_rates(b.rows);
-  if (!rates_a.provenance || !rates_b.provenance) {
-    return Error{ErrorCode::unsupported, fmt::format("{} has no energies to compare", !rates_a.provenance ? "A" : "B"),
-                 "joulemap doctor tells what can be measured"};
-  }
-  if (rates_a.provenance != rates_b.provenance) {
-    return Error{ErrorCode::unsupported, "one of them was measured and the other only estimated: they do not compare",
-                 "record both where the same sensors can be read"};
-  }
-  const Result<std::string> per = unit_to_use(rates_a, rates_b, query.per);
-  if (!per) return per.error();
-  RunDifference difference{.by = a.rows.by, .per = *per, .interval = a.rows.interval};
-  difference.a = run_of(a, rates_a, *per);
-  difference.b = run_of(b, rates_b, *per);
+bool compares_steady_states(std::span<const std::optional<SteadyState>> steady, const ComparisonQuery& query) {
+  if (query.whole_run || query.per == "run" || query.per == "epoch") return false;
+  return std::all_of(steady.begin(), steady.end(), [](const auto& one) { return one && one->energy_j > 0; });
+}
 
-  const std::set<std::string> of_a = counted_domains(a.rows, *rates_a.provenance);
-  const std::set<std::string> of_b = counted_domains(b.rows, *rates_b.provenance);
-  std::set<std::string> both;
-  std::set<std::string> left_out;
-  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::inserter(both, both.end()));
-  std::set_symmetric_difference(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
-                                std::inserter(left_out, left_out.end()));
-  if (both.empty()) {
-    return Error{ErrorCode::unsupported, "they have no domain in common",
-                 "record both on machines with the same sensors"};
+Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<const RunReports> b,
+                                   const ComparisonQuery& query) {
+  std::vector<Measured> all;
+  for (const RunReports& one : a) all.push_back({&one, whole_rates(one)});
+  for (const RunReports& one : b) all.push_back({&one, whole_rates(one)});
+  for (const Measured& one : all) {
+    if (!one.rates.provenance) {
+      return Error{ErrorCode::unsupported,
+                   fmt::format("{} has no energies to compare", fmt::join(one.reports->rows.inputs, " ")),
+                   "joulemap doctor shows what can be measured"};
+    }
+    if (one.rates.provenance != all.front().rates.provenance) {
+      return Error{ErrorCode::unsupported,
+                   "some recordings are measured and others only estimated: they do not compare",
+                   "record all where the same sensors can be read"};
+    }
   }
-  difference.domains.assign(both.begin(), both.end());
-  difference.total.name = difference.total.display_name = "total";
-  difference.total.a = total_of(a.rows, both, rates_a, difference.a.units, difference.a.scatter.value_or(0));
-  difference.total.b = total_of(b.rows, both, rates_b, difference.b.units, difference.b.scatter.value_or(0));
-  judge(difference.total);
-  difference.entries = entries_of(a.rows, b.rows, difference);
+  const SharedDomains shared = shared_domains(all);
+  if (shared.common.empty()) {
+    return Error{ErrorCode::unsupported, "they have no domain in common", "record on machines with the same sensors"};
+  }
+  const Result<std::string> per = unit_to_use(all, query.per);
+  if (!per) return per.error();
+
+  statistics::VariationPrior prior = kRunVariation;
+  if (query.run_sd) prior.relative_sd = *query.run_sd;
+  const ReportResult& first = a.front().rows;
+  RunDifference difference{.by = first.by, .per = *per, .interval = first.interval};
+  difference.is_steady =
+      std::all_of(all.begin(), all.end(), [](const Measured& one) { return one.reports->is_steady; });
+  difference.variation = {prior.relative_sd, prior.degrees_of_freedom, query.run_sd.has_value()};
+  for (Measured& one : all) {
+    keep_common(one, shared.common);
+    measure(one, *per, difference.is_steady);
+  }
+  const auto of_a = std::span<const Measured>(all).first(a.size());
+  const auto of_b = std::span<const Measured>(all).subspan(a.size());
+  difference.a = side_of(of_a);
+  difference.b = side_of(of_b);
+  difference.domains.assign(shared.common.begin(), shared.common.end());
+  const statistics::RunContrast contrast = contrast_totals(of_a, of_b, prior);
+  judge_total(difference, contrast);
+  state_power(difference, contrast, prior);
+  compare_entries(entries_of(of_a), entries_of(of_b), contrast, difference);
   difference.fail_over = query.fail_over;
   difference.failed = query.fail_over && difference.total.verdict == Verdict::grew &&
                       difference.total.relative.value_or(0) > *query.fail_over;
-  for (const auto& [letter, run] : {std::pair("A", &a), std::pair("B", &b)}) {
-    for (Diagnostic told : run->rows.diagnostics.list()) {
-      told.message = fmt::format("{}: {}", letter, told.message);
-      difference.diagnostics.add(std::move(told));
-    }
-  }
-  note_what_hinders(difference, left_out);
+  note_diagnostics(difference, a, b);
+  note_waiting(difference, a, b);
+  note_limits(difference, shared.others, query.whole_run);
   return difference;
 }
 

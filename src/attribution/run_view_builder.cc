@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <ranges>
+#include <set>
 
 #include "base/clock.h"
 
@@ -198,16 +199,12 @@ void add_rates(RunView& view, std::size_t steps) {
 
 void add_components(RunView& view, const std::map<std::string, DomainClass>& class_of) {
   for (const auto& [domain_class, name] : kComponents) {
-    ComponentEnergy component{std::string(name), {}, {}, 0};
-    for (const DomainEnergy& domain : view.run.domains) {
-      const auto known = class_of.find(domain.name);
-      if (!domain.counted || !domain.joules || known == class_of.end() || known->second != domain_class) continue;
-      std::optional<double>& sum_j =
-          domain.provenance == Provenance::measured ? component.measured_j : component.estimated_j;
-      sum_j = sum_j.value_or(0) + *domain.joules;
-      component.uncertainty_j += domain.uncertainty_j.value_or(0);
+    std::set<std::string> names;
+    for (const auto& [domain, known] : class_of) {
+      if (known == domain_class) names.insert(domain);
     }
-    if (component.measured_j || component.estimated_j) view.components.push_back(std::move(component));
+    ComponentEnergy component{std::string(name), total_energy(view.run.domains, names)};
+    if (shown_energy(component.totals)) view.components.push_back(std::move(component));
   }
 }
 

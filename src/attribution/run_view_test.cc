@@ -104,7 +104,7 @@ TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
   EXPECT_NEAR(rates.energy_delay_js().value(), 5000, 10);
   ASSERT_EQ(view.components.size(), 1u);
   EXPECT_EQ(view.components[0].name, "CPU");
-  EXPECT_NEAR(view.components[0].measured_j.value(), 500, 1);
+  EXPECT_NEAR(joules_of(view.components[0].totals.measured).value(), 500, 1);
 }
 
 TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
@@ -117,13 +117,67 @@ TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
   EXPECT_EQ(view.metrics[0].points.front().step, 0);
 }
 
+// Ten seconds at 50 W, in stretches of a tenth of a second: two layers of a forward pass and one of a backward pass, which take
+// all of the CPU time, and two steps a stretch.
+std::string record_phases(const TemporaryDirectory& folder) {
+  std::string file = folder.path() + "/phases.joule";
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  EXPECT_TRUE(writer);
+  Channel channel = recorded_channel("package-0");
+  channel.domain_class = DomainClass::cpu;
+  writer->set_channels({&channel, 1});
+  constexpr std::int64_t kStretch_ns = kSecond / 10;
+  writer->add(Mark{kSecond, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = kSecond / 2; at_ns <= 11 * kSecond + kSecond / 2; at_ns += kSecond / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  }
+  for (std::int64_t i = 0; i < 100; ++i) {
+    Activity activity{.begin_ns = kSecond + i * kStretch_ns, .end_ns = kSecond + (i + 1) * kStretch_ns};
+    if (i == 0) {
+      activity.places = {{1, 0, PlaceKind::mode, "train"},     {2, 1, PlaceKind::phase, "forward"},
+                         {3, 1, PlaceKind::phase, "backward"}, {4, 2, PlaceKind::module, "conv"},
+                         {5, 2, PlaceKind::module, "fc"},      {6, 3, PlaceKind::module, "fc"}};
+    }
+    activity.place_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
+                              {5, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
+                              {6, 2, 0, kStretch_ns / 2, kStretch_ns / 2, 0}};
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      const std::int64_t at_ns = activity.begin_ns + static_cast<std::int64_t>(step) * kStretch_ns / 2;
+      writer->add(Mark{at_ns, MarkKind::step, 2 * static_cast<std::uint64_t>(i) + step, 1, {}});
+    }
+    writer->add(activity);
+  }
+  writer->add(Mark{11 * kSecond, MarkKind::command_end, 0, 0, {}});
+  EXPECT_TRUE(writer->finish({}));
+  return file;
+}
+
+TEST(RunView, SpreadsAreOfPhasesWhereThatIsAskedFor) {
+  const TemporaryDirectory folder;
+  const std::string file = record_phases(folder);
+  ViewQuery query;
+  const Result<RunView> layers = build_run_view({&file, 1}, query);
+  ASSERT_TRUE(layers);
+  ASSERT_EQ(layers->layer_spreads.size(), 3u);
+  EXPECT_EQ(layers->layer_spreads[0].per, "call");
+  query.limits.spreads_of = SpreadLevel::phase;
+  const Result<RunView> phases = build_run_view({&file, 1}, query);
+  ASSERT_EQ(phases->layer_spreads.size(), 2u);
+  for (const LayerSpread& phase : phases->layer_spreads) {
+    EXPECT_EQ(phase.path.size(), 2u);
+    EXPECT_EQ(phase.per, "step");
+    EXPECT_NEAR(phase.mean_j, 50.0 * 0.05 / 2, 0.05) << phase.path.back();
+    EXPECT_EQ(phase.samples, 100u);
+  }
+}
+
 TEST(RunView, PowerOverTimeKeepsTheEnergy) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   ASSERT_EQ(view.run.power.size(), 1u);
   double joules = 0;
   for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;
-  EXPECT_NEAR(joules, view.run.totals.measured_j.value(), 1e-6 * joules);
+  EXPECT_NEAR(joules, joules_of(view.run.totals.measured).value(), 1e-6 * joules);
 }
 
 }  // namespace

@@ -25,6 +25,18 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
   return row;
 }
 
+constexpr std::size_t kFewestToJudgeTheLast = 3;
+
+// Where the last of them ended, as far as the others show it.
+std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_t latest_ns) {
+  std::vector<std::int64_t> lengths_ns;
+  for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
+  if (lengths_ns.size() < kFewestToJudgeTheLast) return latest_ns;
+  const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
+  return std::min(latest_ns, moments.back().time_ns + *median);
+}
+
 // Errors of two recordings of one machine are alike: intervals add up.
 void add_to(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
@@ -43,40 +55,42 @@ void add_to(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const std::optional<TimeCurve>& energy_j,
-                                        TimeSpan span, const ProbeSpans& probing) {
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                                        TimeSpan span, const ProbeSpans& probing, LastEnds last) {
   std::sort(moments.begin(), moments.end(),
             [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
+  const std::int64_t last_ns = last == LastEnds::after_the_median ? end_of_last(moments, span.end_ns) : span.end_ns;
   std::vector<NumberedEnergy> energies;
   energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
-    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : span.end_ns;
+    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
     std::optional<double> own_j;
-    if (energy_j) own_j = energy_j->between(begin_ns, end_ns) - probing.sum_between(*energy_j, begin_ns, end_ns);
+    if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.sum_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
     energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j});
   }
   return energies;
 }
 
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing) {
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                     TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
-  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing)) {
+  const LastEnds last = name == "step" ? LastEnds::after_the_median : LastEnds::with_the_command;
+  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing, last)) {
     result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
   }
   if (!probing.empty() && !result.rows.empty()) {
-    const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(*energy_j)) : std::nullopt;
+    const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(energy_j)) : std::nullopt;
     result.rows.push_back(row_of(std::string(kProbeMode), probing.time_s(), probed_j));
   }
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   if (!energy_j) return result;
   result.attributed_j = attributed_j;
   result.idle_j = 0;
-  result.unattributed_j = energy_j->total() - attributed_j;
+  result.unattributed_j = energy_j(span.begin_ns, span.end_ns) - attributed_j;
   for (ReportRow& row : result.rows) {
     if (attributed_j > 0) row.share = *row.energy_j / attributed_j;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of steps and epochs: what the whole machine drew while each of them lasted. They follow one another, so each ends
-// where the next begins, and the last with the command. Probing belongs to none and is a row of its own. Pure.
+// Rows of steps and epochs: the energy of the whole machine while each of them lasted. They follow one another, so each ends
+// where the next begins. No mark shows where the last one ended: a step is taken to be as long as the median of the others,
+// where there are some, and an epoch ends with the command. Probing belongs to none and is a row of its own. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,6 @@
 
 #include "attribution/ledger.h"
 #include "attribution/probe_spans.h"
-#include "attribution/time_curve.h"
 
 namespace joulemap::attribution {
 
@@ -26,13 +26,15 @@ struct NumberedEnergy {
   double time_s = 0;  // without probing, as is the energy
   std::optional<double> energy_j;
 };
-std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const std::optional<TimeCurve>& energy_j,
-                                        TimeSpan span, const ProbeSpans& probing);
+enum class LastEnds : std::uint8_t { with_the_command, after_the_median };
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                                        TimeSpan span, const ProbeSpans& probing,
+                                        LastEnds last = LastEnds::with_the_command);
 
-// `name`: "step" or "epoch". `energy_j`: of all counted domains; nothing where none is known. Several processes of one run
-// (ranks) number the same steps: those of the process that told the most are taken.
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
-                     const std::optional<TimeCurve>& energy_j, TimeSpan span, const ProbeSpans& probing);
+// `name`: "step" or "epoch"; of steps the last ends after the median. `energy_j`: of all counted domains; empty where none
+// is known. Several processes of one run (ranks) number the same steps: those of the process with the most are taken.
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                     TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
 // number that a machine tells several times is matched with the others' in order.

@@ -9,25 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/time_points.h"
+
 namespace joulemap::attribution {
-
-// The command's time; CLOCK_MONOTONIC of the host that recorded it.
-struct TimeSpan {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-};
-
-// What a counter said: its joules at the moment of one of its steps.
-struct EnergyPoint {
-  std::int64_t time_ns = 0;
-  double joules = 0;
-};
-
-// What a device says it drew at a moment.
-struct PowerPoint {
-  std::int64_t time_ns = 0;
-  double watts = 0;
-};
 
 // CPU seconds that had been used at the moment of a reading.
 struct CpuTimePoint {

@@ -5,14 +5,48 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace joulemap {
 
+// Which descriptors are owned, so that the child of a fork can close them without looking into its parent's objects.
+// Those past the last are not: they stay open until the child ends or calls exec.
+class OwnedDescriptors {
+ public:
+  void add(int fd) noexcept {
+    if (is_counted(fd)) word_of(fd).fetch_or(bit_of(fd), std::memory_order_relaxed);
+  }
+  void remove(int fd) noexcept {
+    if (is_counted(fd)) word_of(fd).fetch_and(~bit_of(fd), std::memory_order_relaxed);
+  }
+  // By the fork handler of the child: a parent's file must not stay locked because its children live on.
+  void close_all() noexcept {
+    for (std::size_t word = 0; word < kWords; ++word) {
+      const std::uint64_t bits = words_[word].exchange(0, std::memory_order_relaxed);
+      for (std::size_t bit = 0; bit < 64; ++bit) {
+        if ((bits >> bit & 1) != 0) ::close(static_cast<int>(word * 64 + bit));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kWords = 64;
+  static bool is_counted(int fd) noexcept { return fd >= 0 && static_cast<std::size_t>(fd) < kWords * 64; }
+  static std::uint64_t bit_of(int fd) noexcept { return std::uint64_t{1} << (static_cast<unsigned>(fd) % 64); }
+  std::atomic<std::uint64_t>& word_of(int fd) noexcept { return words_[static_cast<std::size_t>(fd) / 64]; }
+
+  std::atomic<std::uint64_t> words_[kWords]{};
+};
+
+inline constinit OwnedDescriptors owned_descriptors;
+
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
+  explicit FileDescriptor(int fd) : fd_(fd) { owned_descriptors.add(fd); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -25,7 +59,9 @@ class FileDescriptor {
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   void reset() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ < 0) return;
+    owned_descriptors.remove(fd_);
+    ::close(std::exchange(fd_, -1));
   }
 
  private:

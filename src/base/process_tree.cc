@@ -1,61 +1,221 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_tree.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
-
-#include "base/file_descriptor.h"
+#include <cstring>
 
 namespace joulemap {
 namespace {
 
 // Deeper than any tree that a person made; a ring, which a reused number can pretend, must end.
-constexpr int kDeepest = 64;
+constexpr int kDeepestTree = 64;
 // The first namespace of processes has a number that is part of the kernel's interface (PROC_PID_INIT_INO).
-constexpr std::string_view kFirstNamespace = "pid:[4026531836]";
+constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
+constexpr std::size_t kMostPath_bytes = 512;
+constexpr std::size_t kMostLink_bytes = 4096;
+// /proc/PID/stat has at most 600 bytes, /proc/PID/status about 1500.
+constexpr std::size_t kMostStat_bytes = 1024;
+constexpr std::size_t kMostStatus_bytes = 4096;
+constexpr std::size_t kEnvironment_bytes = 4096;
+// Fields of /proc/PID/stat, counted from its state on, which is the third (proc_pid_stat(5)).
+constexpr int kStartField = 22 - 3;
+constexpr int kArgumentsField = 48 - 3;
+
+struct ProcPath {
+  std::array<char, kMostPath_bytes> text{};
+  ProcPath(const char* proc, pid_t pid, const char* name) noexcept {
+    std::snprintf(text.data(), text.size(), "%s/%d/%s", proc, static_cast<int>(pid), name);
+  }
+};
+
+template <std::size_t Size>
+struct ProcText {
+  std::array<char, Size> bytes{};
+  std::size_t size = 0;
+  explicit ProcText(const char* path) noexcept {
+    const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+    const ssize_t got = file.is_open() ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
+    size = got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  std::string_view view() const noexcept { return {bytes.data(), size}; }
+};
+
+template <class Number>
+std::optional<Number> leading_number(std::string_view text) noexcept {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  return number;
+}
+
+// What stands behind the name, which may contain anything, parentheses included: "S 123 ...".
+std::string_view behind_name(std::string_view proc_pid_stat) noexcept {
+  const std::size_t name_end = proc_pid_stat.rfind(')');
+  return name_end == std::string_view::npos || name_end + 4 >= proc_pid_stat.size()
+             ? std::string_view()
+             : proc_pid_stat.substr(name_end + 2);
+}
+
+std::optional<std::uint64_t> stat_field(std::string_view proc_pid_stat, int field) noexcept {
+  std::string_view rest = behind_name(proc_pid_stat);
+  for (; field > 0; --field) {
+    const std::size_t blank = rest.find(' ');
+    if (blank == std::string_view::npos) return std::nullopt;
+    rest.remove_prefix(blank + 1);
+  }
+  return leading_number<std::uint64_t>(rest);
+}
 
 }  // namespace
 
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept {
-  // The name may contain anything, parentheses included: after the last one come " S 123 ...".
-  const std::size_t name_end = proc_pid_stat.rfind(')');
-  if (name_end == std::string_view::npos || name_end + 4 >= proc_pid_stat.size()) return std::nullopt;
-  const std::string_view rest = proc_pid_stat.substr(name_end + 4);
-  pid_t parent = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), parent);
-  if (error != std::errc() || parent < 0) return std::nullopt;
-  return parent;
+  const std::string_view rest = behind_name(proc_pid_stat);
+  const std::optional<pid_t> parent = rest.empty() ? std::nullopt : leading_number<pid_t>(rest.substr(2));
+  return parent && *parent >= 0 ? parent : std::nullopt;
 }
 
-std::optional<pid_t> parent_of(pid_t pid) noexcept {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/stat", static_cast<int>(pid));
-  const FileDescriptor file(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return std::nullopt;
-  std::array<char, 512> text{};
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size <= 0) return std::nullopt;
-  return parse_parent({text.data(), static_cast<std::size_t>(size)});
+std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept {
+  return stat_field(proc_pid_stat, kStartField);
 }
 
-bool descends_from(pid_t pid, pid_t ancestor) noexcept {
-  for (int generation = 0; generation < kDeepest && pid > 0; ++generation) {
+std::optional<pid_t> parent_of(pid_t pid, const char* proc) noexcept {
+  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  return parse_parent(text.view());
+}
+
+std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc) noexcept {
+  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  return parse_start_ticks(text.view());
+}
+
+bool is_fork_of_parent(pid_t pid, const char* proc) noexcept {
+  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const std::uint64_t arguments = stat_field(text.view(), kArgumentsField).value_or(0);
+  const std::optional<pid_t> parent = parse_parent(text.view());
+  if (arguments == 0 || !parent) return false;
+  const ProcText<kMostStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
+  return stat_field(parents.view(), kArgumentsField) == arguments;
+}
+
+bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
+  for (int generation = 0; generation < kDeepestTree && pid > 0; ++generation) {
     if (pid == ancestor) return true;
-    const std::optional<pid_t> parent = parent_of(pid);
+    const std::optional<pid_t> parent = parent_of(pid, proc);
     if (!parent) return false;
     pid = *parent;
   }
   return false;
 }
 
-bool numbers_processes_as_drivers_do() noexcept {
+std::optional<pid_t> own_number(const char* proc) noexcept {
+  std::array<char, kMostPath_bytes> path{};
+  std::snprintf(path.data(), path.size(), "%s/self", proc);
+  std::array<char, 32> target{};
+  const ssize_t size = ::readlink(path.data(), target.data(), target.size());
+  return size > 0 ? leading_number<pid_t>({target.data(), static_cast<std::size_t>(size)}) : std::nullopt;
+}
+
+NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexcept {
+  NamespaceNumbers numbers{};
+  constexpr std::string_view kLine = "\nNSpid:";
+  const std::size_t line = proc_pid_status.find(kLine);
+  if (line == std::string_view::npos) return numbers;
+  std::string_view rest = proc_pid_status.substr(line + kLine.size());
+  rest = rest.substr(0, rest.find('\n'));
+  for (pid_t& number : numbers) {
+    const std::size_t digit = rest.find_first_not_of("\t ");
+    if (digit == std::string_view::npos) break;
+    rest.remove_prefix(digit);
+    number = leading_number<pid_t>(rest).value_or(0);
+    rest.remove_prefix(std::min(rest.find_first_of("\t "), rest.size()));
+  }
+  return numbers;
+}
+
+NamespaceNumbers namespace_numbers_of(pid_t pid, const char* proc) noexcept {
+  const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
+  NamespaceNumbers numbers = parse_namespace_numbers(text.view());
+  if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes have no such line
+  return numbers;
+}
+
+ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
+  ProgramName name{};
+  const ProcText<sizeof(ProgramName)> text(ProcPath(proc, pid, "comm").text.data());
+  const std::string_view line = text.view().substr(0, text.view().find('\n'));
+  std::memcpy(name.data(), line.data(), std::min(line.size(), name.size() - 1));
+  return name;
+}
+
+bool was_started_with(pid_t pid, std::string_view assignment, const char* proc) noexcept {
+  std::array<char, kEnvironment_bytes> block;
+  if (assignment.empty() || assignment.size() + 2 > block.size() / 2) return false;
+  const FileDescriptor file(::open(ProcPath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return false;
+  std::size_t size = 1;
+  block[0] = '\0';  // so that a variable always stands between two of them
+  while (true) {
+    const ssize_t got = ::read(file.get(), block.data() + size, block.size() - size);
+    const bool is_end = got <= 0;
+    size += is_end ? 0 : static_cast<std::size_t>(got);
+    if (is_end && size < block.size()) block[size++] = '\0';
+    const std::string_view text(block.data(), size);
+    for (std::size_t at = text.find(assignment); at != std::string_view::npos; at = text.find(assignment, at + 1)) {
+      const std::size_t end = at + assignment.size();
+      if (at > 0 && text[at - 1] == '\0' && end < size && text[end] == '\0') return true;
+    }
+    if (is_end) return false;
+    const std::size_t kept = std::min(size, assignment.size() + 1);  // it may lie across two reads
+    std::memmove(block.data(), block.data() + size - kept, kept);
+    size = kept;
+  }
+}
+
+NumberedEntries::NumberedEntries(const char* folder) noexcept
+    : folder_(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+
+std::optional<int> NumberedEntries::next() noexcept {
+  while (folder_.is_open()) {
+    if (at_ >= size_) {
+      const long got = ::syscall(SYS_getdents64, folder_.get(), entries_.data(), entries_.size());
+      if (got <= 0) return std::nullopt;
+      size_ = static_cast<std::size_t>(got);
+      at_ = 0;
+    }
+    const auto* const entry = reinterpret_cast<const dirent64*>(entries_.data() + at_);
+    at_ += entry->d_reclen;
+    if (const std::optional<int> number = leading_number<int>(static_cast<const char*>(entry->d_name))) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end, const char* proc) noexcept {
+  NumberedEntries files(ProcPath(proc, pid, "fd").text.data());
+  if (!files.is_open()) return std::nullopt;
+  while (const std::optional<int> file = files.next()) {
+    std::array<char, kMostPath_bytes> path{};
+    std::snprintf(path.data(), path.size(), "%s/%d/fd/%d", proc, static_cast<int>(pid), *file);
+    std::array<char, kMostLink_bytes> target;
+    const ssize_t size = ::readlink(path.data(), target.data(), target.size());
+    const std::string_view name(target.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (size > 0 && name.starts_with(begin) && name.ends_with(end)) return true;
+  }
+  return false;
+}
+
+bool is_in_first_pid_namespace(const char* proc) noexcept {
+  std::array<char, kMostPath_bytes> path{};
+  std::snprintf(path.data(), path.size(), "%s/self/ns/pid", proc);
   std::array<char, 64> target{};
-  const ssize_t size = ::readlink("/proc/self/ns/pid", target.data(), target.size());
-  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == kFirstNamespace;
+  const ssize_t size = ::readlink(path.data(), target.data(), target.size());
+  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == kFirstPidNamespace;
 }
 
 }  // namespace joulemap

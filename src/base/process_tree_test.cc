@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_tree.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <set>
+
+#include "support/fake_proc.h"
 
 namespace joulemap {
 namespace {
+
+using namespace std::string_literals;
 
 TEST(ProcessParents, ParsesTheParentBehindAnyName) {
   EXPECT_EQ(parse_parent("12 (python) S 7 12 12"), 7);
@@ -20,6 +28,75 @@ TEST(ProcessParents, KnowsItsOwnAncestors) {
   EXPECT_TRUE(descends_from(::getpid(), ::getpid()));
   EXPECT_TRUE(descends_from(::getpid(), ::getppid()));
   EXPECT_FALSE(descends_from(::getppid(), ::getpid()));
+}
+
+TEST(ProcessIdentity, IsTheNumberAndTheMomentOfTheStart) {
+  const std::string stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
+  EXPECT_EQ(parse_start_ticks(stat), 4711u);
+  EXPECT_EQ(parse_start_ticks("7 (a) S 1 7"), std::nullopt);
+  const std::optional<std::uint64_t> own = start_ticks_of(::getpid());
+  ASSERT_TRUE(own);
+  EXPECT_GE(*own, start_ticks_of(::getppid()).value_or(0));
+  EXPECT_EQ(own_number(), ::getpid());
+}
+
+TEST(ProcessIdentity, ListsItsNumbersInAllNamespaces) {
+  EXPECT_EQ(parse_namespace_numbers("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespaceNumbers{4711, 12, 1, 0}));
+  EXPECT_EQ(parse_namespace_numbers("Name:\ta\n"), NamespaceNumbers{});
+  EXPECT_EQ(namespace_numbers_of(::getpid())[0], own_number());
+}
+
+TEST(AForkedChild, IsRecognizedUntilItExecutesAProgram) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::close(ends[1]);
+    ::_exit(::read(ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  EXPECT_TRUE(is_fork_of_parent(child));
+  EXPECT_FALSE(is_fork_of_parent(::getpid()));
+  ::close(ends[1]);
+  ::close(ends[0]);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST(VariablesOfAProcess, AreThoseItWasStartedWithAndWholeOnes) {
+  FakeProc proc;
+  std::string environment = "ID=1234\0LONG="s;
+  environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next lies across two reads
+  environment += "RUN=abc\0ID2=12\0"s;
+  proc.add(7, {.environment = environment});
+  for (const char* known : {"ID=1234", "RUN=abc", "ID2=12"})
+    EXPECT_TRUE(was_started_with(7, known, proc.path())) << known;
+  for (const char* other : {"ID=123", "D=1234", "RUN=ab", "ID2=1", "x", ""})
+    EXPECT_FALSE(was_started_with(7, other, proc.path())) << other;
+  EXPECT_FALSE(was_started_with(8, "ID=1234", proc.path()));
+}
+
+TEST(OpenFilesOfAProcess, AreFoundByHowTheirPathsBeginAndEnd) {
+  FakeProc proc;
+  proc.add(7, {.files = {"/dev/null", "socket:[1]", "/runs/a.joule.d/part"}});
+  EXPECT_EQ(has_open_file(7, "/runs/a.joule.d/", "", proc.path()), true);
+  EXPECT_EQ(has_open_file(7, "/runs/a.joule/", "", proc.path()), false);
+  EXPECT_EQ(has_open_file(7, "", "/nvidia-uvm", proc.path()), false);
+  EXPECT_EQ(has_open_file(8, "", "", proc.path()), std::nullopt);
+  const FileDescriptor open(::open("/dev/zero", O_RDONLY));
+  EXPECT_EQ(has_open_file(::getpid(), "/dev/", "/zero"), true);
+}
+
+TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
+  FakeProc proc;
+  std::set<int> added;
+  for (int pid = 1000; pid < 1500; ++pid) {
+    proc.add(pid);
+    added.insert(pid);
+  }
+  std::set<int> found;
+  NumberedEntries entries(proc.path());
+  while (const std::optional<int> pid = entries.next()) found.insert(*pid);
+  EXPECT_EQ(found, added);
 }
 
 TEST(ProcessParents, AProcessThatIsGoneDescendsFromNobody) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <string_view>
 
 #include "capi/process_state.h"
+#include "capi/sized_struct.h"
 #include "joulemap/capture.h"
 #include "model/recorded.h"
 #include "report/doctor_json.h"
@@ -29,7 +31,9 @@ using joulemap::MarkKind;
 using joulemap::Provenance;
 using joulemap::Result;
 using joulemap::Status;
+using joulemap::capi::hand_out;
 using joulemap::capi::ProcessState;
+using joulemap::capi::taken_in;
 using joulemap::sampling::Patience;
 using joulemap::sampling::WindowEngine;
 using joulemap::sampling::WindowOptions;
@@ -38,6 +42,8 @@ using joulemap::sampling::WindowResult;
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+// Of the first version, 0.1.0: it ended with period_s.
+constexpr std::size_t kFirstOptions_bytes = offsetof(jm_options, period_s) + sizeof(double);
 
 std::string& last_error() {
   thread_local std::string text;
@@ -81,28 +87,9 @@ void copy_text(char (&to)[N], std::string_view from) {
   to[length] = '\0';
 }
 
-// As much of it as the caller's version of the structure has.
-template <class T>
-int hand_out(T& ours, T* theirs) {
-  const std::size_t size = theirs->size;
-  if (size < sizeof(std::size_t)) return fail(JM_USAGE, "set the member `size` to sizeof of the structure");
-  ours.size = std::min(size, sizeof ours);
-  std::memcpy(theirs, &ours, ours.size);
-  return JM_OK;
-}
-
 int32_t provenance_of(const std::optional<Provenance>& provenance) {
   if (!provenance) return JM_UNKNOWN;
   return *provenance == Provenance::measured ? JM_MEASURED : JM_ESTIMATED;
-}
-
-// Of the counted domains of one provenance. Their edges lie at the same moments, so their errors are not independent.
-double summed_uncertainty_j(const WindowResult& result, Provenance provenance) {
-  double sum_j = 0;
-  for (const DomainEnergy& row : result.energy.rows) {
-    if (row.counted && row.joules && row.provenance == provenance) sum_j += row.uncertainty_j.value_or(0);
-  }
-  return sum_j;
 }
 
 std::string reason_for_no_energy(const WindowResult& result) {
@@ -117,24 +104,23 @@ jm_energy energy_of(const WindowResult& result) {
   const joulemap::EnergyTotals& totals = result.energy.totals;
   jm_energy energy{};
   energy.elapsed_s = result.elapsed_s();
-  energy.measured_j = totals.measured_j.value_or(kUnknown);
-  energy.estimated_j = totals.estimated_j.value_or(kUnknown);
+  energy.measured_j = joules_of(totals.measured).value_or(kUnknown);
+  energy.estimated_j = joules_of(totals.estimated).value_or(kUnknown);
   energy.joules = energy.uncertainty_j = energy.mean_w = kUnknown;
   energy.settled = result.settled ? 1 : 0;
   energy.begin_ns = result.begin_ns;
   energy.end_ns = result.end_ns;
   energy.domains = result.energy.rows.size();
   energy.diagnostics = result.energy.diagnostics.list().size();
-  const std::optional<double> joules = totals.measured_j ? totals.measured_j : totals.estimated_j;
-  if (!joules) {
+  const std::optional<joulemap::ShownEnergy> shown = joulemap::shown_energy(totals);
+  if (!shown) {
     copy_text(energy.reason, reason_for_no_energy(result));
     return energy;
   }
-  const Provenance provenance = totals.measured_j ? Provenance::measured : Provenance::estimated;
-  energy.joules = *joules;
-  energy.uncertainty_j = summed_uncertainty_j(result, provenance);
-  if (energy.elapsed_s > 0) energy.mean_w = *joules / energy.elapsed_s;
-  energy.provenance = provenance_of(provenance);
+  energy.joules = shown->joules;
+  energy.uncertainty_j = shown->uncertainty_j.value_or(kUnknown);
+  if (energy.elapsed_s > 0) energy.mean_w = shown->joules / energy.elapsed_s;
+  energy.provenance = provenance_of(shown->provenance);
   return energy;
 }
 
@@ -146,8 +132,7 @@ int ask(jm_window window, Patience patience, jm_energy* energy) {
   Result<WindowResult> result = engine->result(window, patience);
   if (!result) return fail(result.error());
   last_result() = std::move(*result);
-  jm_energy told = energy_of(*last_result());
-  return hand_out(told, energy);
+  return code_of(hand_out(energy_of(*last_result()), energy));
 }
 
 Result<WindowOptions> options_from(const jm_options* options) {
@@ -156,14 +141,15 @@ Result<WindowOptions> options_from(const jm_options* options) {
     const char* const usual = std::getenv(variable);
     return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
   };
-  const bool whole = options != nullptr && options->size >= sizeof(jm_options);
-  if (options != nullptr && !whole) return Error{ErrorCode::usage, "set options.size to sizeof(jm_options)", ""};
-  wanted.root.prefix = given(whole ? options->sysroot : nullptr, "JOULEMAP_SYSROOT");
-  wanted.sensors = given(whole ? options->sensors : nullptr, "JOULEMAP_SENSORS");
-  if (!whole || options->period_s == 0) return wanted;
-  if (!(options->period_s >= 1e-4 && options->period_s <= 60))
+  const Result<jm_options> known =
+      options == nullptr ? Result<jm_options>(jm_options{}) : taken_in(*options, kFirstOptions_bytes, "jm_options");
+  if (!known) return known.error();
+  wanted.root.prefix = given(known->sysroot, "JOULEMAP_SYSROOT");
+  wanted.sensors = given(known->sensors, "JOULEMAP_SENSORS");
+  if (known->period_s == 0) return wanted;
+  if (!(known->period_s >= 1e-4 && known->period_s <= 60))
     return Error{ErrorCode::usage, "period_s must lie between 0.0001 and 60", ""};
-  wanted.period_ns = std::llround(options->period_s * 1e9);
+  wanted.period_ns = std::llround(known->period_s * 1e9);
   return wanted;
 }
 
@@ -236,7 +222,7 @@ int jm_window_domain(size_t index, jm_domain* domain) {
   copy_text(told.part_of, row.part_of);
   copy_text(told.sensor, row.sensor);
   copy_text(told.reason, row.reason);
-  return hand_out(told, domain);
+  return code_of(hand_out(told, domain));
 }
 
 int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
@@ -249,7 +235,7 @@ int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   copy_text(told.code, known.code);
   copy_text(told.message, known.message);
   copy_text(told.remedy, known.remedy);
-  return hand_out(told, diagnostic);
+  return code_of(hand_out(told, diagnostic));
 }
 
 int jm_is_recording(void) { return jmc_is_recording(); }

@@ -6,8 +6,15 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/file_descriptor.h"
+#include "base/fork_gate.h"
+#include "base/fork_generation.h"
+
 namespace joulemap::capi {
 namespace {
+
+// Reading an energy counter through NVML takes milliseconds, opening the library up to seconds.
+constexpr std::int64_t kForkWaitsAtMost_ns = 100 * kNanosecondsPerMillisecond;
 
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -21,6 +28,8 @@ sampling::WindowOptions usual_options() {
 
 }  // namespace
 
+// When the library is loaded: no thread can have begun a window, and no fork can come before the handlers.
+const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &forget_in_child);
 constinit std::mutex ProcessState::making_;
 constinit std::atomic<ProcessState*> ProcessState::current_{nullptr};
 constinit std::atomic<std::uint16_t> ProcessState::epoch_{0};
@@ -29,19 +38,24 @@ constinit std::atomic<const sampling::WindowOptions*> ProcessState::options_{nul
 ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
 
 ProcessState& ProcessState::make() {
-  static std::mutex
-      making;  // a child that was forked while it was held is one that never measured: see forget_in_child
-  const std::lock_guard lock(making);
+  const std::lock_guard lock(making_);
   if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
   // The engine needs no farewell at exit: nothing of it is lost with the process.
-  if (epoch_.fetch_add(1) == 0) ::pthread_atfork(nullptr, nullptr, &forget_in_child);
+  if (++epoch_ == 0) ++epoch_;  // after 65535 forks, each in the child of the one before
   auto* const state = new ProcessState(epoch_.load());
   current_.store(state, std::memory_order_release);
   return *state;
 }
 
+void ProcessState::before_fork() { nvml_calls.before_fork(kForkWaitsAtMost_ns); }
+
+void ProcessState::after_fork_in_parent() { nvml_calls.after_fork_in_parent(); }
+
 // Another thread of the parent may have held the lock, and is not here to give it back.
 void ProcessState::forget_in_child() {
+  begin_fork_generation();
+  nvml_calls.after_fork_in_child();
+  owned_descriptors.close_all();
   new (&making_) std::mutex;
   current_.store(nullptr, std::memory_order_release);
 }

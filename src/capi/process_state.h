@@ -3,7 +3,7 @@
 // ProcessState: what the C interface keeps for the process it lives in: the table of windows and the engine that
 // measures them. The interface has no handle to hang it on, so there is one for each process, and this is the only place
 // that knows. It is made by the first call, never destroyed (threads of the host may call us while it exits), and left alone
-// in the child of a fork, which makes its own: the parent's threads and locks are not there.
+// in the child of a fork, which makes its own: the parent's threads and locks are not there (base/fork_generation.h).
 //
 // Any thread may call anything.
 #pragma once
@@ -45,9 +45,12 @@ class ProcessState {
  private:
   explicit ProcessState(std::uint16_t epoch);
   static ProcessState& make();
+  static void before_fork();
+  static void after_fork_in_parent();
   static void forget_in_child();
   Status start_locked(const sampling::WindowOptions& options);
 
+  static const int fork_handlers_;
   static std::mutex making_;
   static std::atomic<ProcessState*> current_;
   static std::atomic<std::uint16_t> epoch_;

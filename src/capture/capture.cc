@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fork_generation.h"
 
 namespace joulemap::capture {
 namespace {
@@ -44,7 +44,7 @@ struct Capture::OpenRegion {
 };
 
 struct Capture::ThreadState {
-  std::uint64_t capture = 0;  // whose it is: its number, because another one may come to lie at the same address
+  const std::uint64_t capture;  // whose it is: its number, because another one may come to lie at the same address
   std::shared_ptr<ThreadTrack> track;
   std::shared_ptr<HelperAccount> helpers;
   std::vector<std::size_t> passes;  // depths at which this thread began a backward pass
@@ -53,12 +53,24 @@ struct Capture::ThreadState {
   bool does_own_work = false;
 
   ~ThreadState() {
-    if (!track) return;
     const std::int64_t cpu_ns = this_thread_cpu_ns();
     helpers->add_followed(track->advance_cpu(cpu_ns));
     track->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
     track->end();
   }
+};
+
+// Of a parent, after a fork: its locks may be held by threads that are gone, its vectors half grown. It is dropped.
+struct Capture::ThreadSlot {
+  ThreadState* state = nullptr;
+  std::uint32_t generation = fork_generation();
+
+  void clear() {
+    if (generation == fork_generation()) delete state;
+    state = nullptr;
+    generation = fork_generation();
+  }
+  ~ThreadSlot() { clear(); }
 };
 
 Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
@@ -78,20 +90,18 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
   marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(errands));
 }
 
-// State of another capture is a parent's, seen after a fork: that thread begins anew.
+// State of another capture is a parent's, seen after a fork, or of a recording that has ended.
 Capture::ThreadState& Capture::this_thread() {
-  thread_local ThreadState state;
-  if (state.capture == number_) return state;
-  state.passes.clear();
-  state.regions.clear();
+  thread_local ThreadSlot slot;
+  if (slot.state != nullptr && slot.state->capture == number_) return *slot.state;
+  slot.clear();
   clockid_t cpu_clock{};
   ::pthread_getcpuclockid(::pthread_self(), &cpu_clock);
-  state.track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);
-  state.helpers = helpers_;
-  state.capture = number_;
+  auto track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);
+  slot.state = new ThreadState{.capture = number_, .track = track, .helpers = helpers_, .passes = {}, .regions = {}};
   const std::lock_guard lock(tracks_lock_);
-  tracks_.push_back(state.track);
-  return state;
+  tracks_.push_back(std::move(track));
+  return *slot.state;
 }
 
 EdgeClocks Capture::clocks(ThreadState& thread) {

@@ -2,14 +2,14 @@
 //
 // Capture: what happens in this process, on its way into the recording: where each thread is, which step it is, what the
 // GPU did. There is one for a recorded process, made by the first call and never destroyed, because threads of the host
-// may call while it exits; a fork's child makes its own and leaves its parent's alone. Any thread may call anything.
+// may call while it exits; a fork's child makes its own and leaves its parent's alone (base/fork_generation.h). Any thread
+// may call anything.
 //
 // What each call of include/joulemap/capture.h means is said there.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,7 +40,9 @@ class Capture {
   // Whether it is recorded once the environment has come to say so; and no more, until then.
   static bool join();
   static void leave_recording();
+  static void finish_existing();
 
+  std::uint64_t number() const { return number_; }  // no other Capture of this process or of its parents has it
   MarkLog& marks() { return *marks_; }
   KernelLog& kernels() { return kernels_; }
 
@@ -62,7 +64,6 @@ class Capture {
   void learn_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
     hlo_.learn(module, instruction, op_name);
   }
-  // Nothing when nobody told of it.
   std::optional<std::uint32_t> place_of_hlo(std::string_view module, std::string_view instruction) {
     return hlo_.place_of(module, instruction, places_);
   }
@@ -96,6 +97,7 @@ class Capture {
 
  private:
   struct ThreadState;
+  struct ThreadSlot;
   struct OpenRegion;
 
   ThreadState& this_thread();

@@ -2,11 +2,16 @@
 //
 // The one Capture of a process: made when first asked for, ended at exit, forgotten by the child of a fork.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
 
+#include "base/file_descriptor.h"
+#include "base/fork_generation.h"
 #include "capture/capture.h"
+#include "capture/cuda_capture.h"
+#include "capture/nvtx/nvtx_attach.h"
 #include "capture/recording_sink.h"
 
 namespace joulemap::capture {
@@ -17,19 +22,25 @@ constinit std::atomic<Capture*> current{nullptr};
 // 0: not asked yet; 1: is being asked; 2: asked.
 constinit std::atomic<int> asked{0};
 constinit std::mutex making;
-constinit std::atomic<bool> registered{false};
+constinit std::atomic<bool> finishes_at_exit{false};
+constinit std::atomic<pid_t> owner{0};  // of the current one
 
 // Another thread of the parent may have held the lock, and is not here to give it back.
 void forget_in_child() {
+  begin_fork_generation();
+  owned_descriptors.close_all();
   new (&making) std::mutex;
+  nvtx::forget_names_in_child();
+  forget_cuda_in_child();
   if (Capture* const parents = current.load()) parents->abandon();
   current.store(nullptr);
   asked.store(0);
 }
 
-void finish_at_exit() {
-  if (Capture* const capture = current.load()) capture->finish();
-}
+// When the library is loaded: no thread can be in here yet, and no fork can come before the handler.
+[[maybe_unused]] const int fork_handler = ::pthread_atfork(nullptr, nullptr, &forget_in_child);
+
+void finish_at_exit() { Capture::finish_existing(); }
 
 Closeness closeness_asked_for() {
   const char* const text = std::getenv("JOULEMAP_TRACE");
@@ -54,17 +65,21 @@ void Capture::leave_recording() {
   if (ended != nullptr) ended->finish();
 }
 
+// A bare clone runs no fork handlers: its child has no thread that finish could wait for.
+void Capture::finish_existing() {
+  Capture* const capture = current.load();
+  if (capture != nullptr && owner.load() == ::getpid()) capture->finish();
+}
+
 Capture* Capture::existing() { return current.load(std::memory_order_acquire); }
 
 Capture* Capture::get() {
   if (asked.load(std::memory_order_acquire) == 2) return current.load(std::memory_order_relaxed);
   const std::lock_guard lock(making);
   if (asked.load() == 2) return current.load();
-  if (!registered.exchange(true)) {
-    ::pthread_atfork(nullptr, nullptr, &forget_in_child);
-    std::atexit(&finish_at_exit);
-  }
+  if (!finishes_at_exit.exchange(true)) std::atexit(&finish_at_exit);
   if (std::unique_ptr<MarkSink> sink = open_recording_sink()) {
+    owner.store(::getpid());
     current.store(new Capture(std::move(sink), closeness_asked_for()), std::memory_order_release);
   }
   asked.store(2, std::memory_order_release);

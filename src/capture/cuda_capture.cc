@@ -52,12 +52,16 @@ CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
       session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
 
 constinit std::atomic<bool> is_started{false};
+constinit std::atomic<bool> has_touched_cupti{false};
+// CUDA and CUPTI do not survive a fork: who inherited them must not touch them.
+constinit std::atomic<bool> parent_touched_cupti{false};
 
 void finish_before_cupti() {
   if (Capture* const capture = Capture::existing()) capture->finish_kernels();
 }
 
 void start(Capture& capture) {
+  has_touched_cupti.store(true);
   const SignalShield signals_are_for_the_program;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
   if (!api) return capture.marks().diagnose({"no_kernels", 1, api.error().message, api.error().remedy});
@@ -82,8 +86,13 @@ bool is_cuda_in_process() noexcept {
 
 void allow_cuda_capture() noexcept { is_started.store(false); }
 
+void forget_cuda_in_child() noexcept {
+  if (has_touched_cupti.load()) parent_touched_cupti.store(true);
+  is_started.store(false);
+}
+
 void start_cuda_capture() noexcept {
-  if (is_started.exchange(true)) return;
+  if (parent_touched_cupti.load() || is_started.exchange(true)) return;
   try {
     if (Capture* const capture = Capture::get()) start(*capture);
   } catch (const std::exception&) {

@@ -20,4 +20,7 @@ bool is_cuda_in_process() noexcept;
 // The capture has ended: the next one may be started.
 void allow_cuda_capture() noexcept;
 
+// In the child of a fork: it may use CUDA itself unless its parent had, and then nothing of CUPTI is touched.
+void forget_cuda_in_child() noexcept;
+
 }  // namespace joulemap::capture

@@ -188,7 +188,7 @@ void jmc_leave_recording(void) {
 }
 
 void jmc_finish(void) {
-  if (Capture* const capture = Capture::existing()) capture->finish();
+  Capture::finish_existing();
 }
 
 }  // extern "C"

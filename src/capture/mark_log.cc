@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fork_generation.h"
 #include "base/futex.h"
 #include "base/signal_shield.h"
 
@@ -16,9 +17,17 @@ constexpr std::int64_t kWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
 // About 100 MB: a program that marks faster than a disk writes must not fill the memory. What is dropped is counted.
 constexpr std::size_t kMostPending = 1'000'000;
 
-std::uint64_t this_thread() {
-  thread_local const auto id = static_cast<std::uint64_t>(::gettid());
-  return id;
+// A system call, so it is kept; the thread that forks has another id in the child.
+std::uint64_t id_of_this_thread() {
+  struct Known {
+    std::uint32_t generation = 0;
+    std::uint64_t id = 0;
+  };
+  thread_local constinit Known known;
+  if (known.id == 0 || known.generation != fork_generation()) {
+    known = {fork_generation(), static_cast<std::uint64_t>(::gettid())};
+  }
+  return known.id;
 }
 
 }  // namespace
@@ -74,7 +83,7 @@ void MarkLog::finish() {
 }
 
 void MarkLog::add(Mark mark) {
-  mark.thread = this_thread();
+  mark.thread = id_of_this_thread();
   const std::lock_guard lock(lock_);
   if (pending_.marks.size() < kMostPending) {
     pending_.marks.push_back(std::move(mark));

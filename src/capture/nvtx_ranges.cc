@@ -18,13 +18,18 @@ struct OpenRange {
   std::string module;  // of XLA, that runs within it; empty: the same as around it
 };
 
-std::vector<OpenRange>& open_ranges() {
+// Of this thread and this capture: a parent's ranges, and those of a recording that has ended, have other depths.
+std::vector<OpenRange>& open_ranges(const Capture& capture) {
   thread_local std::vector<OpenRange> ranges;
+  thread_local std::uint64_t number = 0;
+  if (number != capture.number()) ranges.clear();
+  number = capture.number();
   return ranges;
 }
 
-std::string_view present_module() {
-  for (auto range = open_ranges().rbegin(); range != open_ranges().rend(); ++range) {
+std::string_view present_module(const Capture& capture) {
+  const std::vector<OpenRange>& ranges = open_ranges(capture);
+  for (auto range = ranges.rbegin(); range != ranges.rend(); ++range) {
     if (!range->module.empty()) return range->module;
   }
   return {};
@@ -34,7 +39,7 @@ std::string_view present_module() {
 std::uint32_t place_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
   if (is_of_xla_compiler(name)) return capture.place_in(0, PlaceKind::phase, kCompile);
   if (!hlo) return capture.place_in(capture.here(), PlaceKind::region, name);
-  const std::string_view module = hlo->module.empty() ? present_module() : hlo->module;
+  const std::string_view module = hlo->module.empty() ? present_module(capture) : hlo->module;
   if (const auto known = capture.place_of_hlo(module, hlo->instruction)) return *known;
   if (capture.is_hlo_trial(module)) return capture.place_in(0, PlaceKind::phase, kCompile);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
@@ -50,7 +55,7 @@ void nvtx_push(std::string_view name) noexcept {
     if (capture == nullptr) return;
     const std::optional<HloRange> hlo = read_hlo_range(name);
     const std::uint32_t place = place_of_range(*capture, name, hlo);
-    open_ranges().push_back({capture->enter(place), hlo ? std::string(hlo->module) : std::string()});
+    open_ranges(*capture).push_back({capture->enter(place), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {
     // No memory: this range is not told.
   }
@@ -58,9 +63,9 @@ void nvtx_push(std::string_view name) noexcept {
 
 void nvtx_pop() noexcept {
   Capture* const capture = Capture::existing();
-  if (capture == nullptr || open_ranges().empty()) return;
-  capture->leave_to(open_ranges().back().depth);
-  open_ranges().pop_back();
+  if (capture == nullptr || open_ranges(*capture).empty()) return;
+  capture->leave_to(open_ranges(*capture).back().depth);
+  open_ranges(*capture).pop_back();
 }
 
 }  // namespace joulemap::capture

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "experiment/analysis/analyze.h"
 #include "experiment/experiment_folder.h"
 #include "page/analysis_page.h"
@@ -19,6 +20,9 @@
 
 namespace joulemap::cli {
 namespace {
+
+constexpr std::uint64_t kMostResamples = 10'000'000;
+constexpr std::uint64_t kMostThreads = 4096;
 
 struct AnalyzeFlags {
   std::string folder;
@@ -66,8 +70,7 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   return report::analysis_text(result, style_of_stdout());
 }
 
-int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "analyze runs no command", "leave out what stands after --"});
+int run_analyze(const AnalyzeFlags& flags) {
   const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
                       int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
@@ -97,7 +100,9 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--adjust", flags->adjust,
                   "p-values for the number of comparisons: holm (default), bonferroni, bh, none")
       ->type_name("HOW");
-  verb.add_option("--alpha", flags->alpha, "else that of experiment.toml")->type_name("P");
+  verb.add_option("--alpha", flags->alpha, "else that of experiment.toml")
+      ->type_name("P")
+      ->check(number_between(1e-9, 0.5));
   verb.add_option("--factor", flags->factors,
                   "compare the levels of this factor; else those that experiment.toml compares")
       ->type_name("NAME")
@@ -107,8 +112,12 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  verb.add_option("--resamples", flags->resamples, "of bootstraps")->type_name("N");
-  verb.add_option("--threads", flags->threads, "as the machine has CPUs by default; changes no number")->type_name("N");
+  verb.add_option("--resamples", flags->resamples, "of bootstraps")
+      ->type_name("N")
+      ->check(whole_number(1, kMostResamples));
+  verb.add_option("--threads", flags->threads, "as the machine has CPUs by default; changes no number")
+      ->type_name("N")
+      ->check(whole_number(0, kMostThreads));
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
   verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");
   verb.add_flag("--latex", flags->latex, "the same for a paper");
@@ -119,7 +128,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with plots and tables")
       ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_analyze(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_analyze(*flags); });
 }
 
 }  // namespace joulemap::cli

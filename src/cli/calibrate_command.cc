@@ -8,6 +8,7 @@
 #include "cli/calibrate_prediction.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
+#include "cli/value_checks.h"
 #include "load/cuda_driver.h"
 #include "recording/calibration_file.h"
 #include "report/calibrate_json.h"
@@ -29,7 +30,6 @@ struct CalibrateFlags {
 };
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "calibrate runs no command", "leave out what stands after --"});
   if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
   Result<sampling::OpenSensors> opened = sampling::open_sensors(
       {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
@@ -65,7 +65,7 @@ void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
   verb.add_option("--seconds", flags->seconds, "how long to watch idle (5); nothing else should run meanwhile")
       ->type_name("S")
-      ->check(CLI::Range(0.1, 600.0));
+      ->check(number_between(0.1, 600));
   verb.add_flag("--no-load", flags->no_load,
                 "load no GPU; else each NVIDIA GPU is then loaded for 20 s, to see how its sensors follow");
   verb.add_option("--sensors", flags->sensors, "these only, e.g. nvml,powercap")->type_name("LIST");
@@ -73,7 +73,7 @@ void add_calibrate_command(CLI::App& verb, CommandLine& line) {
                 "instead: measure operations on this GPU and fit the profile that predict uses (docs/prediction.md)");
   verb.add_option("--minutes", flags->prediction.minutes, "with --predict: to measure for (8)")
       ->type_name("N")
-      ->check(CLI::Range(0.05, 600.0));
+      ->check(number_between(0.05, 600));
   verb.add_option("--python", flags->prediction.python,
                   "with --predict: a Python that has PyTorch and joulemap (python3)")
       ->type_name("FILE");

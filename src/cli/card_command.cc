@@ -19,8 +19,7 @@ struct CardFlags {
   std::string output;
 };
 
-int run_card(const CardFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "card runs no command", "leave out what stands after --"});
+int run_card(const CardFlags& flags) {
   const Result<predict::CardSubject> subject = predict::card_subject(flags.name);
   if (!subject) return fail(subject.error());
   const Result<predict::Profile> profile = profile_of(flags.device);
@@ -42,7 +41,7 @@ void add_card_command(CLI::App& verb, CommandLine& line) {
   add_device_options(verb, flags->device);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_card(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_card(*flags); });
 }
 
 }  // namespace joulemap::cli

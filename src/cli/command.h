@@ -26,10 +26,11 @@ inline constexpr int kNotPossibleHere = 77;
 // What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
 struct CommandLine {
   SystemRoot root;
-  std::string replay;                // a recording that stands in for the sensors
-  std::string program;               // path of this executable
-  bool has_dashes = false;           // there was a --
-  std::vector<std::string> wrapped;  // what stood after it
+  std::string replay;                        // a recording that stands in for the sensors
+  std::string program;                       // path of this executable
+  bool has_dashes = false;                   // there was a --
+  std::vector<std::string> wrapped;          // what stood after it
+  std::vector<const CLI::App*> takes_words;  // verbs that use `wrapped`; all others refuse a --
   int exit_code = kDone;
 };
 
@@ -47,7 +48,8 @@ std::span<const Command> commands();
 // there 127 or cannot be executed 126, anything else 1.
 int exit_code_of(ErrorCode code);
 
-// Prints "joulemap: message" and the remedy to stderr; returns the exit code.
-int fail(const Error& error);
+// Prints "joulemap: message" and the remedy to stderr; returns the exit code. "joulemap diff: message" where the verb
+// does not follow from the message.
+int fail(const Error& error, std::string_view verb = {});
 
 }  // namespace joulemap::cli

@@ -62,8 +62,8 @@ int exit_code_of(ErrorCode code) {
   }
 }
 
-int fail(const Error& error) {
-  std::string text = fmt::format("joulemap: {}\n", error.message);
+int fail(const Error& error, std::string_view verb) {
+  std::string text = fmt::format("joulemap{}{}: {}\n", verb.empty() ? "" : " ", verb, error.message);
   if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
   static_cast<void>(write_to(Stream::error, text));  // when stderr is gone, the exit code is all that is left
   return exit_code_of(error.code);

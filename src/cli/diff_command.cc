@@ -5,11 +5,11 @@
 
 #include <memory>
 
-#include "attribution/report_builder.h"
-#include "attribution/run_comparison.h"
+#include "attribution/compared_recordings.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "page/page_html.h"
 #include "report/diff_json.h"
 #include "report/diff_text.h"
@@ -18,11 +18,13 @@ namespace joulemap::cli {
 namespace {
 
 struct DiffFlags {
-  std::string a;
-  std::string b;
+  std::vector<std::string> recordings;
+  std::vector<std::string> baseline;
   std::string by = "layer";
   std::string per;
   std::string fail_over;
+  std::string run_sd;
+  bool whole_run = false;
   std::size_t top = 10;
   bool json = false;
   std::string html;
@@ -30,43 +32,49 @@ struct DiffFlags {
 };
 
 // "5%", "5 %" or "0.05".
-Result<std::optional<double>> share_of(const std::string& text) {
+Result<std::optional<double>> share_of(std::string_view option, const std::string& text) {
   if (text.empty()) return std::optional<double>();
   std::string_view digits = trim(text);
   const bool is_percent = digits.ends_with('%');
   if (is_percent) digits = trim(digits.substr(0, digits.size() - 1));
   const std::optional<double> value = parse_double(digits);
   if (!value || *value < 0) {
-    return Error{ErrorCode::usage, fmt::format("--fail-over {} is no share", joulemap::quoted(text)), "--fail-over 5%"};
+    return Error{ErrorCode::usage, fmt::format("{} {} is no share", option, joulemap::quoted(text)),
+                 fmt::format("{} 5%", option)};
   }
   return std::optional(is_percent ? *value / 100 : *value);
 }
 
-Result<attribution::RunReports> reports_of(const std::string& file, attribution::Level level) {
-  const std::vector<std::string> files = {file};
-  attribution::ReportQuery query;
-  query.level = level;
-  Result<ReportResult> rows = attribution::build_report(files, query);
-  if (!rows) return std::move(rows).error();
-  query.level = attribution::Level::step;
-  Result<ReportResult> steps = attribution::build_report(files, query);
-  if (!steps) return std::move(steps).error();
-  return attribution::RunReports{std::move(*rows), std::move(*steps)};
+struct Sides {
+  std::vector<std::string> a;
+  std::vector<std::string> b;
+};
+
+// `diff A B`, or with --baseline the recordings that are compared with those of the baseline.
+Result<Sides> sides_of(const DiffFlags& flags) {
+  if (!flags.baseline.empty() && !flags.recordings.empty()) return Sides{flags.baseline, flags.recordings};
+  if (flags.baseline.empty() && flags.recordings.size() == 2)
+    return Sides{{flags.recordings[0]}, {flags.recordings[1]}};
+  if (flags.baseline.empty()) {
+    return Error{ErrorCode::usage, fmt::format("diff compares two recordings, not {}", flags.recordings.size()),
+                 "joulemap diff A B, or several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
+  }
+  return Error{ErrorCode::usage, "no recordings to compare with the baseline",
+               "--baseline stands last: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
 }
 
 Result<RunDifference> difference_of(const DiffFlags& flags) {
-  const Result<std::optional<double>> fail_over = share_of(flags.fail_over);
+  const Result<Sides> sides = sides_of(flags);
+  if (!sides) return sides.error();
+  const Result<std::optional<double>> fail_over = share_of("--fail-over", flags.fail_over);
   if (!fail_over) return fail_over.error();
+  const Result<std::optional<double>> run_sd = share_of("--run-sd", flags.run_sd);
+  if (!run_sd) return run_sd.error();
   const attribution::Level level = attribution::level_named(flags.by).value_or(attribution::Level::layer);
-  const Result<attribution::RunReports> a = reports_of(flags.a, level);
-  if (!a) return a.error();
-  const Result<attribution::RunReports> b = reports_of(flags.b, level);
-  if (!b) return b.error();
-  return attribution::compare_runs(*a, *b, {flags.per, *fail_over});
+  return attribution::compare_recordings(sides->a, sides->b, level, {flags.per, *fail_over, *run_sd, flags.whole_run});
 }
 
-int run_diff(const DiffFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "diff runs no command", "leave out what stands after --"});
+int run_diff(const DiffFlags& flags) {
   const Result<RunDifference> difference = difference_of(flags);
   if (!difference) return fail(difference.error());
   if (!flags.html.empty()) {
@@ -87,25 +95,36 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
 
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
-  verb.add_option("A", flags->a, "the recording to compare with")->required();
-  verb.add_option("B", flags->b, "the one that is compared")->required();
+  verb.add_option(
+          "RECORDING", flags->recordings,
+          "the recording to compare with and the one that is compared; with --baseline, those that are compared")
+      ->required();
+  verb.add_option("--baseline", flags->baseline,
+                  "the recordings to compare with, where there are several of each; stands last")
+      ->type_name("FILE");
   verb.add_option("--by", flags->by,
                   "entries: domain, phase, layer (the default), op, tensor, function, region, kernel")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel"}));
-  verb.add_option("--per", flags->per, "energies per sample, step, epoch or run; else the first that both tell")
+  verb.add_option("--per", flags->per, "energies per sample, step, epoch or run; else the first that all have")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"sample", "step", "epoch", "run"}));
   verb.add_option("--fail-over", flags->fail_over,
                   "exit with 1 when the total grew by more than this share (5%), and beyond the noise")
       ->type_name("SHARE");
-  verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")->type_name("N");
+  verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")
+      ->type_name("N")
+      ->check(whole_number());
+  verb.add_flag("--whole-run", flags->whole_run, "compare whole runs: with start-up, warm-up and shutdown");
+  verb.add_option("--run-sd", flags->run_sd,
+                  "standard deviation between runs of one program (2%), which repeated recordings update")
+      ->type_name("SHARE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
   verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing")
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_diff(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_diff(*flags); });
 }
 
 }  // namespace joulemap::cli

@@ -18,7 +18,6 @@ struct DoctorFlags {
 };
 
 int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "doctor runs no command", "leave out what stands after --"});
   const Result<DoctorResult> result = sampling::examine(line.root, flags.sensors, line.program);
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);

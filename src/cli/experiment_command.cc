@@ -11,6 +11,7 @@
 #include "cli/experiment_progress.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "experiment/experiment_runner.h"
 #include "experiment/plan_summary.h"
 #include "experiment/slurm.h"
@@ -82,7 +83,7 @@ void add_experiment_plan(CLI::App& verb, CommandLine& line) {
       ->type_name("FOLDER");
   verb.add_flag("--pilot", flags->pilot,
                 "run one row of each cell first, apart from the others: tells what all will cost");
-  verb.add_option("--top", flags->top, "at most N rows (24); 0 shows all")->type_name("N");
+  verb.add_option("--top", flags->top, "at most N rows (24); 0 shows all")->type_name("N")->check(whole_number());
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.experiment/1)");
   verb.callback([flags, &line] { line.exit_code = run_plan(*flags, line); });
 }

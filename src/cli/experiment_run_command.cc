@@ -11,6 +11,7 @@
 #include "cli/experiment_progress.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "experiment/experiment_runner.h"
 #include "experiment/plan_summary.h"
 #include "report/diagnostics_text.h"
@@ -162,8 +163,8 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
 void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
-  verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone");
-  verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B");
+  verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone")->check(whole_number());
+  verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B")->check(whole_number());
   verb.add_flag("--force", flags->force, "even if it is said to run on another machine");
   add_shared_flags(verb, *flags);
   verb.callback([flags, &line] { line.exit_code = run_run_row(*flags, line); });

@@ -45,6 +45,7 @@ int run_submit(const SubmitFlags& flags, const CommandLine& line) {
 void add_experiment_submit(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<SubmitFlags>();
   verb.footer("Usage: joulemap experiment submit PLAN [-- WORDS FOR SBATCH]");
+  line.takes_words.push_back(&verb);
   verb.add_option("PLAN", flags->path,
                   "experiment.toml, or the folder of an experiment, on a disk that all nodes share")
       ->required();

@@ -80,8 +80,7 @@ int export_to_file(const report::ExportFormat& format, const ExportFlags& flags)
   return written ? kDone : fail(written.error());
 }
 
-int run_export(const ExportFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "export runs no command", "leave out what stands after --"});
+int run_export(const ExportFlags& flags) {
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::export_format(flags.to)) return export_to_file(*format, flags);
   return fail({ErrorCode::unsupported, "Parquet is written by the Python package",
@@ -109,7 +108,7 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
                              "step", "epoch", "layer-step", "power"}));
   add_question_flags(verb, flags->question);
   verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_export(*flags); });
 }
 
 }  // namespace joulemap::cli

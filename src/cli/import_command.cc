@@ -136,8 +136,7 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   return options;
 }
 
-std::optional<Error> usage_error(const ImportFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return usage("import runs no command", "leave out what stands after --");
+std::optional<Error> usage_error(const ImportFlags& flags) {
   if (makes_experiment(flags)) {
     if (flags.format == kPrengdl || is_power_alone(flags)) return std::nullopt;
     return usage("--epochs and --pattern go with logs of power",
@@ -185,8 +184,8 @@ Result<ImportResult> import(const ImportFlags& flags) {
   return result;
 }
 
-int run_import(const ImportFlags& flags, const CommandLine& line) {
-  if (const std::optional<Error> error = usage_error(flags, line)) return fail(*error);
+int run_import(const ImportFlags& flags) {
+  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
   if (makes_experiment(flags)) {
     const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
     if (!utc_offset_s) return fail(utc_offset_s.error());
@@ -239,7 +238,7 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE")
       ->required();
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");
-  verb.callback([flags, &line] { line.exit_code = run_import(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_import(*flags); });
 }
 
 }  // namespace joulemap::cli

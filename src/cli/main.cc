@@ -8,13 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/usage_check.h"
+#include "cli/value_checks.h"
 
 namespace joulemap::cli {
 namespace {
@@ -50,14 +52,18 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->type_name("FILE");
 }
 
-int usage_message(CLI::App& app, const CLI::ParseError& error) {
+// Help and the version are asked for by an exception, too.
+int help_or_fault(CLI::App& app, const CLI::ParseError& error, const std::optional<Error>& fault) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     std::ostringstream text;
     app.exit(error, text, text);
     const Status written = write_to(Stream::out, text.str());
     return written ? kDone : fail(written.error());
   }
-  return fail({ErrorCode::usage, error.what(), "see joulemap --help"});
+  const std::string verb = verb_path(app);
+  if (fault) return fail(*fault, verb);
+  return fail({ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")},
+              verb);
 }
 
 int run(std::vector<std::string> arguments) {
@@ -74,23 +80,22 @@ int run(std::vector<std::string> arguments) {
   app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
   add_sysroot(app, line);
   add_replay(app, line);
-  app.allow_extras();  // so that we can name what is not a verb
+  app.require_subcommand(0, 1);  // a second one is a surplus word
+  app.allow_extras();            // verbs inherit it; usage_fault refuses what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
     add_sysroot(*verb, line);  // before or after the verb
     command.add(*verb, line);
   }
+  refuse_empty_values(app);
+  app.parse_complete_callback([&] {  // before the verb's own
+    if (usage_fault(app, line, arguments)) throw CLI::ExtrasError(arguments);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
+  });
   try {
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-    app.parse(std::move(arguments));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
-    return usage_message(app, error);
-  }
-  if (app.get_subcommands().empty()) {
-    const std::vector<std::string> extras = app.remaining();
-    const std::string what =
-        extras.empty() ? "a verb is needed" : fmt::format("there is no verb {}", joulemap::quoted(extras.front()));
-    return fail({ErrorCode::usage, what, "see joulemap --help"});
+    return help_or_fault(app, error, usage_fault(app, line, arguments));
   }
   return line.exit_code;
 }

@@ -13,6 +13,7 @@
 #include "cli/model_file.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "predict/graph_file.h"
 #include "predict/prediction_report.h"
 #include "report/prediction_json.h"
@@ -132,8 +133,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   return report;
 }
 
-int run_predict(PredictFlags flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "predict runs no command", "leave out what stands after --"});
+int run_predict(PredictFlags flags) {
   // --explain takes a layer if one follows: in `predict --explain model.onnx` it has taken the model.
   if (flags.model.empty() && flags.explain) std::swap(flags.model, *flags.explain);
   if (flags.model.empty()) {
@@ -182,10 +182,10 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
   verb.add_option("--host-factor", flags.host_factor, "how much slower the host is than that of the measurements (1)")
       ->type_name("F")
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(number_between(0.01, 100));
   verb.add_option("--idle-w", flags.idle_w, "what this GPU draws at rest with clocks up (the mean of those measured)")
       ->type_name("W")
-      ->check(CLI::Range(1.0, 1000.0));
+      ->check(number_between(1, 1000));
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
@@ -198,13 +198,13 @@ void add_cost_options(CLI::App& verb, PredictFlags& flags) {
       ->check(CLI::Range(std::int64_t{0}, kMostTimes));
   verb.add_option("--grid-gco2-kwh", flags.grid_gco2_kwh, "grams of CO2 for a kWh (400, about the world's mean)")
       ->type_name("G")
-      ->check(CLI::Range(0.0, 1e5));
+      ->check(number_between(0, 1e5));
   verb.add_option("--price-kwh", flags.price_kwh, "of a kWh, in any money; without it prices are not told")
       ->type_name("P")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_between(0, 1e9));
   verb.add_option("--pue", flags.pue, "energy of the building over that of its computers (1): for CO2 and price")
       ->type_name("X")
-      ->check(CLI::Range(1.0, 10.0));
+      ->check(number_between(1, 10));
 }
 
 }  // namespace
@@ -219,10 +219,12 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
       ->type_name("[LAYER]")
       ->expected(0, 1)
       ->default_str("");
-  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in the network's order")->type_name("N");
+  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in the network's order")
+      ->type_name("N")
+      ->check(whole_number());
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.prediction/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_predict(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_predict(*flags); });
 }
 
 }  // namespace joulemap::cli

@@ -5,17 +5,19 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/small_file.h"
-#include "base/text.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_memory.h"
 #include "cli/output.h"
+#include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
 #include "recording/calibration_file.h"
+#include "recording/part_folder.h"
 #include "report/record_json.h"
 #include "report/record_text.h"
 #include "sampling/environment.h"
@@ -46,14 +48,9 @@ struct RecordFlags {
   bool announce = false;
   std::optional<int> pid;
   std::vector<std::string> command;
-  std::string unknown_option;
 };
 
 std::optional<Error> usage_error(const RecordFlags& flags) {
-  if (!flags.unknown_option.empty()) {
-    return Error{ErrorCode::usage, fmt::format("record knows no option {}", joulemap::quoted(flags.unknown_option)),
-                 "see joulemap record --help"};
-  }
   if (flags.dither && (flags.trace == "off" || flags.trace == "kernels")) {
     return Error{ErrorCode::usage,
                  fmt::format("--dither pauses at calls of modules, which --trace {} leaves out", flags.trace),
@@ -101,6 +98,16 @@ std::vector<std::string> command_line_of(int pid) {
   return command;
 }
 
+sensors::MeasuredProcesses measured_processes(const RecordFlags& flags, const std::string& recording_id) {
+  sensors::MeasuredProcesses measured;
+  if (flags.pid) measured.roots.push_back(*flags.pid);
+  measured.variable = fmt::format("{}={}", recording::kIdVariable, recording_id);
+  std::error_code error;  // without a folder the other rules decide
+  measured.recording_folder = std::filesystem::weakly_canonical(
+      std::filesystem::absolute(recording::recording_folder(flags.file), error), error);
+  return measured;
+}
+
 // One whose model is known: what is learnt is learnt of that.
 bool has_known_gpu(std::span<const Channel> channels) {
   return std::any_of(channels.begin(), channels.end(),
@@ -114,6 +121,8 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }
+  const std::string recording_id = recording::choose_recording_id(flags.run);
+  sensors.measured = measured_processes(flags, recording_id);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
   sampling::RecordOptions options;
@@ -125,7 +134,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     };
   }
   options.file = flags.file;
-  options.run = flags.run;
+  options.recording_id = recording_id;
   options.environment = sampling::describe_environment(line.root);
   // Without a calibration the recording says what the channels themselves declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {
@@ -173,6 +182,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
       "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
       "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
+  line.takes_words.push_back(&verb);
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,
@@ -183,7 +193,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
                 "one line of JSON on stdout once it has begun: the variables that make a process part of it");
   verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
       ->type_name("MS")
-      ->check(CLI::Range(kLeastPeriod_ms, kMostPeriod_ms));
+      ->check(number_between(kLeastPeriod_ms, kMostPeriod_ms));
   verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
@@ -192,19 +202,16 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--probe", flags->probe, "replay modules of PyTorch at the end, to find out what each draws");
   verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
       ->type_name("S")
-      ->check(CLI::Range(0.1, kMostProbe_s));
+      ->check(number_between(0.1, kMostProbe_s));
   verb.add_option("--run", flags->run,
                   "the run's name where several machines record it: report puts their files together")
-      ->type_name("NAME")
-      ->check(CLI::Validator([](std::string& name) { return name.empty() ? "is empty" : ""; }, "", ""));
+      ->type_name("NAME");
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   verb.callback([flags, &verb, &line] {
-    WrappedCommand wrapped = wrapped_command(verb, line);
     flags->probe = flags->probe || flags->probe_s;
-    flags->command = std::move(wrapped.command);
-    flags->unknown_option = std::move(wrapped.unknown_option);
+    flags->command = wrapped_command(verb, line);
     line.exit_code = run_record(*flags, line);
   });
 }

@@ -12,6 +12,7 @@
 #include "cli/picture_file.h"
 #include "cli/question.h"
 #include "cli/terminal.h"
+#include "cli/value_checks.h"
 #include "page/page_html.h"
 #include "report/citation.h"
 #include "report/plots.h"
@@ -60,12 +61,14 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
                                 flags.top, flags.smooth};
+  if (const Status possible = report::can_plot(query); !possible) return fail(possible.error());
   if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
   wanted.without = std::move(question->without);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
+  if (report::spread_level_of(query) == "phase") wanted.limits.spreads_of = SpreadLevel::phase;
   if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // those that are asked for may be small
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
@@ -102,8 +105,7 @@ Status is_one_output(const ReportFlags& flags) {
                "give one of them"};
 }
 
-int run_report(const ReportFlags& flags, const CommandLine& line) {
-  if (line.has_dashes) return fail({ErrorCode::usage, "report runs no command", "leave out what stands after --"});
+int run_report(const ReportFlags& flags) {
   if (const Status is_clear = is_one_output(flags); !is_clear) return fail(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) return write_page(flags);
@@ -135,9 +137,11 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
   verb.add_option("--depth", flags.depth, "levels of the tree that are unfolded, devices being the first")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   verb.add_option("--top", flags.top, "at most N lines, the largest branches unfolded first (30); 0 shows all")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (as steps ran)")
       ->type_name("KEY")
       ->transform(CLI::CheckedTransformer(orders).description(""));
@@ -156,7 +160,7 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
       ->check(CLI::IsMember({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
   verb.add_option("--smooth", flags.smooth, "of --plot lines: means over N points (a fiftieth of the run); 1: none")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   verb.add_option("--html", flags.html, "write a page to FILE: one file that loads nothing, with all levels and plots")
       ->type_name("FILE");
   verb.add_flag("--cite", flags.cite, "a sentence for a paper");
@@ -164,7 +168,7 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
       verb.add_flag("--model-card", flags.model_card, "co2_eq_emissions for a card of Hugging Face");
   verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the card")
       ->type_name("GRAMS")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_between(0, 1e5))
       ->needs(card);
   verb.add_option("--location", flags.card.location, "where it ran, for the card")->type_name("TEXT")->needs(card);
   verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
@@ -191,7 +195,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = run_report(*flags); });
 }
 
 }  // namespace joulemap::cli

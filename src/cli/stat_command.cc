@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/stat_command.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
 #include "report/stat_json.h"
@@ -33,17 +30,12 @@ struct StatFlags {
   bool json = false;
   std::string output;
   std::vector<std::string> command;
-  std::string unknown_option;  // something like an option, before any command
 };
 
 std::optional<Error> usage_error(const StatFlags& flags) {
   const auto error = [](std::string message, std::string remedy) {
     return Error{ErrorCode::usage, std::move(message), std::move(remedy)};
   };
-  if (!flags.unknown_option.empty()) {
-    return error(fmt::format("stat knows no option {}", joulemap::quoted(flags.unknown_option)),
-                 "see joulemap stat --help");
-  }
   if (flags.system_wide && flags.pid) return error("-a and -p exclude each other", "choose one of them");
   if (flags.command.empty() && !flags.system_wide && !flags.pid) {
     return error("stat needs a command, -a or -p PID", "joulemap stat -- python train.py");
@@ -98,8 +90,10 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
     if (!opened) return fail(opened.error());
     file = std::move(*opened);
   }
-  Result<sampling::Meter> meter = sampling::Meter::open(
-      {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  sampling::SensorOptions sensors{
+      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
+  Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
     return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
@@ -120,6 +114,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       "Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to "
       "stdout.");
   verb.prefix_command();
+  line.takes_words.push_back(&verb);
   verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
@@ -137,9 +132,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {
-    WrappedCommand wrapped = wrapped_command(verb, line);
-    flags->command = std::move(wrapped.command);
-    flags->unknown_option = std::move(wrapped.unknown_option);
+    flags->command = wrapped_command(verb, line);
     line.exit_code = run_stat(*flags, line);
   });
 }

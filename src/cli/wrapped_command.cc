@@ -5,14 +5,11 @@
 
 namespace joulemap::cli {
 
-WrappedCommand wrapped_command(const CLI::App& verb, const CommandLine& line) {
-  WrappedCommand wrapped;
-  wrapped.command = verb.remaining();
-  if (!wrapped.command.empty() && wrapped.command.front().starts_with("-"))
-    wrapped.unknown_option = wrapped.command.front();
-  if (!wrapped.command.empty() && line.has_dashes) wrapped.command.emplace_back("--");
-  wrapped.command.insert(wrapped.command.end(), line.wrapped.begin(), line.wrapped.end());
-  return wrapped;
+std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line) {
+  std::vector<std::string> command = verb.remaining();
+  if (!command.empty() && line.has_dashes) command.emplace_back("--");
+  command.insert(command.end(), line.wrapped.begin(), line.wrapped.end());
+  return command;
 }
 
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics) {

@@ -13,13 +13,8 @@
 
 namespace joulemap::cli {
 
-struct WrappedCommand {
-  std::vector<std::string> command;
-  std::string unknown_option;  // something like an option, before any command
-};
-
 // "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
-WrappedCommand wrapped_command(const CLI::App& verb, const CommandLine& line);
+std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line);
 
 // Sensors that could tell more than what is used, and what would open them.
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics);

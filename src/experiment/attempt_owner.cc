@@ -8,30 +8,12 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/process_identity.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/experiment_folder.h"
 
 namespace joulemap::experiment {
-namespace {
-
-// A process number is used again one day; with the moment of its start it is not.
-std::string start_of(std::string_view pid) {
-  const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
-  if (!stat) return {};
-  // Behind the name, which may hold anything, the start is the 20th field.
-  const std::size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos) return {};
-  const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(name_end + 1));
-  return fields.size() > 19 ? std::string(fields[19]) : std::string();
-}
-
-std::string boot_id() {
-  const Result<std::string> id = read_small_file("/proc/sys/kernel/random/boot_id");
-  return id ? std::string(trim(*id)) : std::string("-");
-}
-
-}  // namespace
 
 std::string node_name() {
   // Several nodes of Slurm may share a machine, and one node of it may have another name than the machine.
@@ -43,7 +25,7 @@ std::string node_name() {
 Status write_owner(const std::string& attempt_path) {
   const std::string pid = fmt::format("{}", ::getpid());
   return replace_file(attempt_path + "/owner",
-                      fmt::format("{} {} {} {}\n", boot_id(), pid, start_of(pid), node_name()));
+                      fmt::format("{} {} {} {}\n", boot_id(), pid, process_start(pid), node_name()));
 }
 
 OwnerState owner_state(const std::string& attempt_path) {
@@ -52,7 +34,7 @@ OwnerState owner_state(const std::string& attempt_path) {
   const std::vector<std::string_view> words = split_blanks(*text);
   if (words.size() < 3) return OwnerState::gone;
   if (words[0] != boot_id()) return OwnerState::elsewhere;
-  return start_of(words[1]) == words[2] ? OwnerState::at_work : OwnerState::gone;
+  return process_start(words[1]) == words[2] ? OwnerState::at_work : OwnerState::gone;
 }
 
 }  // namespace joulemap::experiment

@@ -3,16 +3,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/file_lock.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "base/write_fully.h"
@@ -27,17 +28,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTable_bytes = std::size_t{1} << 30;
 constexpr std::size_t kMostRow_bytes = std::size_t{64} << 20;
+constexpr std::chrono::minutes kTablePatience{10};  // it is held for milliseconds, by one node after another
 constexpr std::string_view kAttemptPrefix = "attempt-";
 
 // Held while the table is read, changed and replaced.
-Result<FileDescriptor> lock_table(const std::string& folder) {
-  const std::string path = folder + "/run_table.lock";
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd.is_open()) return system_error("open", path, errno);
-  while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return system_error("lock", path, errno);
-  }
-  return fd;
+Result<FileLock> lock_table(const std::string& folder) {
+  return FileLock::take(folder + "/run_table.lock", LockScope::shared, kTablePatience);
 }
 
 // Where commands run and when the plan was made: what experiment.toml itself does not know.
@@ -253,7 +249,7 @@ Status ExperimentFolder::read_table() {
 }
 
 Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_t attempts) {
-  const Result<FileDescriptor> lock = lock_table(path_);
+  const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return read;
   if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("there is no row {}", row), ""};
@@ -263,7 +259,7 @@ Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_
 }
 
 Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool from_elsewhere) {
-  const Result<FileDescriptor> lock = lock_table(path_);
+  const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return std::move(read).error();
   const std::string path = row_path("rows", row);

@@ -25,8 +25,8 @@ ExperimentRow some_row(std::size_t number) {
   row.exit_code = 0;
   row.start_unix_ns = 1'700'000'000'123'456'789;
   row.elapsed_s = 1.5;
-  row.energy_j = 30.25;
-  row.baseline_w = 10;
+  row.baseline.measured = MeasuredWatts(10);
+  row.first.estimated = EstimatedWatts(4);
   DomainEnergy domain;
   domain.name = "package-0";
   domain.joules = 30.25;
@@ -37,6 +37,50 @@ ExperimentRow some_row(std::size_t number) {
   row.epochs = {{0.25, 0.5, 10.0, {0.5}}, {0.75, 0.5, std::nullopt, {std::nullopt}}};
   row.diagnostics.add({"counter_reset", 2, "it was reset", "do not"});
   return row;
+}
+
+std::optional<double> energy_j(const ExperimentRow& row) { return joules_of(total_energy(row.domains).measured); }
+
+ExperimentRow row_from(std::string_view json) {
+  const Result<ExperimentRow> row = parse_row_json(json, "row.json", {});
+  EXPECT_TRUE(row);
+  return row ? *row : ExperimentRow();
+}
+
+TEST(OldRows, ASumOverMeasurementsAndEstimatesIsReadByDomain) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 1100, "baseline_w": 90, "first_w": 99,
+      "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true},
+                  {"name": "package-0", "joules": 1000, "provenance": "estimated", "counted": true}]})");
+  EXPECT_EQ(energy_j(row), 100);
+  EXPECT_EQ(joules_of(total_energy(row.domains).estimated), 1000);
+  EXPECT_FALSE(shown_power(row.baseline)) << "nobody knows which part of it was measured";
+  EXPECT_TRUE(row.diagnostics.contains("mixed_idle_power"));
+}
+
+TEST(OldRows, APowerOfOneProvenanceIsKept) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100, "baseline_w": 90, "first_w": 99,
+      "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true}]})");
+  EXPECT_EQ(row.baseline.measured, MeasuredWatts(90));
+  EXPECT_EQ(row.first.measured, MeasuredWatts(99));
+  EXPECT_TRUE(row.diagnostics.empty());
+}
+
+TEST(OldRows, AnEnergyWithoutDomainsIsThatOfTheMachine) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100})");
+  EXPECT_EQ(energy_j(row), 100);
+  EXPECT_EQ(row.domains.at(0).name, "machine");
+}
+
+TEST(RowJson, EnergyIsTheMeasuredOneWithItsProvenanceAndTheEstimateStandsBeside) {
+  ExperimentRow row = some_row(0);
+  DomainEnergy estimate = row.domains[0];
+  estimate.name = "dram-0";
+  estimate.joules = 1000;
+  estimate.provenance = Provenance::estimated;
+  row.domains.push_back(estimate);
+  const std::string json = row_json(row, {}, {});
+  EXPECT_NE(json.find(R"("energy_j":30.25,"energy_provenance":"measured","measured_j":30.25)"), std::string::npos);
+  EXPECT_NE(json.find(R"("estimated_j":1000)"), std::string::npos) << json;
 }
 
 class ExperimentFolderTest : public testing::Test {
@@ -61,7 +105,9 @@ TEST_F(ExperimentFolderTest, WhatARowGaveIsReadAsItWasWritten) {
   const ExperimentRow& row = data->rows[2];
   EXPECT_EQ(row.state, RowState::done);
   EXPECT_EQ(row.start_unix_ns, 1'700'000'000'123'456'789);
-  EXPECT_EQ(row.energy_j, 30.25);
+  EXPECT_EQ(energy_j(row), 30.25);
+  EXPECT_EQ(row.baseline.measured, MeasuredWatts(10));
+  EXPECT_EQ(row.first.estimated, EstimatedWatts(4));
   EXPECT_EQ(row.domains.at(0).provenance, Provenance::measured);
   EXPECT_EQ(row.metrics, std::vector<std::optional<double>>{0.75});
   ASSERT_EQ(row.epochs.size(), 2u);
@@ -118,7 +164,7 @@ TEST_F(ExperimentFolderTest, ADamagedRowIsToldAndTheAttemptBeforeItCounts) {
   std::ofstream(second->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data);
-  EXPECT_EQ(data->rows[0].energy_j, 30.25);
+  EXPECT_EQ(energy_j(data->rows[0]), 30.25);
   EXPECT_TRUE(data->diagnostics.contains("row_damaged"));
 }
 
@@ -147,7 +193,7 @@ TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
   EXPECT_FALSE(read->blocked);
   EXPECT_EQ(read->rows[3].levels, std::vector<std::size_t>{1});
   EXPECT_EQ(read->rows[3].block, 1u);
-  EXPECT_EQ(read->rows[3].energy_j, 30.25);
+  EXPECT_EQ(energy_j(read->rows[3]), 30.25);
   EXPECT_TRUE(read->diagnostics.empty());
   EXPECT_FALSE(write_experiment(path, data));
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "experiment/machine_state.h"
@@ -15,12 +16,21 @@ namespace {
 constexpr double kLook_s = 0.5;
 constexpr double kFinestPower_w = 1;  // below it, shares of the baseline say nothing
 
-std::optional<double> counted_w(const std::vector<DomainEnergy>& domains) {
-  std::optional<double> sum;
-  for (const DomainEnergy& domain : domains) {
-    if (domain.counted && domain.mean_w) sum = sum.value_or(0) + *domain.mean_w;
+// Counted domains that both looks have, of one provenance: what one of them lacks would look like a change of power.
+std::set<std::string> common_domains(const IdleState& a, const IdleState& b) {
+  const EnergyTotals of_a = total_energy(a.domains);
+  const EnergyTotals of_b = total_energy(b.domains);
+  std::set<std::string> common;
+  for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
+    const std::optional<ShownEnergy> from = energy_of(of_a, provenance);
+    const std::optional<ShownEnergy> to = energy_of(of_b, provenance);
+    if (!from || !to) continue;
+    const std::set<std::string> names(to->domains.begin(), to->domains.end());
+    for (const std::string& name : from->domains) {
+      if (names.contains(name)) common.insert(name);
+    }
   }
-  return sum;
+  return common;
 }
 
 }  // namespace
@@ -72,18 +82,23 @@ IdleState IdleWatch::watch(double seconds) {
   }
   meter_.end();
   meter_.set_tap({});
-  const DomainTable energy = meter_.result();
-  state.power_w = counted_w(energy.rows);
-  state.is_measured = energy.totals.measured_j.has_value();
+  state.domains = meter_.result().rows;
   state.busy_share = busy_share(begin, read_cpu_ticks(root_));
   for (const auto& [sensor, degrees] : cpu_temperatures(root_)) state.temperatures_c[sensor] = degrees;
   return state;
 }
 
+IdlePowers idle_powers(const IdleState& state, const IdleState& baseline) {
+  const std::set<std::string> common = common_domains(state, baseline);
+  return {total_power(total_energy(state.domains, common)), total_power(total_energy(baseline.domains, common))};
+}
+
 bool is_cool(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec) {
-  if (spec.power_within && state.power_w && baseline.power_w) {
-    const double margin_w = *spec.power_within * std::max(*baseline.power_w, kFinestPower_w);
-    if (*state.power_w > *baseline.power_w + margin_w) return false;
+  const IdlePowers powers = idle_powers(state, baseline);
+  const std::optional<ComparedPower> compared = compared_power(powers.now, powers.baseline);
+  if (spec.power_within && compared) {
+    const double margin_w = *spec.power_within * std::max(compared->reference_w, kFinestPower_w);
+    if (compared->power_w > compared->reference_w + margin_w) return false;
   }
   if (!spec.temperature_within_c) return true;
   return std::all_of(baseline.temperatures_c.begin(), baseline.temperatures_c.end(), [&](const auto& sensor) {
@@ -100,7 +115,7 @@ CoolDownOutcome IdleWatch::cool_down(const IdleState& baseline, const CoolDownSp
     outcome.reached = is_cool(state, baseline, spec);
     outcome.waited_s = seconds(monotonic_ns() - begin_ns);
   } while (!outcome.reached && outcome.waited_s < spec.limit_s && !asked_to_stop_);
-  outcome.power_w = state.power_w;
+  outcome.power = idle_powers(state, baseline).now;
   outcome.temperature_c = state.hottest_c();
   outcome.baseline_temperature_c = baseline.hottest_c();
   return outcome;

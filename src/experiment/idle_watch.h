@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/signal_gate.h"
@@ -20,12 +21,11 @@
 namespace joulemap::experiment {
 
 struct IdleState {
-  std::optional<double> power_w;                  // of the counted domains
+  std::vector<DomainEnergy> domains;              // what each domain used meanwhile
   std::map<std::string, double> temperatures_c;   // by sensor, the last values
   std::optional<double> busy_share;               // of all CPUs
   std::optional<double> others_on_gpu;            // share of the time, of the GPU where it is the most
   std::optional<std::uint64_t> throttle_reasons;  // of any GPU; bits of NVML
-  bool is_measured = false;                       // by a sensor, not by an estimate
 
   std::optional<double> hottest_c() const;
 };
@@ -55,6 +55,13 @@ class IdleWatch {
   SignalGate& signals_;
   bool asked_to_stop_ = false;
 };
+
+// Power of the domains that both have, by provenance.
+struct IdlePowers {
+  PowerTotals now;
+  PowerTotals baseline;
+};
+IdlePowers idle_powers(const IdleState& state, const IdleState& baseline);
 
 // Whether nothing is left of what ran before. What the baseline or the state does not tell cannot be waited for.
 bool is_cool(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec);

@@ -73,16 +73,48 @@ TEST_F(MachineChecks, OthersOnAGpuAndHeatAreTold) {
   EXPECT_EQ(check("temperature").state, CheckState::warned);
 }
 
+DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance = Provenance::measured) {
+  DomainEnergy domain;
+  domain.name = std::move(name);
+  domain.joules = domain.mean_w = mean_w;
+  domain.provenance = provenance;
+  domain.counted = true;
+  return domain;
+}
+
+TEST(CoolDown, LooksAtMeasuredPowerAndNotAtEstimates) {
+  IdleState baseline;
+  baseline.domains = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
+  IdleState now = baseline;
+  now.domains[1] = idle_domain("package-0", 300, Provenance::estimated);
+  EXPECT_TRUE(is_cool(now, baseline, {}));
+  EXPECT_EQ(shown_power(idle_powers(now, baseline).now), 100);
+  now.domains[0] = idle_domain("gpu0", 150);
+  EXPECT_FALSE(is_cool(now, baseline, {}));
+  const std::vector<DomainEnergy> estimates = {idle_domain("package-0", 300, Provenance::estimated)};
+  baseline.domains.erase(baseline.domains.begin());
+  now.domains = estimates;
+  EXPECT_FALSE(is_cool(now, baseline, {})) << "without a measurement estimates have to do";
+}
+
+TEST(CoolDown, ComparesTheDomainsThatBothLooksHave) {
+  IdleState baseline;
+  baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
+  IdleState now;
+  now.domains = {idle_domain("gpu0", 150)};  // the other GPU did not answer: 150 W is not below 200 W
+  EXPECT_FALSE(is_cool(now, baseline, {}));
+}
+
 TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   const CoolDownSpec spec;
   IdleState baseline;
-  baseline.power_w = 100;
+  baseline.domains = {idle_domain("gpu0", 100)};
   baseline.temperatures_c = {{"gpu0", 35}, {"cpu", 40}};
   IdleState now = baseline;
   EXPECT_TRUE(is_cool(now, baseline, spec));
-  now.power_w = 115;
+  now.domains = {idle_domain("gpu0", 115)};
   EXPECT_FALSE(is_cool(now, baseline, spec)) << "more than a tenth above";
-  now.power_w = 105;
+  now.domains = {idle_domain("gpu0", 105)};
   now.temperatures_c["gpu0"] = 48;
   EXPECT_FALSE(is_cool(now, baseline, spec)) << "one of two is warm";
   now.temperatures_c["gpu0"] = 39;

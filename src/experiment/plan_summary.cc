@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "experiment/energy_basis.h"
 #include "statistics/sample_size.h"
 
 namespace joulemap::experiment {
@@ -102,8 +103,9 @@ std::size_t comparisons_of(const std::vector<Levels>& cells) {
 
 std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows) {
   std::map<Levels, std::vector<double>> cells;
+  const EnergyBasis basis = energy_basis(rows);
   for (const ExperimentRow& row : rows) {
-    const std::optional<double> value = row.energy_j ? row.energy_j : row.elapsed_s;
+    const std::optional<double> value = basis.is_comparable() ? energy_on(basis, row) : row.elapsed_s;
     if (row.state == RowState::done && value && *value > 0) cells[row.levels].push_back(*value);
   }
   double squares = 0;
@@ -125,14 +127,18 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
   Mean time;
   Mean energy;
   ExperimentForecast forecast;
+  std::vector<ExperimentRow> all(rows.begin(), rows.end());
+  all.insert(all.end(), pilot.begin(), pilot.end());
+  const EnergyBasis basis = energy_basis(all);
   for (const std::span<const ExperimentRow> some : {rows, pilot}) {
     for (const ExperimentRow& row : some) {
       if (row.state != RowState::done) continue;
       ++forecast.based_on;
       time_of[row.levels].add(row.elapsed_s);
-      energy_of[row.levels].add(row.energy_j);
+      const std::optional<double> row_j = energy_on(basis, row);
+      energy_of[row.levels].add(row_j);
       time.add(row.elapsed_s);
-      energy.add(row.energy_j);
+      energy.add(row_j);
     }
   }
   if (!time.value()) return std::nullopt;
@@ -151,6 +157,7 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
   }
   if (!energy.value()) return forecast;
   forecast.energy_j = energy_j;
+  forecast.provenance = basis.provenance;
   const double kilowatt_hours = energy_j / kJoulesPerKilowattHour;
   if (spec.costs.gco2_per_kwh) forecast.co2_g = kilowatt_hours * *spec.costs.gco2_per_kwh;
   if (spec.costs.price_per_kwh) forecast.price = kilowatt_hours * *spec.costs.price_per_kwh;
@@ -179,8 +186,11 @@ ExperimentPlan summarize(const ExperimentFolder& folder) {
   const ExperimentData data = folder.read();
   plan.diagnostics = data.diagnostics;
   for (const ExperimentRow& row : data.rows) {
-    plan.rows.push_back(
-        {row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, row.energy_j});
+    plan.rows.push_back({row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}});
+    if (const std::optional<ShownEnergy> shown = complete_energy(total_energy(row.domains))) {
+      plan.rows.back().energy_j = shown->joules;
+      plan.rows.back().provenance = shown->provenance;
+    }
   }
   plan.statistics.noise = noise_within_cells(data.rows);
   plan.forecast = forecast(folder.spec(), data.rows, pilot_rows(folder, cells, plan.diagnostics));

@@ -39,6 +39,23 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
   json.end_array();
 }
 
+// `energy_j` is the measured sum, where something was measured, else the estimated one; null where a domain has no value.
+void write_totals(JsonWriter& json, const EnergyTotals& totals) {
+  const std::optional<ShownEnergy> shown = complete_energy(totals);
+  json.member("energy_j", shown ? std::optional(shown->joules) : std::nullopt)
+      .text_or_null("energy_provenance", shown ? joulemap::to_string(shown->provenance) : "")
+      .member("measured_j", joules_of(totals.measured))
+      .member("measured_uncertainty_j", uncertainty_of(totals.measured))
+      .member("estimated_j", joules_of(totals.estimated))
+      .member("estimated_uncertainty_j", uncertainty_of(totals.estimated));
+}
+
+void write_powers(JsonWriter& json, std::string_view name, const PowerTotals& power) {
+  const std::string prefix(name);
+  json.member(prefix + "_measured_w", power_of(power, Provenance::measured))
+      .member(prefix + "_estimated_w", power_of(power, Provenance::estimated));
+}
+
 void write_metrics(JsonWriter& json, const std::vector<std::optional<double>>& values, const ExperimentData& data) {
   json.key("metrics").begin_object();
   for (std::size_t i = 0; i < values.size() && i < data.metrics.size(); ++i) {
@@ -99,10 +116,11 @@ void write_checks(JsonWriter& json, const RowSetting& setting) {
   json.begin_object()
       .member("waited_s", setting.cool_down->waited_s)
       .member("reached", setting.cool_down->reached)
-      .member("power_w", setting.cool_down->power_w)
+      .member("power_w", shown_power(setting.cool_down->power))
       .member("temperature_c", setting.cool_down->temperature_c)
-      .member("baseline_temperature_c", setting.cool_down->baseline_temperature_c)
-      .end_object();
+      .member("baseline_temperature_c", setting.cool_down->baseline_temperature_c);
+  write_powers(json, "power", setting.cool_down->power);
+  json.end_object();
 }
 
 void write_setting(JsonWriter& json, const RowSetting& setting) {
@@ -201,6 +219,45 @@ std::vector<FunctionResult> read_functions(const DocumentValue& row) {
   return functions;
 }
 
+// A row of another program may have an energy without domains: then it is that of the machine, taken as measured.
+void add_whole_machine(const DocumentValue& json, ExperimentRow& row) {
+  const std::optional<double> energy_j = json.number("energy_j");
+  if (!row.domains.empty() || !energy_j) return;
+  DomainEnergy machine;
+  machine.name = "machine";
+  machine.joules = energy_j;
+  machine.provenance = Provenance::measured;
+  machine.counted = true;
+  row.domains.push_back(std::move(machine));
+}
+
+PowerTotals read_powers(const DocumentValue& json, const std::string& name) {
+  PowerTotals power;
+  if (const auto watts = json.number(name + "_measured_w")) power.measured = MeasuredWatts(*watts);
+  if (const auto watts = json.number(name + "_estimated_w")) power.estimated = EstimatedWatts(*watts);
+  return power;
+}
+
+// Older rows have one sum over all domains. It is used where all of them have one provenance.
+void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
+  row.baseline = read_powers(json, "baseline");
+  row.first = read_powers(json, "first");
+  const std::optional<double> baseline_w = json.number("baseline_w");
+  const std::optional<double> first_w = json.number("first_w");
+  if (shown_power(row.baseline) || shown_power(row.first) || (!baseline_w && !first_w)) return;
+  const EnergyTotals totals = total_energy(row.domains);
+  if (totals.measured && totals.estimated) {
+    row.diagnostics.add({"mixed_idle_power", 1, "its idle power adds measurements and estimates, and is not used",
+                         "run the row again"});
+  } else if (totals.estimated) {
+    if (baseline_w) row.baseline.estimated = EstimatedWatts(*baseline_w);
+    if (first_w) row.first.estimated = EstimatedWatts(*first_w);
+  } else {
+    if (baseline_w) row.baseline.measured = MeasuredWatts(*baseline_w);
+    if (first_w) row.first.measured = MeasuredWatts(*first_w);
+  }
+}
+
 Diagnostics read_diagnostics(const DocumentValue& row) {
   Diagnostics diagnostics;
   const DocumentValue* const list = row.find("diagnostics");
@@ -241,11 +298,12 @@ std::string row_json(const ExperimentRow& row, const RowSetting& setting, const 
       .member("state", row.state == RowState::done ? "done" : "failed")
       .member("exit_code", row.exit_code)
       .member("start_unix_ns", row.start_unix_ns)
-      .member("elapsed_s", row.elapsed_s)
-      .member("energy_j", row.energy_j)
-      .member("baseline_w", row.baseline_w)
-      .member("first_w", row.first_w)
-      .member("stolen_share", row.stolen_share)
+      .member("elapsed_s", row.elapsed_s);
+  write_totals(json, total_energy(row.domains));
+  json.member("baseline_w", shown_power(row.baseline)).member("first_w", shown_power(row.first));
+  write_powers(json, "baseline", row.baseline);
+  write_powers(json, "first", row.first);
+  json.member("stolen_share", row.stolen_share)
       .member("throttled_share", row.throttled_share);
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
@@ -271,9 +329,6 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
   row.start_unix_ns = json->integer("start_unix_ns");
   row.elapsed_s = json->number("elapsed_s");
-  row.energy_j = json->number("energy_j");
-  row.baseline_w = json->number("baseline_w");
-  row.first_w = json->number("first_w");
   row.stolen_share = json->number("stolen_share");
   row.throttled_share = json->number("throttled_share");
   row.domains = read_domains(*json);
@@ -281,6 +336,8 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.epochs = read_epochs(*json, data);
   row.functions = read_functions(*json);
   row.diagnostics = read_diagnostics(*json);
+  add_whole_machine(*json, row);
+  read_idle_powers(*json, row);
   return row;
 }
 

@@ -31,7 +31,7 @@ struct CheckOutcome {
 struct CoolDownOutcome {
   double waited_s = 0;
   bool reached = false;                 // power and temperatures came near the baseline within the limit
-  std::optional<double> power_w;        // at its end
+  PowerTotals power;                    // at its end
   std::optional<double> temperature_c;  // the hottest sensor
   std::optional<double> baseline_temperature_c;
 };

@@ -43,17 +43,6 @@ class ThrottleReadings final : public recording::RecordingVisitor {
   std::uint64_t held_down_ = 0;
 };
 
-// Of the counted domains; nothing where one of them has no value: the sum of the others would look like a cheap row.
-std::optional<double> counted_j(const std::vector<DomainEnergy>& domains) {
-  std::optional<double> sum;
-  for (const DomainEnergy& domain : domains) {
-    if (!domain.counted) continue;
-    if (!domain.joules) return std::nullopt;
-    sum = sum.value_or(0) + *domain.joules;
-  }
-  return sum;
-}
-
 // Of each device: a program may be seen in any number of functions.
 constexpr std::size_t kMostFunctions = 50;
 
@@ -85,7 +74,6 @@ Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> 
   row.elapsed_s = view->run.elapsed_s;
   row.exit_code = view->run.exit_code;
   row.domains = view->run.domains;
-  row.energy_j = counted_j(row.domains);
   row.diagnostics.add_all(view->run.diagnostics);
   for (const StageView& epoch : view->epochs) {
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,

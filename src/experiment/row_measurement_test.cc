@@ -53,5 +53,12 @@ TEST_F(MeasuredRow, KeepsTheFunctionsThatDrewTheMostWithWhatTheLedgerSaysOfTheir
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 
+TEST_F(MeasuredRow, AddsNoEstimateToWhatWasMeasured) {
+  const EnergyTotals totals = total_energy(row.domains);
+  ASSERT_TRUE(totals.measured && totals.estimated);
+  EXPECT_EQ(totals.measured->domains, std::vector<std::string>{"gpu0"});
+  EXPECT_EQ(complete_energy(totals)->joules, totals.measured->energy.value());
+}
+
 }  // namespace
 }  // namespace joulemap::experiment

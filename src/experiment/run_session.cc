@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/run_session.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <set>
 
@@ -26,12 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Two rows at once on one machine would measure each other.
-Result<FileDescriptor> lock_machine(const ExperimentFolder& folder) {
+Result<FileLock> lock_machine(const ExperimentFolder& folder) {
   const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd.is_open()) return system_error("open", path, errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) return system_error("lock", path, errno);
+  Result<std::optional<FileLock>> lock = FileLock::try_take(path, LockScope::machine);
+  if (!lock) return std::move(lock).error();
+  if (*lock) return std::move(**lock);
   return Error{ErrorCode::usage, fmt::format("another runner is at work in {} on this machine", folder.path()),
                "joulemap experiment status tells how far it is"};
 }
@@ -80,7 +76,7 @@ sampling::SensorOptions RunSession::sensor_options() const {
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {
   if (Status runnable = check_runnable(folder); !runnable) return std::move(runnable).error();
-  Result<FileDescriptor> lock = lock_machine(folder);
+  Result<FileLock> lock = lock_machine(folder);
   if (!lock) return std::move(lock).error();
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
@@ -154,8 +150,9 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
     idle.emplace();
     setting.cool_down = watch->cool_down(*baseline_, spec.cool_down, *idle);
     asked_to_stop_ = asked_to_stop_ || watch->asked_to_stop();
-    row.baseline_w = baseline_->power_w;
-    row.first_w = idle->power_w;
+    const IdlePowers powers = idle_powers(*idle, *baseline_);
+    row.baseline = powers.baseline;
+    row.first = powers.now;
     if (!setting.cool_down->reached && !asked_to_stop_) {
       row.diagnostics.add({"not_cooled_down", 1,
                            fmt::format("the machine was not back near its baseline after {:.0f} s: the row before may "

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/file_lock.h"
 #include "base/result.h"
 #include "base/signal_gate.h"
 #include "experiment/child_run.h"
@@ -61,7 +61,7 @@ class RunSession {
   Status end();                                                        // restores; the destructor does, too
 
  private:
-  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, SignalGate signals, FileDescriptor lock,
+  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, SignalGate signals, FileLock lock,
              MachineSettings settings)
       : folder_(folder),
         options_(std::move(options)),
@@ -82,7 +82,7 @@ class RunSession {
   RunnerOptions options_;
   OnPhase on_phase_;
   SignalGate signals_;
-  FileDescriptor lock_;
+  FileLock lock_;
   MachineSettings settings_;
   std::optional<IdleState> baseline_;
   std::vector<CheckOutcome> checks_;

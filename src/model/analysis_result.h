@@ -3,8 +3,8 @@
 // AnalysisResult: what an experiment shows and what speaks against believing it. `experiment/analysis/analyze.h` makes it
 // of ExperimentData, a pure function; reports print it (docs/analysis.md). Plain data; joules, seconds, shares of 1.
 //
-// A measure is a number that rows have: "energy_j" (counted domains together), "time_s", the domains of one kind together
-// ("package", "dram", "gpu"), or a metric of the experiment ("accuracy").
+// A measure is a number that rows have: "energy_j" (counted domains of one provenance that all rows have), "time_s", the
+// domains of one kind together ("package", "dram", "gpu"), or a metric of the experiment ("accuracy").
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,11 @@ struct Measure {
   MeasureKind kind = MeasureKind::energy;
   std::string unit;  // "J", "s", the metric's
   bool more_is_better = false;
-  bool weighed = true;  // else told beside: in no comparison
+  bool weighed = true;  // else shown beside: in no comparison
+  std::optional<Provenance> provenance = {};  // of energies
+  std::vector<std::string> domains = {};      // in the sum; none: rows have energies, but of no domain in common
+  std::vector<std::string> left_out = {};     // of some rows only: in no sum
+  bool is_estimated() const { return provenance == Provenance::estimated; }
 };
 
 // The values of one measure in one cell.

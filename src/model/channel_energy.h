@@ -18,6 +18,9 @@ struct ChannelEnergy {
   std::string reason;        // why there are none: "frozen", "too-short", "vanished", "denied", "garbage" ...
   double missing_s = 0;      // part of the window whose energy this channel does not know
   double frozen_s = 0;       // of which at the end, standing still
+  double bridged_s = 0;      // of which the energy is estimated from the readings around it, and part of joules
+  double unread_s = 0;       // pauses between readings
+  std::uint64_t pauses = 0;  // how many
   double refresh_s = 0;      // how often the value was seen to change
   EnergyTally tally;
 };

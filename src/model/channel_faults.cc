@@ -68,7 +68,21 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                      fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
                      "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
-  const double other_missing_s = energy.missing_s - energy.frozen_s;
+  if (energy.bridged_s > 0) {
+    diagnostics.add({"readings_missing", energy.pauses,
+                     fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
+                                 "around it, and the interval covers the range of power that was seen",
+                                 channel.domain, energy.bridged_s),
+                     "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+  } else if (energy.unread_s > 0) {
+    diagnostics.add(
+        {"readings_paused", energy.pauses,
+         fmt::format("{} was not read for {:.3g} s; its counter covers that time, but when in it the energy "
+                     "was used is not known",
+                     channel.domain, energy.unread_s),
+         "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+  }
+  const double other_missing_s = energy.missing_s - energy.frozen_s - energy.bridged_s;
   if (energy.joules && other_missing_s > 0.05) {
     diagnostics.add(
         {"energy_missing", 1,

@@ -35,10 +35,4 @@ struct DomainEnergy {
   std::vector<CrossCheck> checks;
 };
 
-// Sums over the counted domains; nothing when there is none of that provenance.
-struct EnergyTotals {
-  std::optional<double> measured_j;
-  std::optional<double> estimated_j;
-};
-
 }  // namespace joulemap

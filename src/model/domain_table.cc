@@ -50,7 +50,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   }
   row.joules = energy.joules;
   row.uncertainty_j = energy.uncertainty_j;
-  const double known_s = elapsed_s - energy.missing_s;
+  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
   if (known_s > 0) row.mean_w = *energy.joules / known_s;
   row.provenance = energy.channel.provenance;
   row.model = energy.channel.model;
@@ -81,16 +81,6 @@ bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy>
 }
 
 }  // namespace
-
-EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
-  EnergyTotals totals;
-  for (const DomainEnergy& row : rows) {
-    if (!row.counted || !row.joules) continue;
-    std::optional<double>& sum = row.provenance == Provenance::measured ? totals.measured_j : totals.estimated_j;
-    sum = sum.value_or(0) + *row.joules;
-  }
-  return totals;
-}
 
 DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates) {
   DomainTable table;

@@ -16,6 +16,7 @@
 #include "model/channel_energy.h"
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/energy_totals.h"
 
 namespace joulemap {
 
@@ -28,7 +29,5 @@ struct DomainTable {
 // `channels` in the order of preference of their sensors. `check_estimates`: an estimate of a domain that was measured
 // becomes a cross-check of it (the user asked for estimates by name) instead of being left out.
 DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates = false);
-
-EnergyTotals total_energy(std::span<const DomainEnergy> rows);
 
 }  // namespace joulemap

@@ -38,7 +38,7 @@ TEST(DomainTable, AddsPackagesAndDramButNotTheCoresInsideThem) {
                                                measured("core-0", 70, DomainClass::other, "package-0"),
                                                measured("dram-0", 10, DomainClass::memory)};
   const DomainTable table = make_domain_table(channels, 10);
-  EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 110);
+  EXPECT_DOUBLE_EQ(joules_of(table.totals.measured).value(), 110);
   EXPECT_FALSE(row(table, "core-0").counted);
   EXPECT_DOUBLE_EQ(row(table, "package-0").mean_w.value(), 10);
 }
@@ -47,7 +47,7 @@ TEST(DomainTable, CountsThePlatformAloneWhenItContainsEverything) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "psys"),
                                                measured("core-0", 70, DomainClass::other, "package-0"),
                                                measured("psys", 150, DomainClass::platform)};
-  EXPECT_DOUBLE_EQ(make_domain_table(channels, 10).totals.measured_j.value(), 150);
+  EXPECT_DOUBLE_EQ(joules_of(make_domain_table(channels, 10).totals.measured).value(), 150);
 }
 
 TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
@@ -55,7 +55,7 @@ TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
                                                measured("core-0", 70, DomainClass::other, "package-0"),
                                                measured("psys", std::nullopt, DomainClass::platform)};
   const DomainTable table = make_domain_table(channels, 10);
-  EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 100);
+  EXPECT_DOUBLE_EQ(joules_of(table.totals.measured).value(), 100);
   EXPECT_FALSE(row(table, "psys").joules);
   EXPECT_EQ(row(table, "psys").reason, "frozen");
   EXPECT_FALSE(row(table, "psys").provenance);
@@ -65,7 +65,7 @@ TEST(DomainTable, TakesASecondSensorOfADomainAsACheckAndNeverAddsIt) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
                                                measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
   const DomainTable table = make_domain_table(channels, 10);
-  EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 100);
+  EXPECT_DOUBLE_EQ(joules_of(table.totals.measured).value(), 100);
   ASSERT_EQ(table.rows.size(), 1u);
   ASSERT_EQ(table.rows[0].checks.size(), 1u);
   EXPECT_EQ(table.rows[0].checks[0].sensor, "powercap");
@@ -94,8 +94,8 @@ TEST(DomainTable, ShowsAnEstimateOnlyWhereNothingWasMeasured) {
       estimated("package-0", 120, DomainClass::cpu), estimated("dram-0", 20, DomainClass::memory)};
   const DomainTable table = make_domain_table(channels, 10);
   EXPECT_EQ(table.rows.size(), 3u);
-  EXPECT_DOUBLE_EQ(table.totals.measured_j.value(), 100);
-  EXPECT_DOUBLE_EQ(table.totals.estimated_j.value(), 20);
+  EXPECT_DOUBLE_EQ(joules_of(table.totals.measured).value(), 100);
+  EXPECT_DOUBLE_EQ(joules_of(table.totals.estimated).value(), 20);
 }
 
 TEST(DomainTable, LetsAnEstimateStandInForACounterThatFailed) {
@@ -104,7 +104,7 @@ TEST(DomainTable, LetsAnEstimateStandInForACounterThatFailed) {
   const DomainTable table = make_domain_table(channels, 10);
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(table.rows[0].provenance, Provenance::estimated);
-  EXPECT_FALSE(table.totals.measured_j);
+  EXPECT_FALSE(joules_of(table.totals.measured));
 }
 
 TEST(DomainTable, TakesAnEstimateAskedForByNameAsACheckAndStillNeverCountsIt) {
@@ -115,7 +115,7 @@ TEST(DomainTable, TakesAnEstimateAskedForByNameAsACheckAndStillNeverCountsIt) {
   ASSERT_EQ(table.rows.size(), 1u);
   ASSERT_EQ(table.rows[0].checks.size(), 1u);
   EXPECT_EQ(table.rows[0].checks[0].sensor, "estimate");
-  EXPECT_FALSE(table.totals.estimated_j);
+  EXPECT_FALSE(joules_of(table.totals.estimated));
 }
 
 TEST(DomainTable, HasNoEstimateUnderAMeasuredPlatform) {
@@ -124,14 +124,14 @@ TEST(DomainTable, HasNoEstimateUnderAMeasuredPlatform) {
                                                estimated("dram-0", 20, DomainClass::memory)};
   const DomainTable table = make_domain_table(channels, 10);
   EXPECT_EQ(table.rows.size(), 1u);
-  EXPECT_FALSE(table.totals.estimated_j);
+  EXPECT_FALSE(joules_of(table.totals.estimated));
 }
 
 TEST(DomainTable, NeverAddsWhatItDoesNotKnowTheExtentOf) {
   ChannelEnergy board = measured("power_meter-0", 500, DomainClass::other);
   board.channel.countable = false;
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu), board};
-  EXPECT_DOUBLE_EQ(make_domain_table(channels, 10).totals.measured_j.value(), 100);
+  EXPECT_DOUBLE_EQ(joules_of(make_domain_table(channels, 10).totals.measured).value(), 100);
 }
 
 TEST(DomainTable, SurvivesDomainsThatContainEachOther) {

@@ -7,12 +7,6 @@
 #include "base/quadrature.h"
 
 namespace joulemap {
-namespace {
-
-// Energy of a time that nothing is known about: at most twice the power of the time that is known.
-constexpr double kMostOfMissing = 2;
-
-}  // namespace
 
 double share_of(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns) {
   if (to_ns <= from_ns) return 1;
@@ -23,9 +17,12 @@ bool has_steps(const Channel& channel) {
   return channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
 }
 
-EdgeEnergy interpolate_edge(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to, double uneven_j) {
-  const double joules = from.joules + share_of(time_ns, from.time_ns, to.time_ns) * (to.joules - from.joules);
-  return {joules, kEdgeInterpolated * uneven_j};
+bool is_slow_counter(const Channel& channel) { return has_steps(channel) && channel.refresh_s >= kSlowRefresh_s; }
+
+double unseen_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
+  const double most_j = std::min(to.joules, from.joules + most_w * seconds(edge.time_ns - from.time_ns));
+  const double least_j = std::max(from.joules, to.joules - most_w * seconds(to.time_ns - edge.time_ns));
+  return std::max({most_j - edge.joules, edge.joules - least_j, 0.0});
 }
 
 std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, double refresh_s) {
@@ -35,17 +32,18 @@ std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, doubl
 
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors) {
   const double known_s = std::max(errors.elapsed_s - errors.missing_s, 0.0);
-  const double missing_j = known_s > 0 ? kMostOfMissing * joules / known_s * errors.missing_s : 0;
+  const double missing_j = known_s > 0 ? kMostOfUnseen * joules / known_s * errors.missing_s : 0;
   const double edges_j = in_quadrature(errors.begin_edge_j, errors.end_edge_j);
   if (channel.provenance == Provenance::estimated) {
     const double model_w = channel.uncertainty_w;
-    return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j;
+    return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
+           errors.bridged_j;
   }
   const double quantum_j = has_steps(channel) ? channel.scale : channel.scale * errors.elapsed_s;
   // A gauge that is a mean over some time tells, at the edges, of a time that lies partly outside of the window. With this
   // allowance a load that begins or ends at an edge lies inside it, however short the window.
-  const double lag_j = errors.elapsed_s > 0 ? kMostOfMissing * channel.averaged_s * joules / errors.elapsed_s : 0;
-  return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j + lag_j;
+  const double lag_j = errors.elapsed_s > 0 ? kMostOfUnseen * channel.averaged_s * joules / errors.elapsed_s : 0;
+  return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j + errors.bridged_j + lag_j;
 }
 
 void RefreshEstimate::learn(const EnergyStep& previous, const EnergyStep& step) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one rule for edges: what a counter that is renewed now and then says about a moment in between, and how well.
-// Shared by EnergyWindow (one window, read densely at its edges) and EnergyTimeline (any number of windows). Pure.
+// The rules for edges: what a counter that updates now and then shows about a moment in between, and how well. Every
+// constant of EnergyCurve that describes a sensor is here, once. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "model/channel.h"
 #include "model/energy_accumulator.h"
+#include "model/time_points.h"
 
 namespace joulemap {
 
@@ -19,10 +20,27 @@ inline constexpr double kFrozenAfterRefreshes = 20;
 // The end of a live run may fall just after a step: only a tail clearly longer than that is called frozen.
 inline constexpr double kFrozenTail_s = 0.5;
 
-// Half widths of the error one edge adds, in steps of the counter. As read, the two edges together are wrong by less
-// than one step. Interpolated, power is taken as even between two steps; at worst all its energy lies on one side.
+// Half width of the error one edge adds, in steps of the counter. As read, the two edges together are wrong by less
+// than one step.
 inline constexpr double kEdgeAsRead = 0.71;
-inline constexpr double kEdgeInterpolated = 0.5;
+
+// A counter with a longer refresh is slow: its updates are regular, and their moments matter (model/step_clock.h). What its
+// sensor declares is taken until its updates show otherwise.
+inline constexpr double kSlowRefresh_s = 0.01;
+// How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
+inline constexpr double kDeclaredPeriod = 0.001;
+
+// An H200 shows at an update of its counter the energy until 6 to 10 ms before (docs/validation-h200.md), and the history
+// of its power is as late: 4 ms and a time constant of 13 ms, less half of the 20 ms that a value holds for. Other slow
+// counters are taken to do the same.
+inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
+// The history of a power is sampled this often, so that the moment of a change is known that well.
+inline constexpr double kHistoryPeriod_s = 0.02;
+// The history reads too high at one power and too low at another: so much of what it distributes may lie on the other side.
+inline constexpr double kShapeError = 0.05;
+
+// Power that was not seen: at most this many times that of the time next to it.
+inline constexpr double kMostOfUnseen = 2;
 
 // The energy at an edge and the half width (95 %) of its error.
 struct EdgeEnergy {
@@ -36,8 +54,11 @@ double share_of(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns);
 // It is a counter whose steps mean something. The value of a gauge or an estimate is that of the moment it was read.
 bool has_steps(const Channel& channel);
 
-// Between two steps; `uneven_j` is the energy that may lie anywhere between them.
-EdgeEnergy interpolate_edge(std::int64_t time_ns, const EnergyStep& from, const EnergyStep& to, double uneven_j);
+// A measured counter whose updates are so far apart that their moments matter.
+bool is_slow_counter(const Channel& channel);
+
+// How far the energy at a moment between two points can lie from `joules` while the power stays between 0 and `most_w`.
+double unseen_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
 
 // Why a counter without a step tells no energy: "frozen", "too-short", or how it failed.
 std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, double refresh_s);
@@ -46,6 +67,7 @@ std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, doubl
 struct WindowErrors {
   double elapsed_s = 0;
   double missing_s = 0;     // nothing is known about this part of it
+  double bridged_j = 0;     // half width of the energy of pauses that were bridged
   double variation_j = 0;   // of a gauge
   double begin_edge_j = 0;  // half widths of the edges
   double end_edge_j = 0;

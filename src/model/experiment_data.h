@@ -16,6 +16,7 @@
 
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/energy_totals.h"
 #include "model/function_result.h"
 
 namespace joulemap {
@@ -39,7 +40,7 @@ struct ExperimentMetric {
 struct EpochResult {
   double start_s = 0;  // after the row's start
   double elapsed_s = 0;
-  std::optional<double> energy_j;              // of the counted domains, by integration between the marks
+  std::optional<double> energy_j;  // of the domains that the row shows (shown_energy), between the marks
   std::vector<std::optional<double>> metrics;  // as in ExperimentData::metrics; of the epoch
 };
 
@@ -60,10 +61,9 @@ struct ExperimentRow {
   std::optional<int> exit_code;
   std::optional<std::int64_t> start_unix_ns;  // rows in the order in which they ran: sort by this, else by number
   std::optional<double> elapsed_s;
-  std::vector<DomainEnergy> domains;
-  std::optional<double> energy_j;              // of the counted domains; none where one of them could not be read
-  std::optional<double> baseline_w;            // idle power of the counted domains before it ran
-  std::optional<double> first_w;               // power when it began: far above the baseline after too short a pause
+  std::vector<DomainEnergy> domains;  // total_energy adds them, by provenance
+  PowerTotals baseline;                        // idle power of the counted domains before the experiment
+  PowerTotals first;                           // when the row began: far above the baseline after too short a pause
   std::optional<double> stolen_share;          // CPU time that a hypervisor took
   std::optional<double> throttled_share;       // of the time, clocks held down by heat or power
   std::vector<std::optional<double>> metrics;  // as in ExperimentData::metrics

@@ -21,6 +21,7 @@ struct ExperimentForecast {
   std::size_t rows = 0;      // that it is for: all that are not done
   double time_s = 0;         // with baseline, warm-up and the pauses between
   std::optional<double> energy_j;
+  std::optional<Provenance> provenance;  // of the energies it rests on
   std::optional<double> co2_g;
   std::optional<double> price;
   std::string currency;
@@ -49,7 +50,8 @@ struct ExperimentPlanRow {
   std::uint32_t attempts = 0;
   std::string node;
   std::optional<double> elapsed_s;
-  std::optional<double> energy_j;
+  std::optional<double> energy_j;  // measured where something was, else estimated
+  std::optional<Provenance> provenance;
 };
 
 // A job of a cluster that runs rows.

@@ -19,6 +19,7 @@ constexpr double kLeastWatts = 0.1;
 constexpr double kMostWatts = 1e5;
 constexpr double kLeastPrecision = 1e-2;
 constexpr double kMostPrecision = 1e12;
+constexpr std::uint64_t kMostRecordings = 1'000'000'000'000;
 constexpr double kLeastSpread = 1e-4;
 constexpr double kMostSpread = 10;
 constexpr double kMostThreads = 0x1p60;
@@ -105,21 +106,24 @@ KernelPower borrowed(std::string gpu, const SeenKernels& seen, double watts, dou
 }
 
 void merge(KernelPower& known, const KernelPower& more) {
+  // What has been seen very often is known no better than an entry can say: beyond that it would be unsound, and lost.
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);
   const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
-  known.scatter += more.scatter + known.precision * share * apart * apart;
+  const double scatter = known.scatter + more.scatter + known.precision * share * apart * apart;
+  known.scatter = std::min(scatter, kMostPrecision);
   known.watts = mean_w;
-  known.precision = precision;
-  known.precision_squares += more.precision_squares;
+  known.precision = std::min(precision, kMostPrecision);
+  known.precision_squares = std::min(known.precision_squares + more.precision_squares, kMostPrecision * kMostPrecision);
   const double evidence_s = known.evidence_s + more.evidence_s;
   const double longer = evidence_s > 0 ? more.evidence_s / evidence_s : 0.5;
   known.blocks += longer * (more.blocks - known.blocks);
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
   known.kernel_s += longer * (more.kernel_s - known.kernel_s);
-  known.evidence_s = evidence_s;
-  known.recordings += more.recordings;
+  known.evidence_s = std::min(evidence_s, kMostPrecision);
+  known.recordings = std::min(known.recordings, kMostRecordings) + std::min(more.recordings, kMostRecordings);
+  known.recordings = std::min(known.recordings, kMostRecordings);
 }
 
 double spread_of(const KernelPower& known) {
@@ -141,7 +145,7 @@ bool is_sound(const KernelPower& known) {
          is_amount(known.precision_squares, kMostPrecision * kMostPrecision) &&
          is_amount(known.scatter, kMostPrecision) && is_amount(known.evidence_s, kMostPrecision) &&
          is_amount(known.blocks, kMostPrecision) && is_amount(known.threads_per_block, kMostPrecision) &&
-         is_amount(known.kernel_s, kMostPrecision);
+         is_amount(known.kernel_s, kMostPrecision) && known.recordings <= kMostRecordings;
 }
 
 std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {

@@ -67,6 +67,19 @@ TEST(KernelLibrary, DropsWhatHasTheLeastEvidence) {
   EXPECT_NE(find_power(library, "A100", seen("only").code), nullptr);
 }
 
+TEST(KernelPower, StaysSoundHoweverOftenItWasSeen) {
+  KernelPower known = finding("H200", seen("add"), 400, 1e-6);
+  for (int i = 0; i < 3; ++i) {
+    merge(known, finding("H200", seen("add"), 500, 1e-6));
+    merge(known, KernelPower(known));
+    EXPECT_TRUE(is_sound(known));
+  }
+  known.recordings = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_FALSE(is_sound(known));
+  merge(known, KernelPower(known));
+  EXPECT_FALSE(known.is_borrowed());
+}
+
 TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
   KernelPower odd = finding("H200", seen("add"), 400, 0.02);
   odd.recordings = 1'000'000'000'000;

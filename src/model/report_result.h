@@ -12,6 +12,7 @@
 #include "model/cause_class.h"
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/energy_totals.h"
 #include "model/recorded.h"
 
 namespace joulemap {

@@ -18,15 +18,10 @@ double probed_j(const ReportResult& result, Provenance provenance, double energy
 RunRates run_rates(const ReportResult& result) {
   RunRates rates;
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
-  if (result.totals.measured_j || result.totals.estimated_j) {
-    const Provenance shown = result.totals.measured_j ? Provenance::measured : Provenance::estimated;
-    const double all_j = result.totals.measured_j ? *result.totals.measured_j : *result.totals.estimated_j;
-    rates.provenance = shown;
-    rates.energy_j = std::max(all_j - probed_j(result, shown, all_j), 0.0);
-    for (const DomainEnergy& domain : result.domains) {
-      if (!domain.counted || domain.provenance != shown || !domain.uncertainty_j) continue;
-      rates.half_width_j = rates.half_width_j.value_or(0) + *domain.uncertainty_j;
-    }
+  if (const std::optional<ShownEnergy> shown = shown_energy(result.totals)) {
+    rates.provenance = shown->provenance;
+    rates.energy_j = std::max(shown->joules - probed_j(result, shown->provenance, shown->joules), 0.0);
+    rates.half_width_j = shown->uncertainty_j;
   }
   // Of a part of a run nobody counted how many there were in it.
   if (result.is_clipped) return rates;

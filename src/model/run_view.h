@@ -67,11 +67,14 @@ struct LayerPoint {
   std::optional<std::int64_t> step;  // its number: a GPU runs it later than the program begins it
 };
 
-// How the energy of a layer differs from time to time.
+// What spreads are of.
+enum class SpreadLevel : unsigned char { layer, phase };
+
+// How the energy of a layer or phase varies over the run.
 struct LayerSpread {
-  std::vector<std::string> path;  // as in the rows by layer
+  std::vector<std::string> path;  // as in the rows of that level
   std::string device;
-  std::string per;            // "step": of single kernels; "call": means over stretches of time
+  std::string per;            // "step": of single kernels, on CPUs means over time; "call": such means over calls
   std::uint64_t samples = 0;  // steps, or stretches
   double mean_j = 0;
   std::vector<double> quantiles_j;  // kSpreadQuantiles of them, from the least to the most
@@ -79,12 +82,10 @@ struct LayerSpread {
 };
 inline constexpr std::size_t kSpreadQuantiles = 101;
 
-// What the parts of the machine drew: sums of the domains that are counted.
+// What the parts of the machine used: sums of the domains that are counted.
 struct ComponentEnergy {
   std::string name;  // "GPU", "CPU", "memory", "platform", "other"
-  std::optional<double> measured_j;
-  std::optional<double> estimated_j;
-  double uncertainty_j = 0;  // half width at the report's interval, as if all errors were alike
+  EnergyTotals totals;
 };
 
 // How much of a run is told one by one. What is more is put together, or every n-th is told.
@@ -94,6 +95,7 @@ struct ViewLimits {
   std::size_t metric_points = 2000;
   std::size_t spreads = 40;
   std::size_t layer_points = 0;  // of each spread
+  SpreadLevel spreads_of = SpreadLevel::layer;
 };
 
 struct RunView {

@@ -10,6 +10,7 @@
 
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
+#include "model/energy_totals.h"
 #include "model/sampler_cost.h"
 
 namespace joulemap {

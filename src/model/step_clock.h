@@ -29,6 +29,11 @@ struct StepInterval {
   std::int64_t middle_ns() const { return earliest_ns + width_ns() / 2; }
 };
 
+struct StepPeriod {
+  double period_ns = 0;
+  double tolerance_ns = 0;
+};
+
 // A read may give the value of any moment of it.
 inline constexpr std::int64_t kWholeRead = INT64_MAX / 2;
 // NVML's energy counter on an H200 (driver 580): however long a call takes, its value is that of its beginning. Of 2,700
@@ -61,6 +66,9 @@ class StepClock {
   // Where knows_period().
   double period_ns() const { return period_->middle(); }
   double period_uncertainty_ns() const { return period_->width() / 2; }
+
+  // What another value that the same firmware updates can be given as its period; nothing while it is not known well.
+  std::optional<StepPeriod> shared_period() const;
 
   // Where is_locked(). As of the last step that something was learned of.
   std::int64_t half_width_ns() const;

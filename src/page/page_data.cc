@@ -56,8 +56,10 @@ void write_run(JsonWriter& json, const ReportResult& run) {
       .member("complete", run.complete)
       .member("interval", run.interval)
       .member("elapsed_s", run.elapsed_s)
-      .member("measured_j", run.totals.measured_j)
-      .member("estimated_j", run.totals.estimated_j)
+      .member("measured_j", joules_of(run.totals.measured))
+      .member("measured_uncertainty_j", uncertainty_of(run.totals.measured))
+      .member("estimated_j", joules_of(run.totals.estimated))
+      .member("estimated_uncertainty_j", uncertainty_of(run.totals.estimated))
       .member("steps", run.steps)
       .member("epochs", run.epochs)
       .member("samples", run.samples)
@@ -110,9 +112,10 @@ void write_domains(JsonWriter& json, const RunView& view) {
   for (const ComponentEnergy& component : view.components) {
     json.begin_object()
         .member("name", component.name)
-        .member("measured_j", component.measured_j)
-        .member("estimated_j", component.estimated_j)
-        .member("uncertainty_j", component.uncertainty_j)
+        .member("measured_j", joules_of(component.totals.measured))
+        .member("measured_uncertainty_j", uncertainty_of(component.totals.measured))
+        .member("estimated_j", joules_of(component.totals.estimated))
+        .member("estimated_uncertainty_j", uncertainty_of(component.totals.estimated))
         .end_object();
   }
   json.end_array();

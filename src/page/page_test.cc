@@ -14,7 +14,7 @@ RunView view_of(const std::string& name, std::size_t rows = 1) {
   view.run.command = {"python", name};
   view.run.elapsed_s = 2;
   view.run.slice_s = 1;
-  view.run.totals.measured_j = 100;
+  view.run.totals.measured = MeasuredSum{MeasuredJoules(100), 1, {}, {"gpu0"}};
   view.run.power = {{name, {50.0, std::nullopt}}};
   view.run.diagnostics.add({"odd", 1, name, name});
   LevelView level{.by = "layer", .rows = {}, .attributed_j = 90, .idle_j = 6, .unattributed_j = 4, .diagnostics = {}};

@@ -45,8 +45,8 @@ std::string summary_of(const RunView& view) {
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
     if (value) rows += cells({std::string(name), number(value, unit)});
   };
-  add("measured", run.totals.measured_j, "J");
-  add("estimated", run.totals.estimated_j, "J");
+  add("measured", joules_of(run.totals.measured), "J");
+  add("estimated", joules_of(run.totals.estimated), "J");
   add("elapsed", run.elapsed_s, "s");
   add("per step", view.rates.energy_of(view.rates.steps), "J");
   add("per epoch", view.rates.energy_of(view.rates.epochs), "J");

@@ -30,8 +30,7 @@ Profile h200_profile() {
 Result<Profile> profile_for(std::string_view device) {
   const std::optional<Datasheet> sheet = find_datasheet(device);
   if (!sheet) {
-    return Error{ErrorCode::not_found,
-                 fmt::format("nothing is known of a GPU \"{}\"; known are {}", device, known_names()),
+    return Error{ErrorCode::usage, fmt::format("nothing is known of a GPU \"{}\"; known are {}", device, known_names()),
                  "give a profile of it (--profile FILE), made by joulemap model fit"};
   }
   Profile profile = h200_profile();

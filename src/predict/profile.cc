@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -74,24 +75,30 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.end_object().end_object();
 }
 
-// Where a number is missing: the first one that was looked for in vain.
+// Predictions multiply these numbers and take powers of e of what trees add up to: with larger ones they overflow.
+constexpr double kMostNumber = 1e18;  // above any GPU's arithmetic in a second
+constexpr double kMostOfTrees = 100;  // logarithms of ratios
+constexpr double kMostWidth = 100;    // likewise
+
+// Where a number is missing or cannot be: the first one that was looked for in vain.
 class Numbers {
  public:
-  double of(const formats::DocumentValue* table, std::string_view name) {
-    const std::optional<double> found = table == nullptr ? std::nullopt : table->number(name);
-    if (!found && missing_.empty()) missing_ = name;
+  double of(const formats::DocumentValue* table, std::string_view name, double most = kMostNumber) {
+    return checked(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
+  }
+  double checked(std::optional<double> found, std::string_view name, double least = 0, double most = kMostNumber) {
+    if ((!found || !(*found >= least && *found <= most)) && missing_.empty()) missing_ = name;
     return found.value_or(0);
   }
   template <class Array>
-  void fill(const formats::DocumentValue* list, std::string_view name, Array& numbers) {
+  void fill(const formats::DocumentValue* list, std::string_view name, Array& numbers, double least = 0) {
     if (list == nullptr || list->array() == nullptr || list->array()->size() != numbers.size()) {
       if (missing_.empty()) missing_ = name;
       return;
     }
     for (std::size_t index = 0; index < numbers.size(); ++index) {
-      const std::optional<double> number = (*list->array())[index].number();
-      if (!number && missing_.empty()) missing_ = name;
-      numbers[index] = static_cast<typename Array::value_type>(number.value_or(0));
+      const double number = checked((*list->array())[index].number(), name, least);
+      numbers[index] = static_cast<typename Array::value_type>(number);
     }
   }
   const std::string& missing() const { return missing_; }
@@ -149,14 +156,14 @@ NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) 
   model.inference = read_host(told, "host_inference_s", numbers);
   model.training = read_host(told, "host_training_s", numbers);
   model.python_per_call = numbers.of(told, "python_per_call");
-  model.inference_width = numbers.of(told, "inference_width");
-  model.training_width = numbers.of(told, "training_width");
-  model.host_width = numbers.of(told, "host_width");
-  model.layer_width = numbers.of(told, "layer_width");
+  model.inference_width = numbers.of(told, "inference_width", kMostWidth);
+  model.training_width = numbers.of(told, "training_width", kMostWidth);
+  model.host_width = numbers.of(told, "host_width", kMostWidth);
+  model.layer_width = numbers.of(told, "layer_width", kMostWidth);
   const formats::DocumentValue* launches = told == nullptr ? nullptr : told->find("launches");
   if (launches != nullptr && launches->table() != nullptr) {
     for (const formats::DocumentMember& member : *launches->table())
-      model.launches[member.key] = member.value.number().value_or(1);
+      model.launches[member.key] = numbers.checked(member.value.number(), member.key);
   }
   return model;
 }
@@ -165,8 +172,8 @@ void read_box(const formats::DocumentValue* told, Numbers& numbers, Box& box) {
   if (told == nullptr || told->is_null()) return;
   box.least.resize(feature_names().size());
   box.most.resize(feature_names().size());
-  numbers.fill(told->find("least"), "least", box.least);
-  numbers.fill(told->find("most"), "most", box.most);
+  numbers.fill(told->find("least"), "least", box.least, -kMostNumber);
+  numbers.fill(told->find("most"), "most", box.most, -kMostNumber);
 }
 
 bool is_sensible(const Datasheet& sheet) {
@@ -175,6 +182,22 @@ bool is_sensible(const Datasheet& sheet) {
                   sheet.idle_w < sheet.power_limit_w;
   for (const double peak : sheet.peak_flops) sensible = sensible && peak > 0;
   return sensible;
+}
+
+// No sum of the trees is further from 0.
+double most_of(const Trees& trees) {
+  double sum = 0;
+  for (std::size_t root = 0; root < trees.roots.size(); ++root) {
+    const auto begin = static_cast<std::size_t>(trees.roots[root]);
+    const auto end =
+        root + 1 < trees.roots.size() ? static_cast<std::size_t>(trees.roots[root + 1]) : trees.nodes.size();
+    double most = 0;
+    for (std::size_t at = begin; at < end; ++at) {
+      if (trees.nodes[at].feature < 0) most = std::max<double>(most, std::fabs(trees.nodes[at].value));
+    }
+    sum += most;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -222,7 +245,7 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   profile.operation.energies = read_groups<kTerms + 1>(document->find("energies"), "energies", numbers);
   read_box(document->find("box"), numbers, profile.operation.box);
   if (!numbers.missing().empty())
-    return refused(fmt::format("\"{}\" is missing or of another size", numbers.missing()));
+    return refused(fmt::format("\"{}\" is missing, out of range or of another size", numbers.missing()));
   if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
   const std::size_t columns = feature_names().size() + kOfAlike;
   Result<Trees> times = read_trees(document->text_or_empty("time_trees"), columns);
@@ -231,6 +254,7 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
   if (!alike) return refused(alike.error().message);
+  if (most_of(*times) > kMostOfTrees || most_of(*powers) > kMostOfTrees) return refused("its trees are out of range");
   profile.operation.time_trees = std::move(*times);
   profile.operation.power_trees = std::move(*powers);
   profile.operation.alike = std::move(*alike);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <iterator>
 
 namespace joulemap::predict {
@@ -53,7 +54,7 @@ class Reader {
   template <class Number>
   static bool read_number(std::string_view word, Number& value) {
     const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return failed == std::errc() && end == word.data() + word.size();
+    return failed == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
   }
 
   std::string_view text_;

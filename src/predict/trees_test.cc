@@ -65,6 +65,12 @@ TEST(Trees, TextsThatAreNoTreesAreRefused) {
   EXPECT_TRUE(read_trees("", 2));              // no trees at all add nothing
 }
 
+TEST(Trees, ThatHoldNoNumbersAreRefused) {
+  for (const char* text : {"nan", "inf", "-inf", "0<nan 1 1", "0<inf 1 1", "0<1 nan 1", "1e39"}) {
+    EXPECT_FALSE(read_trees(text, 2)) << text;
+  }
+}
+
 TEST(Box, TrustsWhatLiesInsideAndLessWhatLiesFarBeyond) {
   Box box;
   box.include(std::array<float, 2>{0, 0});

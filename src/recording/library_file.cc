@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/library_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <thread>
 
-#include "base/file_descriptor.h"
+#include "base/file_lock.h"
 #include "base/small_file.h"
 #include "recording/kept_file.h"
 #include "recording/recording_reader.h"
@@ -21,8 +17,7 @@ namespace {
 
 // More GPUs than one user has; a file that says more is not ours.
 constexpr std::size_t kMostLoaded = 50 * kMostKernelPowers;
-constexpr int kLockTries = 300;
-constexpr std::chrono::milliseconds kLockPause{10};
+constexpr std::chrono::milliseconds kLibraryPatience{3000};
 
 class Collector final : public RecordingVisitor {
  public:
@@ -35,25 +30,7 @@ class Collector final : public RecordingVisitor {
   std::vector<KernelPower> powers_;
 };
 
-// Of a file beside it: the library itself is replaced.
-Result<FileDescriptor> lock(const std::string& path) {
-  const std::string name = path + ".lock";
-  FileDescriptor fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!fd.is_open()) return system_error("open", name, errno);
-  for (int tries = 0; tries < kLockTries; ++tries) {
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("lock", name, errno);
-    std::this_thread::sleep_for(kLockPause);
-  }
-  return Error{ErrorCode::io, fmt::format("{} is held by another process", name), "record again when it has ended"};
-}
-
-}  // namespace
-
-Result<LoadedLibrary> load_library(const std::string& path) {
-  if (!file_exists(path)) return LoadedLibrary{};
-  Collector collector;
-  Result<RecordingSummary> read = read_recording(path, collector);
+Result<LoadedLibrary> library_of(Result<RecordingSummary> read, Collector& collector, std::string_view path) {
   if (!read) return std::move(read).error();
   LoadedLibrary loaded;
   merge_all(loaded.powers, collector.take(), kMostLoaded);
@@ -65,9 +42,23 @@ Result<LoadedLibrary> load_library(const std::string& path) {
   return loaded;
 }
 
+}  // namespace
+
+Result<LoadedLibrary> load_library(const std::string& path) {
+  if (!file_exists(path)) return LoadedLibrary{};
+  Collector collector;
+  return library_of(read_recording(path, collector), collector, path);
+}
+
+Result<LoadedLibrary> read_library(ByteSource& bytes, std::string_view name) {
+  Collector collector;
+  return library_of(read_recording(bytes, name, collector), collector, name);
+}
+
 Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPower> findings, std::size_t most) {
   if (Status made = make_folder_of(path); !made) return std::move(made).error();
-  const Result<FileDescriptor> held = lock(path);
+  // Of a file beside it: the library itself is replaced.
+  const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kLibraryPatience);
   if (!held) return held.error();
   Result<LoadedLibrary> loaded = load_library(path);
   LoadedLibrary library = loaded ? std::move(*loaded) : LoadedLibrary{};

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "model/diagnostics.h"
 #include "model/kernel_power.h"
+#include "recording/byte_source.h"
 
 namespace joulemap::recording {
 
@@ -20,6 +22,8 @@ struct LoadedLibrary {
 
 // An empty one when there is no such file yet. Fails where it is no library at all.
 Result<LoadedLibrary> load_library(const std::string& path);
+// The same from anything with bytes; `name` is what messages call it.
+Result<LoadedLibrary> read_library(ByteSource& bytes, std::string_view name);
 
 // Merges findings into what the file holds. Makes the folder. A file that cannot be read at all is put aside as
 // FILE.damaged. What was damaged or dropped is told. Waits a few seconds for others at most.

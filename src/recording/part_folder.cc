@@ -65,13 +65,16 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
   return source;
 }
 
-Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command, std::string_view run) {
+std::string choose_recording_id(std::string_view run) { return run.empty() ? new_recording_id() : id_of_run(run); }
+
+Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
+                                      std::string recording_id) {
   std::error_code error;
   PartFolder folder;
   folder.file_ = file;
   folder.path_ = fs::absolute(recording_folder(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
-  folder.recording_id_ = run.empty() ? new_recording_id() : id_of_run(run);
+  folder.recording_id_ = recording_id.empty() ? new_recording_id() : std::move(recording_id);
   folder.command_ = std::move(command);
   if (fs::is_directory(file, error)) {
     return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};
@@ -110,6 +113,16 @@ Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
   lock_ = std::move(*lock);
   const std::string part = recording_part_path(path_, source);
   return RecordingWriter::create(part, std::move(source));
+}
+
+void PartFolder::add_lock_notes(Diagnostics& diagnostics) const {
+  if (!lock_ || !lock_->is_owner_file()) return;
+  diagnostics.add(
+      {"flock_missing", 1,
+       fmt::format("the file system of {} has no flock: an owner file marks the sampler, and parts that are "
+                   "still being written cannot be recognized",
+                   path_),
+       "record to a local disk with -o, and copy the file"});
 }
 
 Result<RecordingWriter> PartFolder::open_further_part(const std::string& role) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/diagnostics.h"
 #include "model/recorded.h"
 #include "recording/recording_parts.h"
 #include "recording/recording_writer.h"
@@ -28,11 +29,15 @@ inline constexpr std::string_view kRankFact = "rank";
 // This process as the source of a part: host, boot, process, moment.
 RecordingSource describe_this_process(std::string recording_id, std::string role);
 
+// `run`: a name that recorders of one run on several machines share, so that their recordings are parts of one; the same
+// id for the same name. Empty: an id that no other recording has.
+std::string choose_recording_id(std::string_view run);
+
 class PartFolder {
  public:
-  // `run`: a name that recorders of one run on several machines share, so that their recordings are parts of one.
+  // `recording_id`: from choose_recording_id; empty: a new one.
   static Result<PartFolder> create(const std::string& file, std::vector<std::string> command,
-                                   std::string_view run = {});
+                                   std::string recording_id = {});
 
   const std::string& file() const { return file_; }
   const std::string& path() const { return path_; }
@@ -41,6 +46,8 @@ class PartFolder {
 
   // The recorder's own part, and the lock that makes it the one sampler of this machine.
   Result<RecordingWriter> open_part(const std::string& role);
+  // Says so where the folder's file system has no flock.
+  void add_lock_notes(Diagnostics& diagnostics) const;
   // One more, for what the recorder writes on behalf of a process that has ended.
   Result<RecordingWriter> open_further_part(const std::string& role) const;
   // A part that tells of another process, maybe of another machine: `source` but for the recording's id. Times are exact.

@@ -242,5 +242,34 @@ TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
   EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));
 }
 
+TEST_F(RecordingParts, OneSamplerIsElectedWhereFlockIsMissing) {
+  const auto no_flock = [](int, int) {
+    errno = ENOLCK;
+    return -1;
+  };
+  {
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a", no_flock);
+    ASSERT_TRUE(first) << first.error().message;
+    ASSERT_TRUE(*first);
+    EXPECT_TRUE((*first)->is_owner_file());
+    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a", no_flock));
+    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b", no_flock));
+  }
+  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a", no_flock));
+}
+
+TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
+  write_part(recording_source(1), "package-0");
+  const auto no_flock = [](int, int) {
+    errno = EOPNOTSUPP;
+    return -1;
+  };
+  const Result<std::optional<SamplerLock>> held = SamplerLock::try_take(folder_, "boot-a", no_flock);
+  ASSERT_TRUE(held && *held);
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
 }  // namespace
 }  // namespace joulemap::recording

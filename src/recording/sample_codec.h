@@ -21,7 +21,7 @@
 
 namespace joulemap::recording {
 
-inline constexpr unsigned kTimeShift = 9;
+inline constexpr unsigned kTimeShift = kReadTimeShift;
 inline constexpr unsigned kLargestTimeShift = 20;
 // In one chunk: what bounds the memory of a reader, whatever a file says.
 inline constexpr std::size_t kMostSamplesPerChunk = 65536;

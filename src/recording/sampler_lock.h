@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SamplerLock: elects the one process of a machine that samples its sensors for a recording; the others write events
-// only. An flock on a file of the recording's folder, named after the machine's boot: machines that share the folder
-// elect one each. Held as long as the object lives; the kernel lets go when the process dies, and another may then take
-// over.
+// only. A FileLock in the recording's folder, named after the machine's boot: machines that share the folder elect one
+// each. Held as long as the object lives; when the process dies another may take over.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/file_descriptor.h"
+#include "base/file_lock.h"
 #include "base/result.h"
 
 namespace joulemap::recording {
@@ -18,11 +17,14 @@ namespace joulemap::recording {
 class SamplerLock {
  public:
   // Nothing when another process holds it. Does not wait.
-  static Result<std::optional<SamplerLock>> try_take(const std::string& folder, std::string_view boot_id);
+  static Result<std::optional<SamplerLock>> try_take(const std::string& folder, std::string_view boot_id,
+                                                     FileLock::LockCall lock = &::flock);
+  // The folder's file system has no flock.
+  bool is_owner_file() const { return lock_.is_owner_file(); }
 
  private:
-  explicit SamplerLock(FileDescriptor fd) : fd_(std::move(fd)) {}
-  FileDescriptor fd_;
+  explicit SamplerLock(FileLock lock) : lock_(std::move(lock)) {}
+  FileLock lock_;
 };
 
 // How the lock files of a folder end; a join removes them with the parts.

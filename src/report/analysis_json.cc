@@ -103,6 +103,32 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
   json.end_object();
 }
 
+// Null for what is no energy.
+void write_basis(JsonWriter& json, const Measure& measure) {
+  json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
+  for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.left_out}}) {
+    json.key(name);
+    if (!measure.provenance) {
+      json.null();
+      continue;
+    }
+    json.begin_array();
+    for (const std::string& domain : *list) json.value(domain);
+    json.end_array();
+  }
+}
+
+void write_measures(JsonWriter& json, const AnalysisResult& result) {
+  json.key("measures").begin_array();
+  for (const Measure& measure : result.measures) {
+    json.begin_object().member("name", measure.name).text_or_null("unit", measure.unit);
+    json.member("compared", measure.weighed);
+    write_basis(json, measure);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comparison& one) {
   const ExperimentFactor& factor = result.factors[one.factor];
   json.begin_object().member("factor", factor.name);
@@ -131,6 +157,7 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("percent_high", one.percent_high);
   json.key("minimum_n");
   one.minimum_n ? json.value(count(*one.minimum_n)) : json.null();
+  write_basis(json, result.measures[one.measure]);
   json.member("different", one.is_different).member("verdict", one.verdict).end_object();
 }
 
@@ -187,6 +214,7 @@ std::string analysis_json(const AnalysisResult& result) {
       .member("adjustment", result.adjustment)
       .member("seed", result.seed)
       .member("resamples", count(result.resamples));
+  write_measures(json, result);
   json.key("cells").begin_array();
   for (const AnalysisCell& cell : result.cells) write_cell(json, result, cell);
   json.end_array().key("comparisons").begin_array();

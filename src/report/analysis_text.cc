@@ -96,9 +96,15 @@ std::string analysis_headline(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) rows += cell.n;
   std::size_t shown = 0;
   for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
-  return fmt::format("{} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})",
-                     result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
-                     result.comparisons.size(), result.alpha, result.adjustment);
+  std::string text = fmt::format("{} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})",
+                                 result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
+                                 result.comparisons.size(), result.alpha, result.adjustment);
+  for (const Measure& measure : result.measures) {
+    if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
+    text += fmt::format("; energy is {}:", to_string(*measure.provenance));
+    for (const std::string& domain : measure.domains) text += (domain == measure.domains[0] ? " " : ", ") + domain;
+  }
+  return text;
 }
 
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {

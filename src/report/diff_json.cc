@@ -39,7 +39,51 @@ void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
       .member("high_j", entry.high_j)
       .member("relative", entry.relative)
       .member("verdict", to_string(entry.verdict))
+      .member("p_adjusted", entry.p_adjusted)
       .end_object();
+}
+
+void write_recording(JsonWriter& json, const ComparedRecording& recording) {
+  json.begin_object()
+      .member("input", recording.input)
+      .member("steps", recording.steps)
+      .member("units", recording.units)
+      .member("energy_j", recording.energy_j)
+      .member("within", recording.within)
+      .key("left_out");
+  if (!recording.left_out) {
+    json.null().end_object();
+    return;
+  }
+  json.begin_object()
+      .member("warm_up_steps", static_cast<std::uint64_t>(recording.left_out->warm_up_steps))
+      .member("long_steps", static_cast<std::uint64_t>(recording.left_out->long_steps))
+      .member("time_s", recording.left_out->time_s)
+      .member("energy_j", recording.left_out->energy_j)
+      .member("is_settled", recording.left_out->is_settled)
+      .end_object()
+      .end_object();
+}
+
+void write_variation(JsonWriter& json, const RunDifference& difference) {
+  const RunVariation& variation = difference.variation;
+  json.key("run_variation")
+      .begin_object()
+      .member("prior_sd", variation.prior_sd)
+      .member("prior_degrees_of_freedom", variation.prior_degrees_of_freedom)
+      .member("prior_is_given", variation.is_given)
+      .member("sd", variation.sd)
+      .member("degrees_of_freedom", variation.degrees_of_freedom)
+      .end_object()
+      .member("smallest_change", difference.smallest_change);
+  json.key("establishes").begin_array();
+  for (const EstablishedChange& one : difference.establish) {
+    json.begin_object()
+        .member("recordings", static_cast<std::uint64_t>(one.recordings))
+        .member("relative", one.relative)
+        .end_object();
+  }
+  json.end_array();
 }
 
 void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) {
@@ -49,8 +93,10 @@ void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) 
   json.member("units", run.units)
       .member("time_s", run.time_s)
       .member("scatter", run.scatter)
-      .member("provenance", run.is_estimated ? "estimated" : "measured")
-      .end_object();
+      .member("provenance", run.is_estimated ? "estimated" : "measured");
+  json.key("recordings").begin_array();
+  for (const ComparedRecording& recording : run.recordings) write_recording(json, recording);
+  json.end_array().end_object();
 }
 
 }  // namespace
@@ -61,7 +107,10 @@ std::string diff_json(const RunDifference& difference) {
       .member("schema", "joulemap.diff/1")
       .member("interval", difference.interval)
       .member("by", difference.by)
-      .member("per", difference.per);
+      .member("per", difference.per)
+      .member("state", difference.is_steady ? "steady" : "whole_run")
+      .member("entry_interval", difference.entry_interval);
+  write_variation(json, difference);
   write_run(json, "a", difference.a);
   write_run(json, "b", difference.b);
   write_texts(json, "domains", difference.domains);

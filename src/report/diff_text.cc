@@ -77,10 +77,19 @@ class Table {
   bool tells_device_;
 };
 
+// "331 of 343 steps" where some are left out.
+std::string compared_units(const ComparedRun& run, std::string_view per) {
+  double steps = 0;
+  for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
+  if (per == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
+  return fmt::format("{:.0f} {}s", run.units, per);
+}
+
 std::string run_line(std::string_view letter, const ComparedRun& run, std::string_view per, const TextStyle& style) {
   std::string what;
   for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
-  std::string units = per == "run" ? "" : fmt::format(", {:.0f} {}s", run.units, per);
+  if (run.inputs.size() > 1) what = fmt::format("{} recordings: {}", run.inputs.size(), what);
+  std::string units = per == "run" ? "" : ", " + compared_units(run, per);
   if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
   if (run.is_estimated) units += ", estimated";
   const std::size_t used = units.size() + letter.size() + 3;
@@ -120,7 +129,7 @@ std::string rest_text(const RunDifference& difference) {
   }
   std::string out = fmt::format("\n Within the noise: {} {}, together {} J\n", noise, noise == 1 ? "entry" : "entries",
                                 signed_number(noise_j));
-  if (unknown > 0) out += fmt::format(" How sure they are is not known: {} entries\n", unknown);
+  if (unknown > 0) out += fmt::format(" Of unknown uncertainty: {} entries\n", unknown);
   return out;
 }
 
@@ -137,6 +146,63 @@ std::string total_sentence(const RunDifference& difference) {
   }
 }
 
+std::string short_percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
+// "the smallest ... is 8.7 %; 3 recordings of each could establish 3.9 %, 5 2.8 %."
+std::string noise_sentence(const RunDifference& difference) {
+  if (!difference.smallest_change) return {};
+  const RunVariation& variation = difference.variation;
+  const std::size_t of_a = difference.a.recordings.size();
+  const std::size_t of_b = difference.b.recordings.size();
+  std::string out;
+  if (of_a + of_b <= 2) {
+    out = fmt::format(
+        "With one recording of each, runs of one program are taken to differ by {} (standard "
+        "deviation, {}).",
+        short_percent(variation.prior_sd), variation.is_given ? "as given" : "--run-sd");
+  } else {
+    out = fmt::format(
+        "Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
+        "of {}).",
+        short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
+  }
+  out += fmt::format(" The smallest change that this comparison can establish is {}",
+                     short_percent(*difference.smallest_change));
+  std::string more;
+  for (const EstablishedChange& one : difference.establish) {
+    if (one.recordings <= std::max(of_a, of_b)) continue;
+    more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings,
+                        short_percent(one.relative));
+  }
+  return out + more + ".";
+}
+
+std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
+  std::size_t warm_up = 0;
+  std::size_t rare = 0;
+  double time_s = 0;
+  double energy_j = 0;
+  for (const ComparedRecording& recording : run.recordings) {
+    if (!recording.left_out) return {};
+    warm_up += recording.left_out->warm_up_steps;
+    rare += recording.left_out->long_steps;
+    time_s += recording.left_out->time_s;
+    energy_j += recording.left_out->energy_j.value_or(0);
+  }
+  if (run.recordings.empty()) return {};
+  std::string what = "start-up";
+  if (warm_up > 0) what += fmt::format(", {} {} of warm-up", warm_up, warm_up == 1 ? "step" : "steps");
+  if (rare > 0) what += fmt::format(", {} far longer {}", rare, rare == 1 ? "step" : "steps");
+  what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
+  return fmt::format("Left out of {}: {} ({}, {} J).", letter, what, duration_text(time_s), number(energy_j, 3));
+}
+
+std::string left_out_text(const RunDifference& difference) {
+  if (!difference.is_steady) return "Whole runs are compared, start-up and shutdown included.";
+  return fmt::format("{} {} --whole-run counts them.", left_out_sentence("A", difference.a),
+                     left_out_sentence("B", difference.b));
+}
+
 std::string gate_sentence(const RunDifference& difference) {
   if (!difference.fail_over) return {};
   return fmt::format(" {}: --fail-over {}% fails when the total grew by more than that and beyond the noise.",
@@ -148,11 +214,15 @@ std::string gate_sentence(const RunDifference& difference) {
 std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style) {
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
-  std::string out =
-      "\n " + style.strong(fmt::format("What changed, by {}: joules per {}", difference.by, difference.per)) + "\n";
+  std::string out = "\n " +
+                    style.strong(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
+                                             difference.is_steady ? "steady state" : "whole runs")) +
+                    "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
   out += "\n" + wrapped(" ", total_sentence(difference) + gate_sentence(difference), style.columns);
+  if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrapped(" ", noise, style.columns);
+  out += wrapped(" ", left_out_text(difference), style.columns);
   constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
                                                                               {Verdict::shrank, "Shrank"},
                                                                               {Verdict::appeared, "New in B"},

@@ -27,7 +27,7 @@ Counts counts_of(const ExperimentData& data) {
   for (const ExperimentRow& row : data.rows) {
     cells.insert(row.levels);
     counts.failed += row.state == RowState::failed ? 1 : 0;
-    counts.with_energy += row.energy_j ? 1 : 0;
+    counts.with_energy += complete_energy(total_energy(row.domains)) ? 1 : 0;
     counts.epochs += row.epochs.size();
     counts.diagnostics.add_all(row.diagnostics);
   }

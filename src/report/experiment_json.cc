@@ -25,6 +25,7 @@ void write_rows(JsonWriter& json, const ExperimentPlan& plan) {
         .text_or_null("node", row.node)
         .member("elapsed_s", row.elapsed_s)
         .member("energy_j", row.energy_j)
+        .text_or_null("energy_provenance", row.provenance ? to_string(*row.provenance) : "")
         .end_object();
   }
   json.end_array();
@@ -41,6 +42,7 @@ void write_forecast(JsonWriter& json, const std::optional<ExperimentForecast>& f
       .member("rows", whole(forecast->rows))
       .member("time_s", forecast->time_s)
       .member("energy_j", forecast->energy_j)
+      .text_or_null("energy_provenance", forecast->provenance ? to_string(*forecast->provenance) : "")
       .member("co2_g", forecast->co2_g)
       .member("price", forecast->price)
       .text_or_null("currency", forecast->currency)

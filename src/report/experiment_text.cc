@@ -28,7 +28,9 @@ std::string heading(const ExperimentPlan& plan) {
 std::string row_line(const ExperimentPlan& plan, const ExperimentPlanRow& row, const TextStyle& style) {
   std::string line = fmt::format(" {:>5} {:>6}  {:<8}", row.number, row.block, word_of(row.state));
   line += row.elapsed_s ? fmt::format(" {:>8}", duration_text(*row.elapsed_s)) : std::string(9, ' ');
-  line += row.energy_j ? fmt::format(" {:>9} J", number(*row.energy_j)) : std::string(12, ' ');
+  const bool is_estimated = row.provenance == Provenance::estimated;
+  line += row.energy_j ? fmt::format(" {:>9} J{}", number(*row.energy_j), is_estimated ? " est." : "")
+                       : std::string(12, ' ');
   const std::size_t used = line.size() + 2;
   const std::size_t room = style.columns > used + 20 ? style.columns - used : 20;
   return line + "  " + shortened(levels_text(plan.factors, row.levels), room) + "\n";
@@ -42,7 +44,10 @@ std::string forecast_text(const ExperimentPlan& plan) {
   const ExperimentForecast& costs = *plan.forecast;
   if (costs.rows == 0) return "  Costs: nothing is left to run\n";
   std::string text = fmt::format("{} rows take about {}", costs.rows, duration_text(costs.time_s));
-  if (costs.energy_j) text += fmt::format(", {} J ({:.3g} kWh)", number(*costs.energy_j), *costs.energy_j / 3.6e6);
+  if (costs.energy_j) {
+    text += fmt::format(", {} J ({:.3g} kWh){}", number(*costs.energy_j), *costs.energy_j / 3.6e6,
+                        costs.provenance == Provenance::estimated ? " by estimates" : "");
+  }
   if (costs.co2_g) text += fmt::format(", {:.3g} g CO2", *costs.co2_g);
   if (costs.price)
     text += fmt::format(", {:.3g} {}", *costs.price, costs.currency.empty() ? "(price)" : costs.currency);
@@ -143,7 +148,10 @@ std::string row_end_text(const std::string& what, const ExperimentRow& row) {
   std::string text = fmt::format("{}: {}", what, word_of(row.state));
   if (row.state == RowState::failed && row.exit_code) text += fmt::format(" with exit code {}", *row.exit_code);
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
-  if (row.energy_j) text += fmt::format(", {} J", number(*row.energy_j));
+  if (const std::optional<ShownEnergy> shown = complete_energy(total_energy(row.domains))) {
+    const bool is_estimated = shown->provenance == Provenance::estimated;
+    text += fmt::format(", {} J{}", number(shown->joules), is_estimated ? " estimated" : "");
+  }
   return text;
 }
 

@@ -47,13 +47,14 @@ ExperimentData two_rows() {
   done.node = "here";
   done.start_unix_ns = 1'700'000'000'123'456'789;
   done.elapsed_s = 1.5;
-  done.energy_j = 30.25;
   done.domains.resize(2);
   done.domains[0].name = "package-0";
   done.domains[0].joules = 30.25;
+  done.domains[0].provenance = Provenance::measured;
+  done.domains[0].counted = true;
   done.domains[1].name = "gpu0";
-  done.baseline_w = 10;
-  done.first_w = 11;
+  done.baseline.measured = MeasuredWatts(10);
+  done.first.measured = MeasuredWatts(11);
   done.stolen_share = 0;
   done.throttled_share = 0.5;
   done.metrics = {0.75};

@@ -22,6 +22,19 @@ std::optional<Plot> plot_named(std::string_view name) {
   return std::nullopt;
 }
 
+Status can_plot(const PlotQuery& query) {
+  const bool is_spread = query.plot == Plot::violin || query.plot == Plot::box || query.plot == Plot::lines;
+  const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
+  if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
+  if (is_of_the_run)
+    return Error{ErrorCode::usage, "this plot shows the whole run: --by does not apply", "--plot bars"};
+  if (query.by == spread_level_of(query)) return Done{};
+  return Error{ErrorCode::usage, fmt::format("this plot shows layers or phases step by step, not --by {}", query.by),
+               "--by phase, --by layer, or --plot bars"};
+}
+
+std::string_view spread_level_of(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
+
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
   switch (query.plot) {
     case Plot::timeline:

@@ -18,19 +18,24 @@ std::optional<Plot> plot_named(std::string_view name);
 
 struct PlotQuery {
   Plot plot = Plot::timeline;
-  std::string by;                          // level of bars and flames; empty: layers
+  std::string by;                          // level of bars, flames and spreads; empty: layers
   std::string filter;                      // only rows that hold it
   std::optional<std::size_t> top;          // so many rows, layers or bars
   std::optional<std::size_t> smooth = {};  // lines are means over so many points; else over a part of the run
 };
 
+// Fails, as wrong usage, where the plot has no such level.
+Status can_plot(const PlotQuery& query);
+// Of violins, boxes and lines: "layer" or "phase".
+std::string_view spread_level_of(const PlotQuery& query);
+
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
 
 // Power of every domain over the run; phases, epochs and tracks (temperature, clocks ...) below.
 Result<std::string> timeline_svg(const RunView& view);
-// Joules of layers from step to step, as densities or as boxes with whiskers at 5 and 95 %.
+// Joules of layers or phases from step to step, as densities or as boxes with whiskers at 5 and 95 %.
 Result<std::string> spreads_svg(const RunView& view, const PlotQuery& query);
-// The same over the run, a line for each layer; of a view with points of layers.
+// The same over the run, a line for each; of a view with points of layers.
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query);
 // The largest rows with their intervals, and what is idle or nobody's.
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query);

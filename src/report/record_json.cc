@@ -19,8 +19,8 @@ std::string record_json(const RecordResult& result) {
       .member("elapsed_s", result.elapsed_s)
       .member("exit_code", result.exit_code)
       .member("signal", result.signal)
-      .member("measured_j", result.energy.totals.measured_j)
-      .member("estimated_j", result.energy.totals.estimated_j);
+      .member("measured_j", joules_of(result.energy.totals.measured))
+      .member("estimated_j", joules_of(result.energy.totals.estimated));
   json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
   result.elapsed_s > 0 ? json.value(result.own_cpu_s / result.elapsed_s) : json.null();
   write_sampler_costs(json, result.samplers);

@@ -17,11 +17,13 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string total_text(const RecordResult& result) {
   const EnergyTotals& totals = result.energy.totals;
-  if (totals.measured_j && totals.estimated_j) {
-    return fmt::format("{} J measured, {} J estimated", number(*totals.measured_j), number(*totals.estimated_j));
+  const std::optional<double> measured_j = joules_of(totals.measured);
+  const std::optional<double> estimated_j = joules_of(totals.estimated);
+  if (measured_j && estimated_j) {
+    return fmt::format("{} J measured, {} J estimated", number(*measured_j), number(*estimated_j));
   }
-  if (totals.measured_j) return fmt::format("{} J measured", number(*totals.measured_j));
-  if (totals.estimated_j) return fmt::format("{} J estimated", number(*totals.estimated_j));
+  if (measured_j) return fmt::format("{} J measured", number(*measured_j));
+  if (estimated_j) return fmt::format("{} J estimated", number(*estimated_j));
   return "no energy: no sensor gave a value";
 }
 

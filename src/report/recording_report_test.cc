@@ -42,7 +42,7 @@ ReportResult training() {
   result.domains[2].counted = false;
   result.domains[2].part_of = "gpu0";
   result.totals = total_energy(result.domains);
-  result.attributed_j = result.totals.measured_j;
+  result.attributed_j = joules_of(result.totals.measured);
   result.idle_j = result.unattributed_j = 0;
   ReportRow row;
   row.path = {"gpu0"};

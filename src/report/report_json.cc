@@ -126,8 +126,8 @@ std::string report_json(const ReportResult& result) {
       .member("complete", result.complete)
       .member("by", result.by)
       .member("elapsed_s", result.elapsed_s)
-      .member("measured_j", result.totals.measured_j)
-      .member("estimated_j", result.totals.estimated_j)
+      .member("measured_j", joules_of(result.totals.measured))
+      .member("estimated_j", joules_of(result.totals.estimated))
       .member("attributed_j", result.attributed_j)
       .member("idle_j", result.idle_j)
       .member("unattributed_j", result.unattributed_j);

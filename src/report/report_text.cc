@@ -35,8 +35,8 @@ std::string totals(const ReportResult& result) {
     const std::optional<double> watts = result.elapsed_s > 0 ? std::optional(*joules / result.elapsed_s) : std::nullopt;
     out += row_text({std::string(name), joules, {}, watts, ""});
   };
-  add("total measured", result.totals.measured_j);
-  add("total estimated", result.totals.estimated_j);
+  add("total measured", joules_of(result.totals.measured));
+  add("total estimated", joules_of(result.totals.estimated));
   return out.empty() ? out : "  -----------\n" + out;
 }
 

@@ -18,8 +18,9 @@ void add_run(SqliteWriter& database, const RunView& view) {
                                 "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
                                 "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
   database.add_row({subject_of(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
-                    view.run.exit_code, view.run.complete, view.run.totals.measured_j, view.run.totals.estimated_j,
-                    rates.energy_of(rates.steps), rates.energy_of(rates.epochs), rates.energy_of(rates.samples)});
+                    view.run.exit_code, view.run.complete, joules_of(view.run.totals.measured),
+                    joules_of(view.run.totals.estimated), rates.energy_of(rates.steps), rates.energy_of(rates.epochs),
+                    rates.energy_of(rates.samples)});
 }
 
 void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {

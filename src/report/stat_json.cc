@@ -54,8 +54,8 @@ void write_run(JsonWriter& json, const StatRun& run) {
   json.key("domains").begin_array();
   for (const DomainEnergy& domain : run.domains) write_domain(json, domain);
   json.end_array();
-  json.member("measured_j", run.totals.measured_j)
-      .member("estimated_j", run.totals.estimated_j)
+  json.member("measured_j", joules_of(run.totals.measured))
+      .member("estimated_j", joules_of(run.totals.estimated))
       .member("process_share", run.process_share)
       .member("process_cpu_s", run.process_cpu_s)
       .member("machine_cpu_s", run.machine_cpu_s)

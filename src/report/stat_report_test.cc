@@ -30,7 +30,7 @@ StatRun make_run(double joules) {
   run.exit_code = 0;
   run.domains = {measured("package-0", joules, 0.03), measured("core-0", 0.8 * joules, 0.03, "package-0"),
                  measured("dram-0", 12.25, 0.004)};
-  run.totals = {joules + 12.25, std::nullopt};
+  run.totals = total_energy(run.domains);
   run.user_s = 5.75;
   run.system_s = 0.125;
   run.process_cpu_s = 5.875;
@@ -62,7 +62,7 @@ StatResult with_everything_that_can_go_wrong() {
   run.domains[2] = estimate;
   run.domains.push_back(frozen);
   run.domains[0].checks = {{"hwmon", "package-0-energy", 309.5, 0.2}};
-  run.totals = {310, 28};
+  run.totals = total_energy(run.domains);
   run.exit_code = 139;
   run.signal = 11;
   run.process_share = std::nullopt;
@@ -75,6 +75,17 @@ StatResult with_everything_that_can_go_wrong() {
   StatResult result = make_result({run});
   result.command = {"sh", "-c", "printf '\x1b[31m\xff'"};
   return result;
+}
+
+TEST(StatTextReport, ATotalIsTheMeanOfTheRunsThatHaveAllDomains) {
+  StatRun poor = make_run(310);
+  poor.domains[0].joules = poor.domains[0].mean_w = std::nullopt;
+  poor.domains[0].reason = "denied";
+  poor.totals = total_energy(poor.domains);
+  const std::string text = stat_text(make_result({make_run(300), poor}));
+  EXPECT_NE(text.find("312."), std::string::npos) << text;
+  EXPECT_EQ(text.find("162."), std::string::npos) << "the mean of sums over different domains: " << text;
+  EXPECT_NE(text.find("1 of 2 runs"), std::string::npos) << text;
 }
 
 TEST(StatTextReport, ShowsOneRun) { expect_golden("stat_one_run.txt", stat_text(make_result({make_run(310.4)}))); }

@@ -83,25 +83,35 @@ std::string domain_rows(const StatResult& result) {
   return out;
 }
 
+// The mean of a total over the runs that have all of its domains: a run without one of them would look cheap.
+std::string total_row(const StatResult& result, Provenance provenance) {
+  std::set<std::string> domains;
+  std::vector<std::pair<ShownEnergy, double>> totals;  // with the elapsed time
+  for (const StatRun& run : result.runs) {
+    std::optional<ShownEnergy> total = energy_of(run.totals, provenance);
+    if (!total) continue;
+    domains.insert(total->domains.begin(), total->domains.end());
+    totals.emplace_back(std::move(*total), run.elapsed_s);
+  }
+  double sum_j = 0;
+  double sum_s = 0;
+  std::size_t runs = 0;
+  for (const auto& [total, elapsed_s] : totals) {
+    if (total.domains.size() < domains.size()) continue;
+    sum_j += total.joules;
+    sum_s += elapsed_s;
+    ++runs;
+  }
+  const std::string name = fmt::format("total {}", to_string(provenance));
+  if (totals.empty()) return {};
+  if (runs == 0) return row_text({name, {}, {}, {}, "no value: no run has all domains"});
+  const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
+  const std::string of = runs < result.runs.size() ? fmt::format("{} of {} runs", runs, result.runs.size()) : "";
+  return row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
+}
+
 std::string total_rows(const StatResult& result) {
-  std::string out;
-  const auto add = [&](std::string_view name, std::optional<double> EnergyTotals::*which) {
-    double sum_j = 0;
-    double sum_s = 0;
-    std::size_t runs = 0;
-    for (const StatRun& run : result.runs) {
-      if (!(run.totals.*which)) continue;
-      sum_j += *(run.totals.*which);
-      sum_s += run.elapsed_s;
-      ++runs;
-    }
-    if (runs == 0) return;
-    const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
-    out += row_text({std::string(name), sum_j / static_cast<double>(runs), {}, watts, ""});
-  };
-  add("total measured", &EnergyTotals::measured_j);
-  add("total estimated", &EnergyTotals::estimated_j);
-  return out;
+  return total_row(result, Provenance::measured) + total_row(result, Provenance::estimated);
 }
 
 std::string time_lines(const StatResult& result) {

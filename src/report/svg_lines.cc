@@ -70,7 +70,7 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot("no such layers that are told step by step",
+    return nothing_to_plot(fmt::format("no such {}s step by step", spread_level_of(query)),
                            "record a program whose steps joulemap knows; see docs/capture.md");
   }
   const bool by_steps = has_steps(shown);
@@ -82,7 +82,8 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   const std::string per = shown.front()->per;
   SvgCanvas tried(kPlotWidth, 0, "", "");
   const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kMargin, names);
-  Frame frame = framed(view, level_of(view, "layer"), "Energy of layers over the run", kHeight + 70 + height_of_names);
+  const std::string title = fmt::format("Energy of {}s over the run", spread_level_of(query));
+  Frame frame = framed(view, level_of(view, spread_level_of(query)), title, kHeight + 70 + height_of_names);
   const double legend = draw_legend(frame.canvas, {frame.inside.x, frame.inside.y + 8}, frame.inside.width, names);
   const Box inside{frame.inside.x + kLeft, frame.inside.y + legend + 24, frame.inside.width - kLeft, kHeight};
   double first = lines.front().points.front().x;

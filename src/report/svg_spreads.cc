@@ -61,7 +61,7 @@ void draw_violin(SvgCanvas& canvas, const Axes& axes, double middle, const Layer
   const double high = quantile(spread, 0.99);
   const double room = std::max((high - low) * 0.08, (axes.x.high - axes.x.low) / 400);
   std::vector<Point> outline;
-  const std::vector<Point> curve = density(spread, low - room, high + room);
+  const std::vector<Point> curve = density(spread, std::max(low - room, 0.0), high + room);  // no energy is negative
   const double half = kRow / 2 - 4;
   for (const Point& point : curve) outline.push_back({axes.x.at(point.x), middle - half * point.y});
   for (auto point = curve.rbegin(); point != curve.rend(); ++point)
@@ -91,13 +91,14 @@ Result<std::string> spreads_svg(const RunView& view, const PlotQuery& query) {
     if (shown.size() < query.top.value_or(kUsualLayers)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot("no layers that are told step by step",
+    return nothing_to_plot(fmt::format("no {}s step by step", spread_level_of(query)),
                            "record a program whose steps joulemap knows; see docs/capture.md");
   }
   const bool is_violin = query.plot == Plot::violin;
   const double height = kRow * static_cast<double>(shown.size()) + 60;
   const std::string per = shown.front()->per;
-  Frame frame = framed(view, level_of(view, "layer"), fmt::format("Energy of layers from {0} to {0}", per), height);
+  Frame frame = framed(view, level_of(view, spread_level_of(query)),
+                       fmt::format("Energy of {0}s from {1} to {1}", spread_level_of(query), per), height);
   double highest = 0;
   for (const LayerSpread* spread : shown) highest = std::max(highest, quantile(*spread, 0.99) * 1.03);
   const Box inside{frame.inside.x + kNames, frame.inside.y + 8, frame.inside.width - kNames - 16, height - 60};

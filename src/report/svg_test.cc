@@ -3,8 +3,11 @@
 // Plots: round ticks, escaped texts, the same bytes again, and an error where there is nothing to show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
+#include <sstream>
 
 #include "report/plots.h"
 #include "report/svg_axes.h"
@@ -120,6 +123,43 @@ TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
   const std::string one = *plot_svg(view, {Plot::lines, "", "fc", {}, 1});
   EXPECT_EQ(one.find("layer1.0.conv1"), std::string::npos);
   EXPECT_EQ(one.find("means over"), std::string::npos);
+}
+
+TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
+  RunView view = view_of(example_training());
+  for (std::size_t i = 0; i < kSpreadQuantiles; ++i)
+    view.layer_spreads[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
+  const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
+  double zero_x = 1e9;  // the first of the lines from top to bottom
+  for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
+    double x1 = 0;
+    double x2 = 0;
+    ASSERT_EQ(std::sscanf(svg.c_str() + at, "<line x1=\"%lf\" y1=\"%*f\" x2=\"%lf\"", &x1, &x2), 2);
+    if (x1 == x2) zero_x = std::min(zero_x, x1);
+  }
+  const std::size_t polygon = svg.find("<polygon points=\"") + 17;
+  std::istringstream points(svg.substr(polygon, svg.find('"', polygon) - polygon));
+  double x = 0;
+  double y = 0;
+  char comma = 0;
+  std::size_t count = 0;
+  for (; points >> x >> comma >> y; ++count) EXPECT_GE(x, zero_x - 0.01);
+  EXPECT_GT(count, 100u);
+}
+
+TEST(Plots, SpreadsAreOfTheLevelThatIsAskedForOrRefused) {
+  for (const Plot plot : {Plot::violin, Plot::box, Plot::lines}) {
+    EXPECT_TRUE(can_plot({plot, "", "", {}}));
+    EXPECT_TRUE(can_plot({plot, "layer", "", {}}));
+    EXPECT_TRUE(can_plot({plot, "phase", "", {}}));
+    const Status refused = can_plot({plot, "op", "", {}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::usage);
+    const std::string svg = *plot_svg(view_of(example_training()), {plot, "phase", "", {}});
+    EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
+  }
+  EXPECT_FALSE(can_plot({Plot::timeline, "phase", "", {}})) << "it shows the run";
+  EXPECT_TRUE(can_plot({Plot::bars, "op", "", {}}));
 }
 
 TEST(Plots, TellWhatIsNobodysAndTheNotes) {

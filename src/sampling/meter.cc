@@ -41,30 +41,39 @@ Result<Meter> Meter::open(const SensorOptions& options) {
 
 Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
     : statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
-  std::size_t windows = 0;
-  for (const Channel& channel : sampler_.channels()) {
-    window_of_.push_back(tells_energy(channel) ? std::optional(windows++) : std::nullopt);
-  }
-  marks_.resize(windows);
-  steps_at_begin_.resize(windows);
+  curves_ = EnergyCurves(sampler_.channels());
+  marks_.resize(curves_.all().size());
+  steps_at_begin_.resize(curves_.all().size());
 }
 
+// With the times that a recording keeps, so that a summary and the report of its recording follow from the same samples.
 void Meter::take_in() {
-  sampler_.drain([this](const Sample& sample) {
+  sampler_.drain([this](const Sample& taken) {
+    const Sample sample{taken.channel, as_recorded(taken.reading)};
     if (tap_) tap_(sample);
-    if (const auto window = window_of_[sample.channel]) windows_[*window].observe(sample.reading);
+    curves_.observe(sample);
   });
+}
+
+// Whether dense reading can stop. Before the end: the refresh is known, and an update was seen. After it: the update that
+// follows was seen, or there is no refresh to wait for. Gauges and estimates have no updates to wait for.
+bool Meter::is_settled(const EnergyCurve& curve) const {
+  if (!has_steps(curve.channel())) return true;
+  if (ended_) return curve.points_after(end_ns_) > 0 || !curve.refresh_is_known();
+  return curve.refresh_is_known() && curve.tally().steps > 0;
 }
 
 bool Meter::is_settled(std::size_t sensor) const {
   const auto [first, count] = sampler_.channels_of(sensor);
-  return std::all_of(window_of_.begin() + static_cast<std::ptrdiff_t>(first),
-                     window_of_.begin() + static_cast<std::ptrdiff_t>(first + count),
-                     [this](const auto& window) { return !window || windows_[*window].is_settled(); });
+  for (std::size_t channel = first; channel < first + count; ++channel) {
+    const EnergyCurve* const curve = curves_.of(channel);
+    if (curve != nullptr && !is_settled(*curve)) return false;
+  }
+  return true;
 }
 
 bool Meter::all_settled() const {
-  return std::all_of(windows_.begin(), windows_.end(), [](const EnergyWindow& window) { return window.is_settled(); });
+  return std::ranges::all_of(curves_.all(), [this](const EnergyCurve& curve) { return is_settled(curve); });
 }
 
 // Watching closely costs: it ends for each sensor as soon as it has told enough.
@@ -92,18 +101,15 @@ std::int64_t Meter::period_ns() const { return relaxed_ ? kTakeInPeriod_ns : kCl
 
 std::int64_t Meter::slowest_refresh_ns() const {
   std::int64_t slowest_ns = 0;
-  for (const EnergyWindow& window : windows_) slowest_ns = std::max(slowest_ns, window.refresh_ns().value_or(0));
+  for (const EnergyCurve& curve : curves_.all()) {
+    if (has_steps(curve.channel()) && curve.refresh_is_known()) slowest_ns = std::max(slowest_ns, curve.refresh_ns());
+  }
   return slowest_ns;
 }
 
 void Meter::prepare() {
-  std::vector<EnergyWindow> fresh;
-  for (std::size_t i = 0; i < window_of_.size(); ++i) {
-    if (!window_of_[i]) continue;
-    const auto known_ns = windows_.empty() ? std::nullopt : windows_[*window_of_[i]].refresh_ns();
-    fresh.emplace_back(sampler_.channels()[i], known_ns);
-  }
-  windows_ = std::move(fresh);
+  curves_ = EnergyCurves(sampler_.channels(), curves_);
+  ended_ = false;
   sampler_.pay(Attention::close);
   relaxed_ = false;
   sampler_.start();
@@ -114,10 +120,11 @@ void Meter::begin() {
   refresh();
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
-  for (EnergyWindow& window : windows_) window.begin(begin_ns_);
-  for (std::size_t i = 0; i < windows_.size(); ++i) {
-    marks_[i] = {0, windows_[i].steps()};
-    steps_at_begin_[i] = windows_[i].steps();
+  curves_.keep_around(begin_ns_);
+  const std::span<const EnergyCurve> curves = curves_.all();
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    marks_[i] = {curves[i].tally().joules, curves[i].tally().steps};
+    steps_at_begin_[i] = curves[i].tally().steps;
   }
 }
 
@@ -141,10 +148,11 @@ void Meter::refresh() {
 
 void Meter::end() {
   end_ns_ = monotonic_ns();
+  ended_ = true;
+  curves_.keep_around(end_ns_);
   sampler_.pay(Attention::close);
   refresh();
   own_cpu_at_end_ns_ = own_cpu_ns();
-  for (EnergyWindow& window : windows_) window.end(end_ns_);
   const std::int64_t refresh_ns = slowest_refresh_ns();
   const bool quick = refresh_ns <= kQuickRefresh_ns;
   if (quick || refresh_ns * kRefreshesThatDoNotMatter >= end_ns_ - begin_ns_) {
@@ -161,16 +169,17 @@ double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
-  const bool running = end_ns_ < begin_ns_;
-  if (running) refresh();
+  if (!ended_) refresh();
   // Which channel speaks for a domain is decided by all that was seen since the beginning: a counter that has not stepped
   // since the last interval is neither frozen nor a case for the estimate. Its energy comes with its next step.
   const bool young = seconds(monotonic_ns() - begin_ns_) < kStepsComeWithin_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;
-  for (std::size_t i = 0; i < windows_.size(); ++i) {
-    const Channel& channel = windows_[i].channel();
-    const Mark now{windows_[i].joules_so_far(), windows_[i].steps()};
+  const std::span<const EnergyCurve> curves = curves_.all();
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const Channel& channel = curves[i].channel();
+    const EnergyTally& tally = curves[i].tally();
+    const Mark now{ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules, tally.steps};
     ChannelEnergy energy;
     energy.channel = channel;
     const bool stepping = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
@@ -196,8 +205,7 @@ std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
 
 DomainTable Meter::result() const {
   std::vector<ChannelEnergy> energies;
-  energies.reserve(windows_.size());
-  for (const EnergyWindow& window : windows_) energies.push_back(window.result());
+  for (const EnergyCurve& curve : curves_.all()) energies.push_back(curve.energy_between(begin_ns_, end_ns_));
   for (const SensorStatus& status : statuses_) {
     for (const UnreadableChannel& unreadable : status.unreadable) {
       ChannelEnergy energy;

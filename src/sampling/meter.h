@@ -23,7 +23,7 @@
 #include "base/result.h"
 #include "base/system_root.h"
 #include "model/domain_table.h"
-#include "model/energy_window.h"
+#include "model/energy_curves.h"
 #include "model/sample.h"
 #include "model/sensor_status.h"
 #include "sampling/open_sensors.h"
@@ -70,6 +70,7 @@ class Meter {
   DomainTable result() const;
 
  private:
+  bool is_settled(const EnergyCurve& curve) const;
   bool is_settled(std::size_t sensor) const;
   bool all_settled() const;
   void take_in();
@@ -79,14 +80,14 @@ class Meter {
 
   std::vector<SensorStatus> statuses_;
   Sampler sampler_;
-  std::vector<std::optional<std::size_t>> window_of_;  // by channel; none for what tells no energy
-  std::vector<EnergyWindow> windows_;
+  EnergyCurves curves_;
+  bool ended_ = false;
   std::function<void(const Sample&)> tap_;
   struct Mark {
     double joules = 0;
     std::uint64_t steps = 0;
   };
-  std::vector<Mark> marks_;  // where each window stood at the last interval
+  std::vector<Mark> marks_;  // where each curve stood at the last interval
   std::vector<std::uint64_t> steps_at_begin_;
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate

@@ -11,7 +11,7 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   OpenSensors opened;
-  const sensors::ProbeContext context(options.root, options.program);
+  const sensors::ProbeContext context(options.root, options.program, options.measured);
   for (const sensors::SensorBackend* backend : *backends) {
     if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_asked_for = true;
     sensors::Probe probe = backend->probe(context);

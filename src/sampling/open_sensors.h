@@ -21,7 +21,8 @@ struct SensorOptions {
   std::string sensors;  // as --sensors takes them; empty for all
   std::string program;  // path of this executable, for remedies
   std::string replay;   // a recording whose samples are given again, instead of this machine's sensors
-  std::optional<std::int64_t> period_ns;  // between two reads, instead of each sensor's own
+  std::optional<std::int64_t> period_ns;     // between two reads, instead of each sensor's own
+  sensors::MeasuredProcesses measured = {};  // all other processes are background
 };
 
 struct OpenSensors {

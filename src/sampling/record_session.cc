@@ -10,6 +10,7 @@
 #include "ingest/framework_traces.h"
 #include "recording/part_folder.h"
 #include "recording/recording_writer.h"
+#include "sampling/command_cpu_time.h"
 #include "sampling/cpu_time_log.h"
 #include "sampling/watched_command.h"
 
@@ -80,6 +81,7 @@ Status Recorder::start() {
   Status ready = options_.watched ? command_.watch(*options_.watched) : command_.prepare(options_.command, environment);
   if (!ready) return ready;
   result_.diagnostics = options_.diagnostics;
+  folder_.add_lock_notes(result_.diagnostics);
   std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
   cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.watched);
   for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
@@ -197,10 +199,12 @@ void join(const recording::PartFolder& folder, RecordResult& result) {
 Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
-  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command, options.run);
+  Result<recording::PartFolder> folder =
+      recording::PartFolder::create(options.file, options.command, options.recording_id);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
   if (!writer) return std::move(writer).error();
+  if (!options.watched) adopt_orphans();
   Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
   if (Status started = recorder.start(); !started) {
     folder->remove();

@@ -25,7 +25,7 @@ struct RecordOptions {
   std::vector<std::string> command;
   std::optional<pid_t> watched;              // a process instead of the command, which is then what it was started with
   std::string file;                          // an older one of that name is kept as FILE.old
-  std::string run;                           // its name on all machines that take part; empty: this one alone
+  std::string recording_id;                  // shared with recorders of the same run elsewhere; empty: a new one
   std::vector<EnvironmentFact> environment;  // of the setting, written as it is
   std::vector<ChannelCalibration> calibration;  // likewise
   std::vector<std::string> variables;           // "NAME=value", for the command: what makes it load the capture

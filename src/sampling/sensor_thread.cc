@@ -47,6 +47,7 @@ void SensorThread::start() {
   const std::string name = std::move(cost_.sensor);
   cost_ = {};
   cost_.sensor = name;
+  lost_before_ = ring_.lost();
   stopping_.store(false);
   finished_.store(0);
   const SignalShield signals_are_for_the_program;
@@ -99,7 +100,7 @@ bool SensorThread::wait_for_answer(std::int64_t deadline_ns) const {
 
 SamplerCost SensorThread::cost() const {
   SamplerCost cost = cost_;
-  cost.lost_samples = ring_.lost();
+  cost.lost_samples = ring_.lost() - lost_before_;
   return cost;
 }
 

@@ -54,6 +54,7 @@ class SensorThread {
   std::uint32_t first_channel_;
   std::vector<Reading> readings_;
   SampleRing ring_;
+  std::uint64_t lost_before_ = 0;  // samples that the ring had lost before the last start
   std::thread thread_;
 
   // Owner to thread. `wakes_` changes with each of them: what the thread sleeps on.

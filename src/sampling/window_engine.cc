@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/window_engine.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/signal_shield.h"
 #include "model/channel_faults.h"
+#include "recording/part_folder.h"
 
 namespace joulemap::sampling {
 namespace {
@@ -49,20 +52,32 @@ void request_periods(OpenSensors& opened) {
 }
 
 // Whether waiting longer would tell more about the energy at `time_ns`.
-bool has_settled(const EnergyTimeline& timeline, std::int64_t time_ns) {
-  if (timeline.points_after(time_ns) > 0) return true;
-  const EnergyTally& tally = timeline.tally();
+bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
+  if (curve.points_after(time_ns) > 0) return true;
+  const EnergyTally& tally = curve.tally();
   if (tally.good > 0 && tally.last_code != ReadCode::ok) return true;
   // Read long enough after it without a step: it stands still.
-  const std::int64_t refresh_ns = std::max(timeline.refresh_ns(), 2 * kNanosecondsPerMillisecond);
+  const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
+}
+
+// This process and those below it; under `joulemap record` all processes of that recording.
+sensors::MeasuredProcesses processes_of_this_recording() {
+  sensors::MeasuredProcesses measured;
+  const std::string name(recording::kIdVariable);
+  const char* const id = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): as the program's own reads are
+  if (id != nullptr) measured.variable = fmt::format("{}={}", name, id);
+  return measured;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, const WindowOptions& options) {
-  Result<OpenSensors> opened =
-      open_sensors({.root = options.root, .sensors = options.sensors, .program = "", .period_ns = options.period_ns});
+  Result<OpenSensors> opened = open_sensors({.root = options.root,
+                                             .sensors = options.sensors,
+                                             .program = "",
+                                             .period_ns = options.period_ns,
+                                             .measured = processes_of_this_recording()});
   if (!opened) return std::move(opened).error();
   if (!options.period_ns) request_periods(*opened);
   return start(table, std::move(*opened));
@@ -83,12 +98,8 @@ WindowEngine::WindowEngine(WindowTable& table, OpenSensors sensors)
     : table_(table),
       statuses_(std::move(sensors.statuses)),
       check_estimates_(sensors.estimates_asked_for),
-      sampler_(std::move(sensors.sensors)) {
-  for (const Channel& channel : sampler_.channels()) {
-    timeline_of_.push_back(tells_energy(channel) ? std::optional(timelines_.size()) : std::nullopt);
-    if (tells_energy(channel)) timelines_.emplace_back(channel);
-  }
-}
+      sampler_(std::move(sensors.sensors)),
+      curves_(sampler_.channels(), EnergyCurve::Keep::latest) {}
 
 WindowEngine::~WindowEngine() { stop(); }
 
@@ -133,7 +144,7 @@ void WindowEngine::pay_attention() {
 
 void WindowEngine::look() {
   adopt_windows();
-  feed_timelines();
+  feed_curves();
   std::erase_if(unfinished_, [this](WindowId window) {
     const auto found = records_.find(window);
     if (found == records_.end()) return true;
@@ -147,32 +158,30 @@ void WindowEngine::adopt_windows() {
   const auto begun = [&](WindowId window, std::int64_t begin_ns) {
     if (!tallies) {
       std::vector<EnergyTally> now;
-      for (const EnergyTimeline& timeline : timelines_) now.push_back(timeline.tally());
+      for (const EnergyCurve& curve : curves_.all()) now.push_back(curve.tally());
       tallies = std::make_shared<const std::vector<EnergyTally>>(std::move(now));
     }
     Record& record = records_[window];
     record.begin_ns = begin_ns;
-    record.begin_edges.resize(timelines_.size());
-    record.end_edges.resize(timelines_.size());
-    record.begins_missing = record.ends_missing = timelines_.size();
+    record.begin_edges.resize(curves_.all().size());
+    record.end_edges.resize(curves_.all().size());
+    record.begins_missing = record.ends_missing = curves_.all().size();
     record.at_begin = tallies;
     unfinished_.push_back(window);
   };
   table_.sweep(begun, [this](WindowId window) { records_.erase(window); });
 }
 
-void WindowEngine::feed_timelines() {
-  sampler_.drain([this](const Sample& sample) {
-    if (const auto index = timeline_of_[sample.channel]) timelines_[*index].observe(sample.reading);
-  });
+void WindowEngine::feed_curves() {
+  sampler_.drain([this](const Sample& sample) { curves_.observe(sample); });
 }
 
 // One point after an edge settles it; with two the first cannot be taken back any more.
-void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional<TimelineEdge>>& edges,
+void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
                                  std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] || (!give_up && timelines_[i].points_after(time_ns) < 2)) continue;
-    edges[i] = timelines_[i].edge_at(time_ns);
+    if (edges[i] || (!give_up && curves_.all()[i].points_after(time_ns) < 2)) continue;
+    edges[i] = curves_.all()[i].edge_at(time_ns);
     if (edges[i]) --missing;
   }
 }
@@ -189,8 +198,8 @@ void WindowEngine::keep_edges(WindowId window, Record& record) {
 }
 
 bool WindowEngine::is_settled(const Record& record) const {
-  for (std::size_t i = 0; i < timelines_.size(); ++i) {
-    if (!record.end_edges[i] && !has_settled(timelines_[i], record.end_ns)) return false;
+  for (std::size_t i = 0; i < curves_.all().size(); ++i) {
+    if (!record.end_edges[i] && !has_settled(curves_.all()[i], record.end_ns)) return false;
   }
   return true;
 }
@@ -239,16 +248,18 @@ WindowResult WindowEngine::measure(WindowId window, const Record& record) const 
   result.settled = record.end_ns != 0 && is_settled(record);
   if (result.end_ns == 0) result.end_ns = monotonic_ns();
   std::vector<ChannelEnergy> energies;
-  for (std::size_t i = 0; i < timelines_.size(); ++i) {
-    const EnergyTimeline& timeline = timelines_[i];
-    const auto begin = record.begin_edges[i] ? record.begin_edges[i] : timeline.edge_at(record.begin_ns);
-    const auto end = record.end_edges[i] ? record.end_edges[i] : timeline.edge_at(result.end_ns);
+  for (std::size_t i = 0; i < curves_.all().size(); ++i) {
+    const EnergyCurve& curve = curves_.all()[i];
+    const auto begin = record.begin_edges[i] ? record.begin_edges[i] : curve.edge_at(record.begin_ns);
+    const auto end = record.end_edges[i] ? record.end_edges[i] : curve.edge_at(result.end_ns);
     if (begin && end) {
-      energies.push_back(energy_between(timeline, *begin, *end, (*record.at_begin)[i]));
+      energies.push_back(curve.energy_between(*begin, *end, (*record.at_begin)[i]));
+      // The next update may still come.
+      if (energies.back().reason == "too-short") energies.back().reason = "no-step";
     } else {
-      const ReadCode code = timeline.tally().last_code;
-      energies.push_back({.channel = timeline.channel(),
-                          .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
+      const ReadCode code = curve.tally().last_code;
+      energies.push_back(
+          {.channel = curve.channel(), .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
     }
   }
   for (const SensorStatus& status : statuses_) {

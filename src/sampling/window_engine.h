@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WindowEngine: the energy of any number of windows, nested, overlapping, of any thread, from one stream of samples. It owns
-// the sensors, a Sampler and one background thread, which looks about every 20 ms: it feeds the samples to a timeline for
-// each channel, and keeps the edges of windows once they are settled, so that a window of hours costs nothing.
+// the sensors, a Sampler and one background thread, which looks about every 20 ms: it feeds the samples to the curve
+// of each channel, and keeps the edges of windows once they are settled, so that a window of hours costs nothing.
 //
 //   WindowTable table(1);
 //   auto engine = WindowEngine::start(table, {.root = root});
@@ -28,7 +28,7 @@
 #include "base/result.h"
 #include "base/system_root.h"
 #include "model/domain_table.h"
-#include "model/energy_timeline.h"
+#include "model/energy_curves.h"
 #include "model/sensor_status.h"
 #include "sampling/open_sensors.h"
 #include "sampling/sampler.h"
@@ -73,12 +73,12 @@ class WindowEngine {
   void stop();
 
  private:
-  // What the engine knows of a window. The edges stand in the order of the timelines; none until they are settled.
+  // What the engine knows of a window. The edges stand in the order of the curves; none until they are settled.
   struct Record {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
-    std::vector<std::optional<TimelineEdge>> begin_edges;
-    std::vector<std::optional<TimelineEdge>> end_edges;
+    std::vector<std::optional<CurveEdge>> begin_edges;
+    std::vector<std::optional<CurveEdge>> end_edges;
     std::size_t begins_missing = 0;
     std::size_t ends_missing = 0;
     std::shared_ptr<const std::vector<EnergyTally>> at_begin;  // shared by the windows that were adopted together
@@ -90,9 +90,9 @@ class WindowEngine {
   // These hold the lock.
   void look();
   void adopt_windows();
-  void feed_timelines();
+  void feed_curves();
   void keep_edges(WindowId window, Record& record);
-  void keep_edges_at(std::int64_t time_ns, std::vector<std::optional<TimelineEdge>>& edges, std::size_t& missing,
+  void keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
                      bool give_up);
   bool is_settled(const Record& record) const;
   WindowResult measure(WindowId window, const Record& record) const;
@@ -104,8 +104,7 @@ class WindowEngine {
   Sampler sampler_;
 
   std::mutex lock_;
-  std::vector<EnergyTimeline> timelines_;                // of the channels that tell energy
-  std::vector<std::optional<std::size_t>> timeline_of_;  // by the sampler's channels
+  EnergyCurves curves_;
   std::unordered_map<WindowId, Record> records_;
   std::vector<WindowId> unfinished_;  // whose edges are not all kept
 

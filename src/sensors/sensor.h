@@ -24,6 +24,7 @@
 #include "model/channel.h"
 #include "model/sample.h"
 #include "model/sensor_status.h"
+#include "sensors/own_processes.h"
 
 namespace joulemap::sensors {
 
@@ -60,16 +61,18 @@ class Sensor {
 // What a probe may look at.
 class ProbeContext {
  public:
-  explicit ProbeContext(SystemRoot root, std::string program = {})
-      : root_(std::move(root)), program_(std::move(program)) {}
+  explicit ProbeContext(SystemRoot root, std::string program = {}, MeasuredProcesses measured = {})
+      : root_(std::move(root)), program_(std::move(program)), measured_(std::move(measured)) {}
 
   const SystemRoot& root() const { return root_; }
   const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
-  const HostKind& host() const;                            // found out when first asked for: most probes need not know
+  const MeasuredProcesses& measured() const { return measured_; }
+  const HostKind& host() const;  // found out when first asked for: most probes need not know
 
  private:
   SystemRoot root_;
   std::string program_;
+  MeasuredProcesses measured_;
   mutable std::optional<HostKind> host_;
 };
 

@@ -1,4 +1,7 @@
-"""`joulemap calibrate` on a GPU that is not there: the fake CUDA driver is loaded, and the fake NVML shows it."""
+"""`joulemap calibrate` on a GPU that is not there: the fake CUDA driver is loaded, and the fake NVML shows it.
+
+How well lags, windows and gains are found is tested in virtual time, in src/sampling/calibration_test.cc.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import os
 
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
-
-pytestmark = pytest.mark.real_time
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 IDLE, ACTIVE_IDLE, LOADED = 76, 130, 480
@@ -52,40 +53,19 @@ def diagnostics_of(told: dict) -> dict[str, str]:
     return {entry["code"]: entry["message"] for entry in told["diagnostics"]}
 
 
-def test_square_waves_tell_how_every_sensor_follows(joulemap, machine, tmp_path):
-    environment = machine(
-        "counter_lag_ms 10", "instant_window_ms 30", "instant_gain 1.0076", "history_memory_ms 12", "sleep 0.8 100",
-        "counter_spin_us 2000",
-    )  # fmt: skip
-    told = calibrate(joulemap, environment, seconds=3)
-    assert told["loaded"] == ["gpu0"] and not {"gpu_not_loaded", "lag_not_found"} & set(diagnostics_of(told))
+def test_what_square_waves_show_is_kept_and_frozen_into_recordings(joulemap, machine, tmp_path):
+    environment = machine("counter_lag_ms 10", "history_memory_ms 12", "sleep 0.8 100", "counter_spin_us 2000")
+    told = calibrate(joulemap, environment, seconds=1)
+    assert told["loaded"] == ["gpu0"] and "gpu_not_loaded" not in diagnostics_of(told)
     found = channels_of(told)
-    counter, instant = found["gpu0-energy"], found["gpu0-power-instant"]
-    average, history = found["gpu0-power-average"], found["gpu0-power-history"]
-    assert counter["lag_s"] == pytest.approx(0.010, abs=0.003)
-    assert counter["lag_low_s"] < counter["lag_s"] < counter["lag_high_s"] < counter["lag_low_s"] + 0.01
-    assert counter["window_s"] is None and counter["memory_s"] is None
-    assert instant["window_s"] == pytest.approx(0.030, abs=0.006) and instant["memory_s"] is None
-    assert instant["lag_s"] == pytest.approx(0, abs=0.005)
-    assert average["window_s"] == pytest.approx(1, abs=0.05)
-    assert history["memory_s"] == pytest.approx(0.012, abs=0.002) and history["window_s"] is None
-    assert history["lag_s"] == pytest.approx(0, abs=0.003)
-    for entry in (counter, instant, average, history):
-        assert entry["idle_w"] == pytest.approx(IDLE, rel=0.02)
-        assert entry["active_idle_w"] == pytest.approx(ACTIVE_IDLE, rel=0.03)
-        assert entry["loaded_w"] == pytest.approx(LOADED, rel=0.03)
-    assert instant["gain"] == pytest.approx(1.0076, abs=0.004) and instant["gain_of"] == "gpu0-energy"
-    assert history["gain"] == pytest.approx(1, abs=0.004)
-    assert counter["gain"] is None and counter["gain_spread"] == pytest.approx(0.005, abs=0.002)
-    assert history["settle_s"] == pytest.approx(0, abs=0.03)
-    assert history["sleep_s"] == pytest.approx(0.8, abs=0.06) and history["sleep_w"] == pytest.approx(100, rel=0.05)
+    for name in ("gpu0-energy", "gpu0-power-instant", "gpu0-power-average", "gpu0-power-history"):
+        assert found[name]["idle_w"] < found[name]["active_idle_w"] < found[name]["loaded_w"], name
 
-    # It is kept, and frozen into recordings.
     recording = tmp_path / "run.joule"
     assert joulemap("record", "-o", recording, "--sensors", "nvml", "--", "true", env=environment).code == 0
     kept = channels_of(joulemap("report", "--json", recording).json)
-    assert kept["gpu0-energy"]["lag_s"] == counter["lag_s"]
-    assert kept["gpu0-power-history"]["memory_s"] == history["memory_s"]
+    for name, key in (("gpu0-energy", "lag_s"), ("gpu0-energy", "loaded_w"), ("gpu0-power-history", "memory_s")):
+        assert kept[name][key] == found[name][key], (name, key)
 
 
 def test_no_load_means_none(joulemap, machine, tmp_path):

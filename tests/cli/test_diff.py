@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,100 @@ def recording(joulemap, tmp_path: Path):
         return file
 
     return make
+
+
+STEPS, STEP_S = 60, 0.05
+
+
+@pytest.fixture
+def run_of(joulemap, tmp_path: Path):
+    """run_of(watts, warm_up_watts): a traced training of 60 steps at that power, after six at the other."""
+    count = itertools.count()
+
+    def make(watts: float, warm_up_watts: float | None = None) -> Path:
+        number = next(count)
+
+        def power_w(at_s: float) -> float:
+            return warm_up_watts if warm_up_watts is not None and at_s < 6 * STEP_S else watts
+
+        moments = range(-50, int(100 * STEPS * STEP_S) + 50)
+        rows = [f"{begin_ns() + i * 10_000_000},gpu0,power_w,{power_w(i / 100)}" for i in moments]
+        power = tmp_path / f"{number}.csv"
+        power.write_text("\n".join(["time_unix_ns,domain,kind,value", *rows]) + "\n")
+        file = tmp_path / f"{number}.joule"
+        trace = training(steps=STEPS, step_us=1e6 * STEP_S).write(tmp_path / f"{number}.json")
+        outcome = joulemap("import", "kineto", trace, "--power", power, "-o", file)
+        assert outcome.code == 0, outcome.err
+        return file
+
+    return make
+
+
+def test_warm_up_makes_no_difference_and_is_said_to_be_left_out(joulemap, run_of):
+    plain, slow_start = run_of(300.0), run_of(300.0, warm_up_watts=900.0)
+    found = joulemap("diff", plain, slow_start, "--json", "--fail-over", "0%")
+    assert found.code == 0 and found.json["state"] == "steady"
+    assert found.json["total"]["verdict"] == "within_noise"
+    assert found.json["total"]["relative"] == pytest.approx(0, abs=0.01)
+    left_out = found.json["b"]["recordings"][0]["left_out"]
+    assert left_out["warm_up_steps"] >= 6 and left_out["energy_j"] > 6 * STEP_S * 800
+    assert {entry["verdict"] for entry in found.json["entries"]} == {"within_noise"}
+    text = joulemap("diff", plain, slow_start).out
+    assert "steady state" in text and "Left out of B" in text and "smallest change" in text
+
+
+def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, run_of):
+    plain, slow_start = run_of(300.0), run_of(300.0, warm_up_watts=900.0)
+    found = joulemap("diff", plain, slow_start, "--whole-run", "--json").json
+    assert found["state"] == "whole_run" and found["total"]["verdict"] == "grew"
+    assert found["b"]["recordings"][0]["left_out"] is None
+
+
+def test_what_runs_of_one_program_differ_by_is_no_change(joulemap, run_of):
+    found = joulemap("diff", run_of(300.0), run_of(292.0), "--json").json
+    assert found["total"]["verdict"] == "within_noise", "2.7 % between two runs on an H200"
+    assert found["smallest_change"] > 0.05
+    variation = found["run_variation"]
+    assert variation["prior_sd"] == 0.02 and variation["prior_is_given"] is False
+    sharp = joulemap("diff", run_of(300.0), run_of(292.0), "--run-sd", "0.1%", "--json").json
+    assert sharp["total"]["verdict"] == "shrank" and sharp["run_variation"]["prior_is_given"] is True
+
+
+def test_several_recordings_of_each_establish_a_smaller_change(joulemap, run_of):
+    before = [run_of(watts) for watts in (299.0, 300.0, 301.0)]
+    after = [run_of(watts) for watts in (314.0, 315.0, 316.0)]
+    assert joulemap("diff", before[1], after[1], "--json").json["total"]["verdict"] == "within_noise"
+    found = joulemap("diff", *after, "--json", "--fail-over", "3%", "--baseline", *before)
+    assert found.code == 1 and found.json["failed"]
+    assert found.json["total"]["verdict"] == "grew"
+    assert found.json["total"]["relative"] == pytest.approx(0.05, abs=0.005)
+    assert [len(found.json[side]["recordings"]) for side in "ab"] == [3, 3]
+    assert found.json["a"]["inputs"] == [str(file) for file in before]
+    assert found.json["smallest_change"] < 0.05
+    assert "3 recordings" in joulemap("diff", *after, "--baseline", *before).out
+
+
+def test_a_gate_below_what_can_be_established_says_so(joulemap, run_of):
+    found = joulemap("diff", run_of(300.0), run_of(300.0), "--fail-over", "1%", "--json")
+    assert found.code == 0
+    assert "gate_below_noise" in {note["code"] for note in found.json["diagnostics"]}
+
+
+def test_recordings_with_few_steps_are_compared_whole_and_say_so(joulemap, recording):
+    found = joulemap("diff", recording(300.0), recording(300.0), "--json").json
+    assert found["state"] == "whole_run"
+    assert "no_steady_state" in {note["code"] for note in found["diagnostics"]}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_other_than_two_recordings_need_a_baseline(joulemap, count):
+    outcome = joulemap("diff", *[RECORDING] * count)
+    assert outcome.code == 2 and "--baseline" in outcome.err
+
+
+def test_a_baseline_needs_recordings_to_compare_with_it(joulemap):
+    outcome = joulemap("diff", "--baseline", RECORDING, RECORDING)
+    assert outcome.code == 2 and "stands last" in outcome.err
 
 
 def test_a_run_against_itself_is_all_noise(joulemap):
@@ -59,8 +154,9 @@ def test_runs_without_a_domain_in_common_do_not_compare(joulemap, recording):
 
 
 @pytest.mark.parametrize("share", ["five", "-5%", "%"])
-def test_a_share_that_is_none_is_wrong_usage(joulemap, share):
-    assert joulemap("diff", RECORDING, RECORDING, f"--fail-over={share}").code == 2
+@pytest.mark.parametrize("option", ["--fail-over", "--run-sd"])
+def test_a_share_that_is_none_is_wrong_usage(joulemap, option, share):
+    assert joulemap("diff", RECORDING, RECORDING, f"{option}={share}").code == 2
 
 
 def test_a_file_that_is_not_there_is_named(joulemap, tmp_path):

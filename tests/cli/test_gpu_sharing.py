@@ -53,22 +53,25 @@ def background(report: dict) -> list[dict]:
     return [row for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0"]
 
 
-def test_what_others_draw_on_a_gpu_is_background_and_neither_idle_nor_ours(machine):
+def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machine):
+    """Whatever the machine does meanwhile: the program's kernels fill at most half of any time, others 40 % of it."""
     shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
     shared.record()
     for level in ("kernel", "region"):
-        told = shared.report("--by", level)
+        told = shared.report("--by", level, "--mode", "integral")
         (row,) = background(told)
         assert row["basis"] == "time-share"
-        assert row["energy_j"] == pytest.approx(0.4 * told["measured_j"], rel=0.1)
-        assert row["time_s"] == pytest.approx(0.4 * told["elapsed_s"], rel=0.05)
+        assert row["energy_j"] == pytest.approx(0.4 * told["measured_j"], rel=0.02)
+        assert row["time_s"] == pytest.approx(0.4 * told["elapsed_s"], rel=0.001)
         assert row["low_j"] < 0.8 * row["energy_j"] and row["high_j"] > 1.15 * row["energy_j"]
-        assert told["idle_j"] == pytest.approx(0.1 * told["measured_j"], rel=0.6)
         total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
         assert total == pytest.approx(told["measured_j"], rel=1e-6)
+        # The GPU draws the same at all times: energies are shares of time.
+        ours_s = sum(one["time_s"] for one in told["rows"] if one["device"] == "gpu0") - row["time_s"]
+        idle_j = (0.6 - ours_s / told["elapsed_s"]) * told["measured_j"]
+        assert told["idle_j"] == pytest.approx(idle_j, abs=0.02 * told["measured_j"])
         assert "gpu_shared" in codes(told)
-    (by_time,) = background(shared.report("--by", "kernel", "--mode", "integral"))
-    assert by_time["energy_j"] == pytest.approx(row["energy_j"], rel=0.1)
+    assert background(shared.report("--by", "kernel"))[0]["basis"] == "time-share"
     assert shared.report("--by", "kernel") == shared.report("--by", "kernel")
 
 

@@ -53,6 +53,11 @@ def true_joules(machine: FakeNvml, run: dict, gpu: int = 0) -> float:
     return machine.joules(begin, begin + run["elapsed_s"], gpu)
 
 
+def is_true(domain: dict, true_j: float) -> bool:
+    """To a percent, or as well as it says that it is known: on a busy machine some readings come late."""
+    return abs(domain["joules"] - true_j) <= max(0.01 * true_j, domain["uncertainty_j"])
+
+
 def test_doctor_lists_the_gpu_and_its_channels(joulemap, fake_nvml):
     sensor = doctor(joulemap, fake_nvml(FakeGpu()))
     assert sensor["state"] == "measured"
@@ -125,7 +130,7 @@ def test_stat_measures_what_the_gpu_used(joulemap, fake_nvml):
     gpu = domains["gpu0"]
     truth = true_joules(machine, run)
     assert gpu["provenance"] == "measured" and gpu["counted"] is True
-    assert abs(gpu["joules"] - truth) <= max(0.01 * truth, gpu["uncertainty_j"])
+    assert is_true(gpu, truth)
     assert gpu["uncertainty_j"] < 0.2 * truth
     assert domains["gpu0-memory"]["counted"] is False
     assert run["measured_j"] == pytest.approx(gpu["joules"])
@@ -139,30 +144,32 @@ def test_the_lag_of_an_average_is_no_disagreement(joulemap, fake_nvml):
     assert "sensors_disagree" not in codes(run["diagnostics"])
 
 
-@pytest.mark.real_time
 def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)], statements=["unsupported energy"]))
     assert "no_energy_counter" in codes(doctor(joulemap, machine)["diagnostics"])
     run, domains = stat(joulemap, machine, "sleep", "0.5")
-    assert domains["gpu0"]["joules"] == pytest.approx(true_joules(machine, run), rel=0.01)
+    assert is_true(domains["gpu0"], true_joules(machine, run))
 
 
-@pytest.mark.real_time
 def test_an_old_driver_has_power_at_least(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)]), old=True)
     run, domains = stat(joulemap, machine, "sleep", "0.5")
-    assert domains["gpu0"]["joules"] == pytest.approx(true_joules(machine, run), rel=0.01)
+    assert is_true(domains["gpu0"], true_joules(machine, run))
 
 
-def test_a_gpu_that_falls_off_the_bus_keeps_its_half_and_the_others_all(joulemap, fake_nvml):
+def test_a_gpu_that_falls_off_the_bus_keeps_its_half_and_the_others_all(joulemap, fake_nvml, tmp_path):
+    gone = tmp_path / "gone"
     machine = fake_nvml(
-        FakeGpu(FIRST, power=[(0, 200)], statements=["lost_at 1.6"]), FakeGpu(SECOND, power=[(0, 300)])
+        FakeGpu(FIRST, power=[(0, 200)], statements=[f"lost_when {gone}"]), FakeGpu(SECOND, power=[(0, 300)])
     )
-    run, domains = stat(joulemap, machine, "sleep", "2.5")
-    lost_after = machine.origin + 1.6 - run["start_monotonic_ns"] * 1e-9
-    assert domains["gpu0"]["joules"] == pytest.approx(200 * lost_after, rel=0.2)
+    run, domains = stat(joulemap, machine, "sh", "-c", f"sleep 1.2; touch {gone}; sleep 1.2")
+    lost_unix_s = gone.stat().st_mtime_ns * 1e-9
+    used_j = 200 * (lost_unix_s - run["start_unix_ns"] * 1e-9)
+    lost = domains["gpu0"]
+    assert 0 < lost["joules"] < used_j + lost["uncertainty_j"]
+    assert lost["joules"] + lost["uncertainty_j"] > true_joules(machine, run)  # it may have gone on using as much
     assert {"sensor_vanished", "energy_missing"} <= codes(run["diagnostics"])
-    assert domains["gpu1"]["joules"] == pytest.approx(true_joules(machine, run, 1), rel=0.1)
+    assert is_true(domains["gpu1"], true_joules(machine, run, 1))
 
 
 def test_a_denied_gpu_gets_a_reason_and_a_remedy(joulemap, fake_nvml):

@@ -55,11 +55,11 @@ def test_what_probing_cost_is_told_apart_from_the_run(record, end):
     report = record(sys.executable, "-c", PROBES, end)
     for by in ("domain", "layer", "step"):
         told = report(by)
-        assert told["overhead"]["probe_s"] == pytest.approx(2, rel=0.2), by
+        assert told["overhead"]["probe_s"] >= 2, by
         assert told["overhead"]["probe_j"] == pytest.approx(300 * told["overhead"]["probe_s"], rel=0.1), by
         assert "not_probed" not in {entry["code"] for entry in told["diagnostics"]}
     rows = {row["display_name"]: row for row in report("step")["rows"]}
-    assert rows["probe"]["time_s"] == pytest.approx(2, rel=0.2)
+    assert rows["probe"]["time_s"] == pytest.approx(told["overhead"]["probe_s"], rel=0.01)
     assert rows["step 2"]["time_s"] < told["elapsed_s"] - 1.9
     assert told["environment"]["probe"] == "at most 30 s"
 

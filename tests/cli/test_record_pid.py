@@ -31,7 +31,6 @@ def recorder(binaries, tmp_path):
         process.communicate()
 
 
-@pytest.mark.real_time
 def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
     with subprocess.Popen(busy(1)) as watched:
         process, announced = recorder(watched.pid)
@@ -43,7 +42,7 @@ def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_pat
     report = joulemap("report", tmp_path / "run.joule", "--json").json
     assert report["complete"]
     assert report["exit_code"] is None
-    assert report["estimated_j"] == pytest.approx(summary["estimated_j"])
+    assert report["estimated_j"] == summary["estimated_j"], "the same samples, the same code"
 
 
 def test_being_asked_to_stop_ends_the_recording_and_not_the_process(recorder, joulemap, tmp_path):

@@ -126,6 +126,24 @@ def test_a_plot_is_a_picture_that_says_what_is_in_it(report, tmp_path, plot):
     assert again == file.read_text(), "to a pipe, the same bytes"
 
 
+@pytest.mark.parametrize("plot", ["violin", "box", "lines"])
+def test_plots_of_steps_are_of_phases_where_that_is_asked_for(report, tmp_path, plot):
+    texts = {}
+    for by in ("layer", "phase"):
+        assert report("--plot", plot, "--by", by, "-o", tmp_path / f"{by}.svg").code == 0
+        root = ElementTree.fromstring((tmp_path / f"{by}.svg").read_text())
+        texts[by] = " ".join(element.text or "" for element in root.iter())
+    assert "Energy of phases" in texts["phase"] and "Energy of layers" in texts["layer"]
+    assert "train backward" in texts["phase"] and "layer4" not in texts["phase"] and "layer4" in texts["layer"]
+
+
+@pytest.mark.parametrize(("plot", "by"), [("violin", "op"), ("lines", "kernel"), ("box", "step"), ("timeline", "phase")])
+def test_a_level_that_a_plot_does_not_have_is_wrong_usage(report, tmp_path, plot, by):
+    outcome = report("--plot", plot, "--by", by, "-o", tmp_path / "x.svg")
+    assert outcome.code == 2 and "--by" in outcome.err
+    assert not (tmp_path / "x.svg").exists()
+
+
 def test_a_plot_of_nothing_says_so(joulemap, tmp_path):
     recording = RECORDING.parents[1] / "tests" / "data" / "recordings" / "v1.0.joule"
     outcome = joulemap("report", recording, "--plot", "violin", "-o", tmp_path / "x.svg")

@@ -1,6 +1,7 @@
 """joulemap stat on the simulated machine: the energy against the truth, with every fault a counter can have.
 
-The bounds here are loose enough for a busy machine; the benchmark (`make bench`) states the real accuracy.
+What is asserted holds on a busy machine, too: an error of a percent, or what the run itself says it may be wrong by, for
+readings that came late widen its interval. The benchmark (`make bench`) states the accuracy on a quiet one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from pathlib import Path
 import pytest
 from truth import Truth
 
-pytestmark = pytest.mark.real_time
-
-BUSY = "import time\nend = time.time() + {}\nwhile time.time() < end: pass"
+BUSY = """
+import pathlib, sys, time
+def busy(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end: pass
+"""
 
 
 class Simulation:
@@ -37,17 +41,22 @@ class Simulation:
     def error(self, name: str) -> float:
         return self.domain(name)["joules"] / self.true_joules(name) - 1
 
+    def is_true(self, name: str, within: float = 0.01) -> bool:
+        """Whether the energy is the truth, but for this share or for what is said to be uncertain."""
+        domain, true_j = self.domain(name), self.true_joules(name)
+        return abs(domain["joules"] - true_j) <= max(within * true_j, domain["uncertainty_j"])
+
 
 @pytest.fixture
 def simulate(binaries: Path, memory_directory: Path):
-    """Runs a command under joulemap stat on a simulated machine with the given flags."""
+    """Runs a busy command under joulemap stat on a simulated machine with the given flags. The faults among them come when
+    it has run for a second; then it runs for `seconds`."""
 
-    def run(*flags: object, seconds: float = 2.0, stat_flags: tuple = ()) -> Simulation:
-        root = memory_directory / "machine"
-        shutil.rmtree(root, ignore_errors=True)
-        machine = [binaries / "joulemap-simulated-machine", "--root", root, *flags, "--"]
+    def run(*flags: object, seconds: float = 1.0, stat_flags: tuple = ()) -> Simulation:
+        root, now = memory_directory / "machine", memory_directory / "now"
+        machine = [binaries / "joulemap-simulated-machine", "--root", root, "--fault-trigger", now, *flags, "--"]
         stat = [binaries / "joulemap", "stat", "--json", "--sysroot", root, *stat_flags, "--"]
-        load = [sys.executable, "-c", BUSY.format(seconds)]
+        load = [sys.executable, "-c", f"{BUSY}busy(1)\npathlib.Path({str(now)!r}).touch()\nbusy({seconds})"]
         command = [str(word) for word in [*machine, *stat, *load]]
         process = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert process.returncode == 0, process.stderr
@@ -59,7 +68,7 @@ def simulate(binaries: Path, memory_directory: Path):
 def test_the_energy_of_a_load_is_the_truth(simulate):
     simulation = simulate()
     for name in ("package-0", "core-0", "dram-0"):
-        assert abs(simulation.error(name)) < 0.01
+        assert simulation.is_true(name)
     assert simulation.run["measured_j"] == pytest.approx(
         simulation.domain("package-0")["joules"] + simulation.domain("dram-0")["joules"]
     )
@@ -68,21 +77,21 @@ def test_the_energy_of_a_load_is_the_truth(simulate):
 
 def test_two_sockets_and_a_platform_are_added_once(simulate):
     simulation = simulate("--sockets", 2, "--psys")
-    assert abs(simulation.error("psys")) < 0.01
+    assert simulation.is_true("psys")
     assert simulation.run["measured_j"] == pytest.approx(simulation.domain("psys")["joules"])
     assert simulation.domain("package-1")["part_of"] == "psys"
 
 
 def test_a_counter_that_wraps_many_times_loses_nothing(simulate):
-    simulation = simulate("--wrap-uj", 20_000_000)
-    assert simulation.true_joules("package-0") > 40  # it wrapped
-    assert abs(simulation.error("package-0")) < 0.01
+    simulation = simulate("--wrap-uj", 50_000_000)  # twice a second: a reader that sleeps through one cannot know of it
+    assert simulation.true_joules("package-0") > 100  # it wrapped
+    assert simulation.is_true("package-0")
 
 
 @pytest.mark.parametrize("fault", ["--tear", "--replace"])
 def test_half_written_and_replaced_files_do_not_disturb_the_sum(simulate, fault):
     simulation = simulate(fault)
-    assert abs(simulation.error("package-0")) < 0.02
+    assert simulation.is_true("package-0", within=0.02)
 
 
 @pytest.mark.parametrize(
@@ -94,43 +103,41 @@ def test_half_written_and_replaced_files_do_not_disturb_the_sum(simulate, fault)
     ],
 )
 def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
-    simulation = simulate(fault, 1.2, "--fault-zone", "intel-rapl:0", seconds=2.5)
+    simulation = simulate(fault, 0, "--fault-zone", "intel-rapl:0", seconds=1.5)
     assert code in simulation.codes
     package = simulation.domain("package-0")
     truth = simulation.true_joules("package-0")
     assert 0 < package["joules"] < 0.9 * truth
     assert package["joules"] + package["uncertainty_j"] > truth  # the interval allows for what is missing
-    assert abs(simulation.error("dram-0")) < 0.01  # the other counters are as good as ever
+    assert simulation.is_true("dram-0")  # the other counters are as good as ever
 
 
 def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulate):
-    simulation = simulate("--deny-at", 1.0)
-    assert abs(simulation.error("package-0")) < 0.01
+    simulation = simulate("--deny-at", 0)
+    assert simulation.is_true("package-0")
 
 
 @pytest.mark.parametrize("period_us", [3_000, 20_000, 100_000])
 def test_slow_counters_are_interpolated_and_the_interval_holds(simulate, period_us):
-    for _ in range(5):
-        simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=1.0)
-        # A simulator that was held up by its host has not shown the regular counter that was asked for.
-        if simulation.truth.longest_gap_ns(simulation.start_ns, simulation.end_ns) < 1.5e3 * period_us:
-            break
+    simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=0)
     package = simulation.domain("package-0")
-    assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"]
-    assert abs(simulation.error("package-0")) < 0.05
+    # A counter whose simulator was held up is not the regular one that was asked for: what that is worth at full power.
+    late_s = simulation.truth.longest_gap_ns(simulation.start_ns, simulation.end_ns) * 1e-9 - period_us * 1e-6
+    assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"] + 95 * late_s
+    assert simulation.is_true("package-0", within=0.05)
 
 
 @pytest.mark.parametrize(("period_us", "interval_ms"), [(1_000, 100), (100_000, 50)])
 def test_intervals_of_moving_counters_add_up_and_are_never_estimated(simulate, period_us, interval_ms):
-    simulation = simulate("--period-us", period_us, seconds=1.0, stat_flags=("-I", interval_ms))
+    simulation = simulate("--period-us", period_us, seconds=0, stat_flags=("-I", interval_ms))
     parts = [
         part for entry in simulation.run["intervals"] for part in entry["domains"] if part["name"] == "package-0"
     ]
     assert {part["provenance"] for part in parts} <= {"measured", None}
     assert all(part["reason"] == "no-step" for part in parts if part["joules"] is None)
-    total = sum(part["joules"] or 0 for part in parts)
+    total, package = sum(part["joules"] or 0 for part in parts), simulation.domain("package-0")
     step_j = simulation.true_joules("package-0") / simulation.run["elapsed_s"] * period_us * 1e-6
-    assert total == pytest.approx(simulation.domain("package-0")["joules"], abs=2 * step_j + 0.5)
+    assert total == pytest.approx(package["joules"], abs=2 * step_j + 0.5 + package["uncertainty_j"])
 
 
 def test_one_denied_socket_keeps_its_row(joulemap, sysroots, tmp_path):
@@ -147,9 +154,9 @@ def test_one_denied_socket_keeps_its_row(joulemap, sysroots, tmp_path):
 
 @pytest.mark.parametrize("fault", ["--reset-at", "--back-at"])
 def test_a_reset_costs_one_moment_and_is_told(simulate, fault):
-    simulation = simulate(fault, 1.0, seconds=2.0)
+    simulation = simulate(fault, 0)
     assert "counter_reset" in simulation.codes
-    assert simulation.error("package-0") == pytest.approx(0, abs=0.06)
+    assert simulation.is_true("package-0", within=0.06)
     assert simulation.domain("package-0")["joules"] <= 1.01 * simulation.true_joules("package-0")
 
 

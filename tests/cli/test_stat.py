@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 
 import pytest
 from commands import wait_for
@@ -145,9 +146,10 @@ def test_the_first_failure_of_several_runs_is_the_exit_code(joulemap, tmp_path):
 def test_intervals_are_printed_as_they_pass_and_add_up(joulemap):
     outcome = joulemap("stat", "-I", "100", "--json", "--", "sleep", "0.55")
     (run,) = outcome.json["runs"]
-    assert len(run["intervals"]) >= 5
-    assert run["intervals"][0]["from_s"] == 0
-    assert run["intervals"][-1]["to_s"] == pytest.approx(run["elapsed_s"])
+    intervals = run["intervals"]
+    assert [entry["from_s"] for entry in intervals] == [0, *(entry["to_s"] for entry in intervals[:-1])]
+    assert all(entry["to_s"] - entry["from_s"] > 0.09 for entry in intervals[:-1]) and len(intervals) > 1
+    assert intervals[-1]["to_s"] == pytest.approx(run["elapsed_s"])
     for domain in run["domains"]:
         parts = [
             part["joules"] for entry in run["intervals"] for part in entry["domains"] if part["name"] == domain["name"]
@@ -248,8 +250,10 @@ def test_the_machine_is_measured_until_an_interrupt(binaries):
 
 
 def test_a_delay_leaves_out_the_beginning(joulemap):
+    before_ns = time.time_ns()
     (run,) = joulemap("stat", "--json", "-D", "300", "--", "sleep", "0.6").json["runs"]
-    assert 0.05 < run["elapsed_s"] < 0.5
+    assert run["start_unix_ns"] >= before_ns + 300_000_000
+    assert run["elapsed_s"] > 0
     (run,) = joulemap("stat", "--json", "-D", "5000", "--", "true").json["runs"]
     assert run["domains"] == []
     assert "ended_before_delay" in {diagnostic["code"] for diagnostic in run["diagnostics"]}

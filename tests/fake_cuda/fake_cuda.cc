@@ -87,6 +87,7 @@ EXPORTED CudaResult cuInit(unsigned) {
   std::ifstream file(path != nullptr ? path : "");
   state.devices.clear();
   state.failures.clear();
+  state.busy_until_ns = 0;
   if (!file.is_open() || !read_script(file)) {
     std::fprintf(stderr, "fake CUDA: cannot read the script %s\n", path != nullptr ? path : "(JOULEMAP_FAKE_CUDA)");
     std::abort();

@@ -2,18 +2,25 @@
 //
 // A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file_descriptor.h"
 #include "fake_cuda/load_log.h"
 #include "fake_nvml/script.h"
 #include "sensors/nvml/nvml_api.h"
@@ -39,6 +46,10 @@ struct State {
   std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // likewise, where a device follows one
 };
 State state;
+
+// The real library takes locks of its own: a child that is forked meanwhile inherits them locked, whatever it initialises.
+std::array<std::mutex, 64> device_locks;
+std::atomic<bool> has_thread{false};
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
@@ -71,6 +82,7 @@ ScriptedDevice device_of(Device handle) {
 Return status_of(Device handle, const char* what) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
   if (device.lost_at_s && now_s() >= *device.lost_at_s) return Return::gpu_is_lost;
+  if (!device.lost_when.empty() && ::access(device.lost_when.c_str(), F_OK) == 0) return Return::gpu_is_lost;
   if (device.fail_at_s && now_s() >= *device.fail_at_s) return Return::unknown;
   if (device.unsupported.count(what) != 0) return Return::not_supported;
   if (device.denied.count(what) != 0) return Return::no_permission;
@@ -93,9 +105,11 @@ Return give(Device handle, const char* what, Value* out, Compute compute) {
 
 EXPORTED Return nvmlInit_v2() {
   // The real one has a thread of its own that takes the program's signals, SIGCHLD among them, unless somebody sees to it.
-  std::thread([] {
-    while (true) ::pause();
-  }).detach();
+  if (!has_thread.exchange(true)) {
+    std::thread([] {
+      while (true) ::pause();
+    }).detach();
+  }
   const char* path = std::getenv("JOULEMAP_FAKE_NVML");
   std::ifstream file(path != nullptr ? path : "");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -211,6 +225,7 @@ void spin(double duration_s) {
 
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
+  const std::lock_guard hold(device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
   const ScriptedDevice scripted = device_of(device);
   const double until_latch_s =
       std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);
@@ -291,29 +306,54 @@ EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned l
   return give(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
+namespace {
+
+// Processes that wrote "number percent" into a file and hold its lock, which ends with them.
+void add_clients(const std::string& folder, std::vector<ScriptedDevice::Process>& processes) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open() || ::flock(file.get(), LOCK_SH | LOCK_NB) == 0) continue;
+    ScriptedDevice::Process client;
+    std::ifstream text(entry.path());
+    if (text >> client.pid >> client.sm_percent) processes.push_back(client);
+  }
+}
+
+std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
+  std::vector<ScriptedDevice::Process> processes = device.processes;
+  if (!device.clients_folder.empty()) add_clients(device.clients_folder, processes);
+  std::erase_if(processes, [](const ScriptedDevice::Process& process) { return process.from_s > now_s(); });
+  return processes;
+}
+
+}  // namespace
+
 EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
   const Return status = status_of(device, "processes");
   if (status != Return::success) return status;
   const unsigned room = *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : device_of(device).processes) {
-    if (process.from_s > now_s()) continue;
+  const ScriptedDevice scripted = device_of(device);
+  if (!scripted.clients_folder.empty()) std::ofstream(scripted.clients_folder + "/reads", std::ios::app) << '.';
+  for (const ScriptedDevice::Process& process : processes_of(scripted)) {
+    if (!process.is_listed) continue;
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
   }
   return *count > room ? Return::insufficient_size : Return::success;
 }
 
-// One sample for each process that had a kernel running, half a second old.
+// One sample for each process that had a kernel running, 0.4 s old: less than the shortest time that anybody looks back.
 EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
                                                 unsigned long long last_seen_us) {
   const Return status = status_of(device, "process_utilization");
   if (status != Return::success) return status;
-  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 500'000);
+  const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
   const unsigned room = uses == nullptr ? 0 : *count;
   *count = 0;
-  for (const ScriptedDevice::Process& process : device_of(device).processes) {
-    if (process.from_s > now_s() || process.sm_percent == 0 || taken_us <= last_seen_us) continue;
+  for (const ScriptedDevice::Process& process : processes_of(device_of(device))) {
+    if (process.sm_percent == 0 || taken_us <= last_seen_us) continue;
     if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
     ++*count;
   }

@@ -103,11 +103,18 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "counter_spin_us") return read_scaled(words, 1e-6, device.counter_spin_s);
   if (verb == "unsupported") return read_names(words, device.unsupported);
   if (verb == "denied") return read_names(words, device.denied);
+  if (verb == "lost_when") return read_rest(words, device.lost_when);
   if (verb == "lost_at") return read_moment(words, device.lost_at_s);
   if (verb == "fail_at") return read_moment(words, device.fail_at_s);
   if (verb == "absent") return static_cast<bool>(words >> device.absent);
   if (verb == "mig") return read_rest(words, device.mig_uuid);
   if (verb == "process") return read_process(words, device.processes);
+  if (verb == "unlisted") {
+    const bool is_read = read_process(words, device.processes);
+    if (is_read) device.processes.back().is_listed = false;
+    return is_read;
+  }
+  if (verb == "clients") return read_rest(words, device.clients_folder);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
   return parse_sensing(verb, words, device);

@@ -17,8 +17,12 @@
 //     denied energy                   memory throttle history processes process_utilization
 //     process 4242 60                 a process of that number has kernels running in 60 % of the time,
 //     process 4243 30 2.5             and one of this number in 30 %, from this second on
+//     unlisted 4244 20                and one in 20 % that is not in the list of processes: outside of a container
+//     clients FOLDER                  and those that hold the lock of a file there, which contains "4245 40"; each list that
+//                                     is read adds a byte to FOLDER/reads
 //     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
 //     lost_at 1.5                     from this second on the GPU is gone
+//     lost_when PATH                  once this file exists the GPU is gone
 //     fail_at 1.5                     from this second on every call fails for no known reason
 //     absent 15                       nvmlDeviceGetHandleByIndex fails with it
 //     load PATH 76 130 480            draws what the fake CUDA driver has it do (fake_cuda/load_log.h): idle, with a
@@ -77,8 +81,10 @@ struct ScriptedDevice {
     unsigned pid = 0;
     unsigned sm_percent = 0;
     double from_s = 0;
+    bool is_listed = true;
   };
   std::vector<Process> processes;
+  std::string clients_folder;
   double counter_lag_s = 0;
   double instant_window_s = 0.025;
   double instant_gain = 1;
@@ -90,6 +96,7 @@ struct ScriptedDevice {
   std::set<std::string> unsupported;
   std::set<std::string> denied;
   std::optional<double> lost_at_s;
+  std::string lost_when;
   std::optional<double> fail_at_s;
   int absent = 0;
   std::string mig_uuid;

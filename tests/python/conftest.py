@@ -97,12 +97,17 @@ class Simulation:
 
 @pytest.fixture
 def simulate(binaries: Path, memory_directory: Path, python):
-    """Runs a program on a simulated machine with the given flags; it measures that machine's counters."""
+    """Runs a program on a simulated machine with the given flags; it measures that machine's counters. The faults among the
+    flags count their seconds from when the program calls faults_begin()."""
 
     def run(program: str, *flags: object) -> Simulation:
-        root = memory_directory / "machine"
-        machine = [binaries / "joulemap-simulated-machine", "--root", root, *flags, "--"]
-        start = 'jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")\n'
+        root, now = memory_directory / "machine", memory_directory / "now"
+        machine = [binaries / "joulemap-simulated-machine", "--root", root, "--fault-trigger", now, *flags, "--"]
+        start = f"""
+jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")
+def faults_begin():
+    open({str(now)!r}, "w").close()
+"""
         told = python(start + program, *machine)
         return Simulation(told, Truth(str(root / "truth.csv")))
 

@@ -123,6 +123,25 @@ def test_the_library_shows_no_name_but_its_own(binaries):
     assert sorted(declared) == sorted(names)
 
 
+SIZES = r"""
+#include <joulemap/joulemap.h>
+#include <stdio.h>
+int main(void) {
+  printf("%zu %zu %zu %zu\n", sizeof(jm_options), sizeof(jm_energy), sizeof(jm_domain), sizeof(jm_diagnostic));
+  return 0;
+}
+"""
+
+
+def test_the_structures_of_the_package_are_those_of_the_header(compile_and_run, tmp_path, environment):
+    source = tmp_path / "sizes.c"
+    source.write_text(SIZES)
+    names = "_Options, _EnergyStructure, _DomainStructure, _DiagnosticStructure"
+    program = f"import ctypes\nfrom joulemap._library import {names}\nprint(*map(ctypes.sizeof, ({names})))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert told.stdout == compile_and_run(source, "-std=c99"), told.stderr
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """Of the build under test. Its binaries need this machine's libraries; make dist makes the one that travels."""

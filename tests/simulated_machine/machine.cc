@@ -103,7 +103,9 @@ void Machine::start() {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void Machine::command_started() { command_ns_ = monotonic_ns(); }
+void Machine::command_started() {
+  if (settings_.fault_trigger.empty()) command_ns_ = monotonic_ns();
+}
 
 Result<MachineReport> Machine::stop() {
   thread_.request_stop();
@@ -140,7 +142,12 @@ void Machine::run(const std::stop_token& stop) {
 Status Machine::tick(std::int64_t now_ns) {
   if (now_ns <= last_ns_) return Done{};
   ++report_.ticks;
-  add_up(seconds(now_ns - std::exchange(last_ns_, now_ns)));
+  const std::int64_t last_ns = std::exchange(last_ns_, now_ns);
+  const std::int64_t running_since_ns = schedule_.running_since_ns(last_ns, now_ns);
+  if (running_since_ns > last_ns) {
+    if (Status stood = logs_.truth.append(running_since_ns, busy_.total_cpu_s(), energies_j_); !stood) return stood;
+  }
+  add_up(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
   if (Status published = publish(now_ns); !published) return published;
   if (now_ns - refreshed_ns_ >= kRefreshEveryNs) {
     refreshed_ns_ = now_ns;
@@ -150,20 +157,20 @@ Status Machine::tick(std::int64_t now_ns) {
   return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
 }
 
-void Machine::add_up(double duration_s) {
-  const double capacity_s = cpus_ * duration_s;
+void Machine::add_up(double since_last_s, double running_s) {
+  const double capacity_s = cpus_ * since_last_s;
   const double utilisation = busy_.advance(capacity_s) / capacity_s;
   operations_.look(busy_.charges());
-  const MachinePower& power = law_.step(utilisation, duration_s, operations_.factors());
-  operations_.share_out(power, duration_s);
-  busy_.share_out(power.dynamic_w * duration_s);
+  const MachinePower& power = law_.step(utilisation, running_s, operations_.factors());
+  operations_.share_out(power, running_s);
+  busy_.share_out(power.dynamic_w * running_s);
   std::size_t zone = 0;
   for (const SocketPower& socket : power.sockets) {
-    energies_j_[zone++] += socket.package_w * duration_s;
-    energies_j_[zone++] += socket.core_w * duration_s;
-    energies_j_[zone++] += socket.dram_w * duration_s;
+    energies_j_[zone++] += socket.package_w * running_s;
+    energies_j_[zone++] += socket.core_w * running_s;
+    energies_j_[zone++] += socket.dram_w * running_s;
   }
-  if (settings_.psys) energies_j_[zone] += power.psys_w * duration_s;
+  if (settings_.psys) energies_j_[zone] += power.psys_w * running_s;
 }
 
 Status Machine::log_operations(std::int64_t now_ns) {
@@ -177,6 +184,8 @@ Status Machine::log_operations(std::int64_t now_ns) {
 }
 
 Status Machine::publish(std::int64_t now_ns) {
+  const bool is_armed = command_ns_ == kNotYet && !settings_.fault_trigger.empty();
+  if (is_armed && ::access(settings_.fault_trigger.c_str(), F_OK) == 0) command_ns_ = now_ns;
   const std::int64_t command_ns = command_ns_;
   const double command_s = command_ns == kNotYet ? -1 : seconds(now_ns - command_ns);
   bool torn = false;

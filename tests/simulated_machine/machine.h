@@ -2,6 +2,8 @@
 //
 // Machine: the simulated machine at work. A thread ticks every millisecond: it looks how busy the real CPUs
 // were, asks the law for the power, adds up the energy, publishes the counters and writes down the truth.
+//
+// The truth is that of the counters, however late a tick is: while nobody could publish, no energy was used.
 #pragma once
 
 #include <atomic>
@@ -34,6 +36,7 @@ struct MachineSettings {
   double jitter_us = 50;
   FaultPlan faults;
   std::string fault_zone;       // "intel-rapl:0"; empty for all
+  std::string fault_trigger;    // faults count their time from when this file exists; empty: from the command's start
   std::string operation_kinds;  // files of Operations; empty: all draw alike
   std::string operation_page;
   bool count_self = false;
@@ -53,7 +56,7 @@ class Machine {
 
   void start();
 
-  // Faults count their time from here.
+  // Faults count their time from here, unless they have a trigger.
   void command_started();
 
   // A last tick, and the truth is on file.
@@ -72,7 +75,8 @@ class Machine {
   Status log_operations(std::int64_t now_ns);
   void run(const std::stop_token& stop);
   Status tick(std::int64_t now_ns);
-  void add_up(double duration_s);
+  // Of the time since the last tick, in which the CPUs worked, the machine ran for the last running_s.
+  void add_up(double since_last_s, double running_s);
   Status publish(std::int64_t now_ns);
 
   MachineSettings settings_;

@@ -71,6 +71,7 @@ void add_operation_options(CLI::App& app, MachineSettings& machine) {
 void add_fault_options(CLI::App& app, MachineSettings& machine) {
   FaultPlan& faults = machine.faults;
   app.add_option("--fault-zone", machine.fault_zone, "Only this zone is faulty, such as intel-rapl:0; else all");
+  app.add_option("--fault-trigger", machine.fault_trigger, "Faults count their seconds from when this file exists");
   CLI::Option* tear = app.add_flag("--tear", faults.tear, "Write every text in two halves, 30 us apart");
   app.add_flag("--replace", faults.replace, "Publish by renaming a new file over the old one")->excludes(tear);
   app.add_option("--freeze-at", faults.freeze_at, "Counters stand still, S seconds after the command started");

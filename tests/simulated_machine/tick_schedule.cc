@@ -38,4 +38,8 @@ std::int64_t TickSchedule::first_tick_after(std::int64_t now_ns) const {
   return tick;
 }
 
+std::int64_t TickSchedule::running_since_ns(std::int64_t last_ns, std::int64_t now_ns) const {
+  return std::max(last_ns, now_ns - 2 * period_ns);
+}
+
 }  // namespace joulemap::simulated

@@ -18,6 +18,11 @@ struct TickSchedule {
 
   // The first tick whose instant is after now_ns: where to go on from after having slept too long.
   std::int64_t first_tick_after(std::int64_t now_ns) const;
+
+  // From where on the machine used energy, at a tick at now_ns whose predecessor was at last_ns: usually from last_ns on. A
+  // simulator that did not get its turn has shown the same counters for too long; so that they are right all the same, the
+  // machine stood still, at 0 W, until two periods before the tick.
+  std::int64_t running_since_ns(std::int64_t last_ns, std::int64_t now_ns) const;
 };
 
 }  // namespace joulemap::simulated

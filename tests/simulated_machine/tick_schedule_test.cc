@@ -52,5 +52,12 @@ TEST(TickSchedule, GoesOnWithTheNextTickAfterSleepingTooLong) {
   }
 }
 
+TEST(TickSchedule, AMachineWhoseSimulatorSleptTooLongStoodStillMeanwhile) {
+  const TickSchedule schedule{0, 1'000'000, 50'000, 1};
+  EXPECT_EQ(schedule.running_since_ns(7'000'000, 8'100'000), 7'000'000) << "an ordinary tick";
+  EXPECT_EQ(schedule.running_since_ns(7'000'000, 8'999'999), 7'000'000) << "and a late one";
+  EXPECT_EQ(schedule.running_since_ns(7'000'000, 300'000'000), 298'000'000);
+}
+
 }  // namespace
 }  // namespace joulemap::simulated

@@ -8,16 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from page_numbers import number_of
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
-SCALES = {"k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "": 1}
-
-
-def number_of(text: str, unit: str) -> float:
-    """"12.3 kJ" in joules."""
-    found = re.search(rf"(-?[\d.]+)([kMmµ]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
-    assert found, text
-    return float(found[1]) * SCALES[found[2]]
 
 
 @pytest.fixture

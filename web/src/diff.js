@@ -17,8 +17,10 @@ const SAYS = {
   grew: "B needs more, and that is beyond the noise.",
   shrank: "B needs less, and that is beyond the noise.",
   within_noise: "What they differ by is within the noise.",
-  unknown: "How sure the difference is, is not known.",
+  unknown: "The uncertainty of the difference is not known.",
 };
+
+const STATES = { steady: "in steady state", whole_run: "over whole runs" };
 
 const fileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
 const signed = (value, text) => (value > 0 ? `+${text}` : text);
@@ -41,15 +43,25 @@ function summary(data) {
     total.low_j === null
       ? ""
       : ` Between ${joules(total.low_j)} and ${joules(total.high_j)} at ${whole(100 * data.interval)} %.`;
+  const smallest =
+    data.smallest_change === null ? "" : ` The smallest change that could be established: ${percent(data.smallest_change)}.`;
   const gate = data.failed === true ? ` Failed: more than ${percent(data.fail_over)} was not allowed.` : "";
   return section(
     "summary",
     diffTitle(data),
-    `Energy per ${data.per}, by ${data.by}; ${data.domains.join(", ")}`,
+    `Energy per ${data.per} ${STATES[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
     h("p", { class: `hero ${total.verdict}` }, quantity(share)),
-    h("p", { class: "hero-note" }, `${SAYS[total.verdict] ?? ""}${interval}${gate}`),
+    h("p", { class: "hero-note" }, `${SAYS[total.verdict] ?? ""}${interval}${smallest}${gate}`),
     h("div", { class: "versus" }, run("A", data.a, total.a, data.per), run("B", data.b, total.b, data.per)),
   );
+}
+
+function leftOutText(one) {
+  const parts = one.recordings.map((recording) => recording.left_out);
+  if (parts.some((part) => part === null)) return "nothing: whole runs";
+  const sum = (key) => parts.reduce((all, part) => all + (part[key] ?? 0), 0);
+  const steps = plural(sum("warm_up_steps") + sum("long_steps"), "step");
+  return `${steps} beside start-up and the last: ${secondsText(sum("time_s"))}, ${joules(sum("energy_j"))}`;
 }
 
 function run(letter, one, energy, per) {
@@ -57,7 +69,9 @@ function run(letter, one, energy, per) {
     [`energy per ${per}`, energy ? quantity(scaled(energy.energy_j, "J", 4)) : "–"],
     [`time per ${per}`, secondsText(one.time_s)],
     [`${per}s`, whole(one.units)],
-    ["its steps differ by", one.scatter === null ? "not known" : `± ${percent(one.scatter)} of their mean`],
+    ["recordings", whole(one.recordings.length)],
+    ["variation of steps", one.scatter === null ? "not known" : `± ${percent(one.scatter)} of their mean`],
+    ["left out", leftOutText(one)],
     ["provenance", h("span", { class: `badge ${one.provenance}` }, one.provenance)],
     ["command", one.command.join(" ")],
   ];
@@ -113,7 +127,7 @@ function entries(data) {
   return section(
     "tables",
     "What changed",
-    `Joules per ${data.per}. The line at a bar's end is the interval of the difference.`,
+    `Joules per ${data.per}. The line at a bar's end is the interval of the difference; it allows for the number of entries.`,
     h(
       "div",
       { class: "toolbar" },

@@ -20,14 +20,9 @@ function figure(label, value, note) {
 
 function total(data) {
   const { figures, run } = data;
-  const counted = data.domains.filter((domain) => domain.counted && domain.energy_j !== null);
-  const measured = counted.filter((domain) => (domain.provenance === "measured") === !figures.is_estimated);
-  const uncertainty_j = Math.sqrt(measured.reduce((sum, domain) => sum + (domain.uncertainty_j ?? 0) ** 2, 0));
   const all_j = run.measured_j ?? run.estimated_j;
   if (all_j === null) return h("p", { class: "hero-note" }, "No energy is known of this run; the notes below say why.");
-  const half = figures.is_estimated
-    ? measured.reduce((sum, domain) => sum + (domain.uncertainty_j ?? 0), 0)
-    : uncertainty_j;
+  const half_j = figures.is_estimated ? run.estimated_uncertainty_j : run.measured_uncertainty_j;
   return [
     h("p", { class: "hero" }, quantity(scaled(all_j, "J", 4))),
     h(
@@ -38,7 +33,7 @@ function total(data) {
         { class: `badge ${figures.is_estimated ? "estimated" : "measured"}` },
         figures.is_estimated ? "estimated" : "measured",
       ),
-      ` ± ${joules(half, 2)} at ${whole(100 * run.interval)} %, in ${secondsText(run.elapsed_s, 4)}, `,
+      ` ± ${joules(half_j, 2)} at ${whole(100 * run.interval)} %, in ${secondsText(run.elapsed_s, 4)}, `,
       `${watts(all_j / run.elapsed_s)} on average`,
       run.measured_j !== null && run.estimated_j !== null
         ? `; beside it ${joules(run.estimated_j)} estimated, not added`
@@ -115,7 +110,18 @@ function whereItWent(data) {
 // CPU, memory, GPU: what each drew, and whether somebody measured it.
 function components(data) {
   if (!data.components.length) return null;
-  const most = Math.max(...data.components.map((one) => (one.measured_j ?? 0) + (one.estimated_j ?? 0)));
+  // A component of which a part was only estimated has a row for each: the two are never added.
+  const rows = data.components.flatMap((one) =>
+    ["measured", "estimated"]
+      .filter((provenance) => one[`${provenance}_j`] !== null)
+      .map((provenance) => ({
+        name: one.name,
+        provenance,
+        energy_j: one[`${provenance}_j`],
+        uncertainty_j: one[`${provenance}_uncertainty_j`],
+      })),
+  );
+  const most = Math.max(...rows.map((one) => one.energy_j));
   return h(
     "figure",
     { class: "components" },
@@ -136,9 +142,8 @@ function components(data) {
       h(
         "tbody",
         {},
-        data.components.map((one) => {
-          const energy_j = (one.measured_j ?? 0) + (one.estimated_j ?? 0);
-          const estimated = one.measured_j === null;
+        rows.map((one) => {
+          const estimated = one.provenance === "estimated";
           return h(
             "tr",
             {},
@@ -146,22 +151,18 @@ function components(data) {
             h(
               "td",
               { class: "bar-cell", "aria-hidden": "true" },
-              h("span", { class: estimated ? "estimate" : "measure", style: { width: `${(100 * energy_j) / most}%` } }),
+              h("span", { class: estimated ? "estimate" : "measure", style: { width: `${(100 * one.energy_j) / most}%` } }),
             ),
             h(
               "td",
               { class: "number" },
-              joules(energy_j),
+              joules(one.energy_j),
               h("span", { class: "unit" }, ` ± ${joules(one.uncertainty_j, 2)}`),
             ),
             h(
               "td",
               {},
-              h(
-                "span",
-                { class: `badge ${estimated ? "estimated" : "measured"}` },
-                estimated ? "estimated" : "measured",
-              ),
+              h("span", { class: `badge ${one.provenance}` }, one.provenance),
             ),
           );
         }),

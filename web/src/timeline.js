@@ -108,24 +108,28 @@ function describe(data) {
   return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
 }
 
-// Energy between two moments, from the means of slices.
+// Energy between two moments, from the means of slices, and its mean power. Both are null where no slice is known; the power
+// is that of the slices that are.
 function energyBetween(values, slice_s, from, to) {
-  let sum_j = 0;
+  let energy_j = 0;
+  let known_s = 0;
   for (let i = Math.floor(from / slice_s); i < values.length && i * slice_s < to; ++i) {
-    const time_s = Math.min(to, (i + 1) * slice_s) - Math.max(from, i * slice_s);
-    sum_j += (values[i] ?? 0) * Math.max(time_s, 0);
+    const time_s = Math.max(Math.min(to, (i + 1) * slice_s) - Math.max(from, i * slice_s), 0);
+    if (values[i] === null) continue;
+    energy_j += values[i] * time_s;
+    known_s += time_s;
   }
-  return sum_j;
+  return known_s > 0 ? { energy_j, power_w: energy_j / known_s } : { energy_j: null, power_w: null };
 }
 
 function tellRange(data, state, reading) {
   const parts = data.power.domains
     .filter((one) => data.domains.some((domain) => domain.name === one.name && domain.counted))
     .map((one) => [one.name, energyBetween(one.values, data.power.slice_s, state.from, state.to)])
-    .map(([name, energy_j]) => [
+    .map(([name, used]) => [
       h("span", { class: "reading-name" }, name),
-      h("b", {}, joules(energy_j)),
-      h("span", { class: "unit" }, ` ${watts(energy_j / (state.to - state.from))}`),
+      h("b", {}, joules(used.energy_j)),
+      h("span", { class: "unit" }, ` ${watts(used.power_w)}`),
     ]);
   reading.replaceChildren(
     h("span", {}, h("b", {}, `${secondsText(state.from)} – ${secondsText(state.to)}`)),
@@ -168,7 +172,7 @@ function coarse(data) {
   return Array.from({ length: rows }, (_, row) => [
     `${secondsText(row * step_s)} – ${secondsText((row + 1) * step_s)}`,
     ...data.power.domains.map((one) =>
-      watts(energyBetween(one.values, data.power.slice_s, row * step_s, (row + 1) * step_s) / step_s),
+      watts(energyBetween(one.values, data.power.slice_s, row * step_s, (row + 1) * step_s).power_w),
     ),
   ]);
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Optional, Sequence
 
 from . import compiled, corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
+from .arguments import StrictParser, count, positive
 from .measure import CpuRunner, CudaRunner
 from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
@@ -172,9 +173,9 @@ def print_plan(options: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="joulemap collect", description=__doc__)
+    made = StrictParser(prog="joulemap collect", description=__doc__)
     made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
-    made.add_argument("--seconds", type=float, default=240, help="to measure for (240)")
+    made.add_argument("--seconds", type=positive, default=240, help="to measure for (240)")
     made.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",
         help="only these; `network`: whole ones, `layers`: within them, `compiled`: a few under torch.compile",
@@ -182,12 +183,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--listed", type=Path, metavar="FOLDER", help="operations of the networks that are listed there (data/seed)"
     )
-    made.add_argument("--active", type=float, default=0.14, help="seconds a row runs (0.14)")
-    made.add_argument("--network-active", type=float, default=0.6, help="seconds a whole network runs (0.6)")
-    made.add_argument("--settings", type=int, default=8, help="of each network: batches, sizes, types, passes (8)")
+    made.add_argument("--active", type=positive, default=0.14, help="seconds a row runs (0.14)")
+    made.add_argument("--network-active", type=positive, default=0.6, help="seconds a whole network runs (0.6)")
+    made.add_argument("--settings", type=count, default=8, help="of each network: batches, sizes, types, passes (8)")
     made.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
-    made.add_argument("--scale", type=float, default=1.0, help="of the number of rows (1)")
     made.add_argument("--package", choices=sorted(networks.MAKERS), help="of whole networks, only this one's (all)")
+    made.add_argument("--scale", type=positive, default=1.0, help="of the number of rows (1)")
     made.add_argument(
         "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
     )

@@ -70,15 +70,15 @@ int push_wide(const wchar_t* name) noexcept {
   }
 }
 
-// Strings live as long as the program may name ranges by them: for good.
+// Strings live as long as the program may name ranges by them: for good. No static of a function: its first call would be
+// under way for ever in a child that was forked meanwhile.
+constinit std::mutex names_lock;
+constinit std::unordered_set<std::string>* names = nullptr;
+
 const std::string* keep(std::string text) {
-  struct Kept {
-    std::mutex lock;
-    std::unordered_set<std::string> texts;
-  };
-  static auto& kept = *new Kept;
-  const std::lock_guard hold(kept.lock);
-  return &*kept.texts.insert(std::move(text)).first;
+  const std::lock_guard hold(names_lock);
+  if (names == nullptr) names = new std::unordered_set<std::string>;
+  return &*names->insert(std::move(text)).first;
 }
 
 const void* register_ascii(void* /*domain*/, const char* text) noexcept {
@@ -141,6 +141,11 @@ class FunctionTable {
 };
 
 }  // namespace
+
+void forget_names_in_child() noexcept {
+  new (&names_lock) std::mutex;
+  names = nullptr;
+}
 
 bool attach(GetExportTable tables, RangeHooks hooks) {
   if (tables == nullptr) return false;

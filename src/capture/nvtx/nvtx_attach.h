@@ -24,6 +24,9 @@ struct RangeHooks {
 // Puts our functions into that copy of NVTX. False when it does not speak this protocol.
 bool attach(GetExportTable tables, RangeHooks hooks);
 
+// In the child of a fork: another thread may have been registering a name. Those that the parent has registered stay valid.
+void forget_names_in_child() noexcept;
+
 // NvtxExportTableCallbacks, table 1
 using AnyFunction = void (*)();
 struct CallbackTables {

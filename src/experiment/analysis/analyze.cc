@@ -45,8 +45,8 @@ std::optional<Spread> spread_of(std::vector<double> values, const statistics::Bo
   return spread;
 }
 
-// Means over all rows: the first epoch, and those after it.
-std::optional<EpochSummary> epochs_of(const ExperimentData& data, const CellRows& cell) {
+// Means over all rows: the first epoch, and those after it. Energies of the rows that show what the experiment compares.
+std::optional<EpochSummary> epochs_of(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell) {
   struct Sum {
     double total = 0;
     std::size_t count = 0;
@@ -64,8 +64,9 @@ std::optional<EpochSummary> epochs_of(const ExperimentData& data, const CellRows
   for (const std::size_t index : cell.rows) {
     const std::vector<EpochResult>& epochs = data.rows[index].epochs;
     summary.epochs = std::max(summary.epochs, epochs.size());
+    const bool has_energies = shows_basis(table.energy, data.rows[index]);
     for (std::size_t i = 0; i < epochs.size(); ++i) {
-      (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
+      if (has_energies) (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
       (i == 0 ? first_s : later_s).add(epochs[i].elapsed_s);
     }
   }
@@ -88,8 +89,8 @@ AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& tab
     const std::uint64_t seed = statistics::cell_seed(data.seed, index * table.measures.size() + measure);
     cell.measures.push_back(spread_of(table.values_of(rows, measure), {1 - alpha, options.resamples, seed}));
   }
-  cell.epochs = epochs_of(data, rows);
-  cell.functions = functions_of_cell(data, rows);
+  cell.epochs = epochs_of(data, table, rows);
+  cell.functions = functions_of_cell(data, rows, table.energy);
   cell.flags = cell_flags(data, table, rows, cell.measures, alpha);
   return cell;
 }

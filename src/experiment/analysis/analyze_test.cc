@@ -158,18 +158,94 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
   EXPECT_EQ(kind_of_domain("psys"), "psys");
   ExperimentData data = made_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 30.0; });
   for (ExperimentRow& row : data.rows) {
-    for (const char* name : {"package-0", "package-1", "gpu0"}) {
-      DomainEnergy domain;
-      domain.name = name;
-      domain.joules = 10;
-      domain.counted = true;
-      row.domains.push_back(domain);
-    }
+    row.domains = {made_domain("package-0", 10), made_domain("package-1", 10), made_domain("gpu0", 10)};
   }
   const AnalysisResult result = analyzed(data);
   ASSERT_EQ(result.measures.size(), 4);  // energy, package, gpu, time
   EXPECT_EQ(result.measures[1].name, "package");
   EXPECT_EQ(result.cells[0].measures[1]->mean, 20);
+}
+
+// A GPU is measured, CPUs are only estimated: their estimates differ by far, the measurements do not.
+ExperimentData measured_beside_estimates() {
+  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  for (ExperimentRow& row : data.rows) {
+    const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
+    row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0])),
+                   made_domain("package-0", estimate_j, Provenance::estimated)};
+  }
+  return data;
+}
+
+bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
+  return std::any_of(flags.begin(), flags.end(), [&](const AnalysisFlag& flag) { return flag.code == code; });
+}
+
+TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
+  const AnalysisResult result = analyzed(measured_beside_estimates());
+  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  ASSERT_EQ(energy.size(), 1u);
+  EXPECT_FALSE(energy[0].is_different) << energy[0].verdict;
+  EXPECT_LT(result.cells[1].measures[0]->mean, 102);
+  EXPECT_EQ(result.measures[0].provenance, Provenance::measured);
+  EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
+  EXPECT_TRUE(has_flag(result.flags, "estimates_not_added"));
+  EXPECT_NE(result.methods.find("Energy is measured: the sum of gpu0."), std::string::npos) << result.methods;
+}
+
+TEST(Analyze, AnEstimatedDomainIsShownBesideAndComparedOnlyWhereAskedFor) {
+  const ExperimentData data = measured_beside_estimates();
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(of_measure(result, "package").empty());
+  EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
+  const AnalysisResult asked = analyzed(data, {.measures = {"package"}});
+  ASSERT_EQ(asked.comparisons.size(), 1u);
+  EXPECT_NE(asked.comparisons[0].verdict.find("less estimated energy of package than b"), std::string::npos)
+      << asked.comparisons[0].verdict;
+}
+
+TEST(Analyze, WhereNothingIsMeasuredEstimatesAreComparedAndCalledThat) {
+  ExperimentData data = twice_as_much(true);
+  for (ExperimentRow& row : data.rows) row.domains[0].provenance = Provenance::estimated;
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(has_flag(result.flags, "estimated_energy"));
+  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  EXPECT_NE(energy[0].verdict.find("less estimated energy than b"), std::string::npos) << energy[0].verdict;
+}
+
+TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
+  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  for (ExperimentRow& row : data.rows) {
+    row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
+    if (row.levels[0] == 1) row.domains.push_back(made_domain("package-0", 500));
+  }
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(has_flag(result.flags, "domains_differ"));
+  EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
+  EXPECT_EQ(result.measures[0].left_out, std::vector<std::string>{"package-0"});
+  EXPECT_FALSE(of_measure(result, "energy_j")[0].is_different);
+  EXPECT_EQ(result.row_flags[0], std::vector<std::string>{"domains_differ"}) << "it lacks what others have";
+  EXPECT_TRUE(result.row_flags[1].empty());
+}
+
+TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
+  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  for (ExperimentRow& row : data.rows) row.domains = {made_domain(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
+  const AnalysisResult result = analyzed(data);
+  EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
+  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  ASSERT_EQ(energy.size(), 1u);
+  EXPECT_FALSE(energy[0].p);
+  EXPECT_NE(energy[0].verdict.find("no domain in common"), std::string::npos) << energy[0].verdict;
+  EXPECT_TRUE(of_measure(result, "time_s")[0].p);
+}
+
+TEST(Analyze, EpochsOfARowThatWasOnlyEstimatedAreInNoMean) {
+  ExperimentData data = made_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
+  for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, row.block == 0 ? 6.0 : 600.0, {}}};
+  data.rows[1].domains = {made_domain("package-0", 1000, Provenance::estimated)};
+  const AnalysisResult result = analyzed(data);
+  EXPECT_EQ(result.cells[0].epochs->first_j, 6);
 }
 
 TEST(Analyze, AnExperimentWithoutRowsIsAnError) {

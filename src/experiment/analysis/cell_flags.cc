@@ -73,16 +73,15 @@ void flag_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
   std::map<std::string, std::vector<std::size_t>> negative;
   for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
-    if (!row.energy_j) missing.push_back(row.number);
+    if (!energy_on(view.table.energy, row)) missing.push_back(row.number);
     for (const DomainEnergy& domain : row.domains) {
       if (domain.joules && *domain.joules == 0) zero[domain.name].push_back(row.number);
       if (domain.joules && *domain.joules < 0) negative[domain.name].push_back(row.number);
     }
-    if (row.domains.empty() && row.energy_j && *row.energy_j == 0) zero["the machine"].push_back(row.number);
-    if (row.domains.empty() && row.energy_j && *row.energy_j < 0) negative["the machine"].push_back(row.number);
   }
   if (!missing.empty()) {
-    flags.push_back({"missing_energy", fmt::format("{} without an energy", rows_text(missing)), ""});
+    const std::string what = view.table.energy.provenance == Provenance::measured ? "a measured" : "an estimated";
+    flags.push_back({"missing_energy", fmt::format("{} without {} energy to compare", rows_text(missing), what), ""});
   }
   for (const auto& [name, rows] : zero) {
     flags.push_back({"zero_energy", fmt::format("{}: {} used 0 J, which no machine does", rows_text(rows), name),
@@ -134,16 +133,20 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
        "the energies here are integrated"});
 }
 
-// Power when a row began, against what is idle: the baseline of the row, else the first row of the cell.
+// Power when a row began, against what is idle: the baseline of the row, else the first row of the cell. All of one
+// provenance: measured where any row has it.
 void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  const bool is_measured = std::any_of(view.cell.rows.begin(), view.cell.rows.end(),
+                                       [&](std::size_t row) { return view.data.rows[row].first.measured.has_value(); });
+  const Provenance provenance = is_measured ? Provenance::measured : Provenance::estimated;
   std::optional<double> idle_w;
   std::vector<double> later_w;
   for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
-    const ExperimentRow& row = view.row(i);
-    if (!row.first_w) continue;
-    const std::optional<double> own_w = row.baseline_w;
-    if (own_w || idle_w) later_w.push_back(*row.first_w);
-    if (!idle_w) idle_w = own_w ? own_w : row.first_w;
+    const std::optional<double> first_w = power_of(view.row(i).first, provenance);
+    if (!first_w) continue;
+    const std::optional<double> own_w = power_of(view.row(i).baseline, provenance);
+    if (own_w || idle_w) later_w.push_back(*first_w);
+    if (!idle_w) idle_w = own_w ? own_w : first_w;
   }
   if (!idle_w || later_w.size() < 2) return;
   const double usual_w = statistics::median_of(later_w);
@@ -151,7 +154,7 @@ void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   flags.push_back(
       {"cool_down",
        fmt::format("the pause between rows does not reach idle: rows begin at {:.1f} W (median), {} {:.1f} W", usual_w,
-                   view.row(0).baseline_w ? "idle are" : "the first began at", *idle_w),
+                   power_of(view.row(0).baseline, provenance) ? "idle are" : "the first began at", *idle_w),
        "cool down until power and temperature are near the baseline, not for a fixed time"});
 }
 

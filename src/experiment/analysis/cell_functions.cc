@@ -32,10 +32,11 @@ struct Sums {
   std::vector<CauseClass> named;  // classes that a name told
 };
 
+// `row_j`: none where the row's energies are not those that the experiment compares.
 void add_function(Sums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
   sums.time_s.add(function.time_s);
   if (function.count) sums.count.add(static_cast<double>(*function.count));
-  if (function.energy_j) sums.energy_j.add(*function.energy_j);
+  if (function.energy_j && row_j) sums.energy_j.add(*function.energy_j);
   if (function.energy_j && row_j && *row_j > 0) {
     sums.within_j += *function.energy_j;
     sums.of_rows_j += *row_j;
@@ -55,12 +56,14 @@ std::optional<Cause> cause_of(const Sums& sums) {
 
 }  // namespace
 
-std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell) {
+std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell,
+                                            const EnergyBasis& energy) {
   std::map<std::pair<std::string, std::string>, Sums> by_name;  // and device
   for (const std::size_t index : cell.rows) {
     const ExperimentRow& row = data.rows[index];
+    const std::optional<double> row_j = shows_basis(energy, row) ? energy_on(energy, row) : std::nullopt;
     for (const FunctionResult& function : row.functions) {
-      add_function(by_name[{function.name, function.device}], function, row.energy_j);
+      add_function(by_name[{function.name, function.device}], function, row_j);
     }
   }
   std::vector<CellFunction> functions;

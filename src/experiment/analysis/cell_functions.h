@@ -12,7 +12,8 @@
 namespace joulemap::experiment {
 
 // Those that drew the most first. The class of one is that of the most time in all rows; where a name told it in any of
-// them, it is by the name.
-std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell);
+// them, it is by the name. Energies are those of rows that show what `energy` compares.
+std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell,
+                                            const EnergyBasis& energy);
 
 }  // namespace joulemap::experiment

@@ -41,6 +41,17 @@ TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
   EXPECT_EQ(functions[1].energy_j, 5);
 }
 
+TEST(CellFunctions, EnergiesOfARowThatWasOnlyEstimatedAreLeftOut) {
+  ExperimentData data = one_cell();
+  data.rows[1].domains = {made_domain("package-0", 100, Provenance::estimated)};
+  const Result<AnalysisResult> result = analyze(data, {});
+  ASSERT_TRUE(result);
+  const CellFunction& function = result->cells[0].functions[0];
+  EXPECT_EQ(function.name, "conv2d");
+  EXPECT_EQ(function.energy_j, 60);
+  EXPECT_EQ(function.time_s, 3) << "of both rows";
+}
+
 TEST(CellFunctions, TheirCauseIsThatOfTheMostTimeAndSaysWhereANameToldIt) {
   const ExperimentData data = one_cell();
   const Result<AnalysisResult> result = analyze(data, {});
@@ -73,13 +84,13 @@ TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
 TEST(RowFlags, AreWhatIsToldOfARowAlone) {
   ExperimentData data =
       made_experiment({"torch"}, {"net"}, 8, [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
-  data.rows[1].energy_j.reset();
+  set_energy(data.rows[1], std::nullopt);
   data.rows[2].throttled_share = 0.5;
-  data.rows[3].first_w = 90;
-  data.rows[3].baseline_w = 10;
+  data.rows[3].first.measured = MeasuredWatts(90);
+  data.rows[3].baseline.measured = MeasuredWatts(10);
   data.rows[4].diagnostics.add({"gap", 1, "a gap", ""});
   data.rows[5].state = RowState::failed;
-  data.rows[7].energy_j = 5000;
+  set_energy(data.rows[7], 5000);
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
   using Codes = std::vector<std::string>;

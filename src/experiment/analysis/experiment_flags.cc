@@ -57,6 +57,50 @@ void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& res
   }
 }
 
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// Estimates beside measurements are in no energy: by name, each once.
+void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
+  if (!energy.is_known) return;
+  std::vector<std::string> estimated;
+  for (const ExperimentRow& row : data.rows) {
+    if (row.state != RowState::done) continue;
+    const std::optional<ShownEnergy> sum = energy_of(total_energy(row.domains), Provenance::estimated);
+    if (!sum) continue;
+    for (const std::string& name : sum->domains) {
+      if (std::ranges::find(estimated, name) == estimated.end()) estimated.push_back(name);
+    }
+  }
+  if (estimated.empty()) return;
+  const bool is_all = energy.provenance == Provenance::estimated;
+  flags.push_back({is_all ? "estimated_energy" : "estimates_not_added",
+                   is_all ? fmt::format("no row has a measured energy: energies are estimates of {}",
+                                        names_text(energy.domains.empty() ? estimated : energy.domains))
+                          : fmt::format("{}: estimated, in no energy here", names_text(estimated)),
+                   "joulemap doctor: how to measure it"});
+}
+
+// Rows are compared by what all of them have.
+void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
+  if (energy.left_out.empty()) return;
+  const std::string_view how = to_string(energy.provenance);
+  const std::string left_out = names_text(energy.left_out);
+  if (!energy.is_comparable()) {
+    flags.push_back({"no_common_domain",
+                     fmt::format("rows have no {} domain in common ({}): energies are not compared", how, left_out),
+                     "run the rows where the same sensors can be read, or choose a domain with --metric"});
+    return;
+  }
+  flags.push_back({"domains_differ",
+                   fmt::format("rows do not have the same {} domains: energies are those of {}; left out: {}", how,
+                               names_text(energy.domains), left_out),
+                   "run again the rows that are flagged domains_differ, where the same sensors can be read"});
+}
+
 void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   const bool is_paired = std::any_of(result.comparisons.begin(), result.comparisons.end(),
                                      [](const Comparison& one) { return one.pairing == Pairing::paired; });
@@ -143,6 +187,8 @@ std::vector<AnalysisFlag> experiment_flags(const ExperimentData& data, const Exp
                                            const AnalysisResult& result) {
   std::vector<AnalysisFlag> flags;
   flag_cells(result, flags);
+  flag_estimates(data, table.energy, flags);
+  flag_differing_domains(table.energy, flags);
   flag_not_interleaved(data, table, flags);
   flag_confounded_nodes(data, result, flags);
   flag_pairing(result, flags);

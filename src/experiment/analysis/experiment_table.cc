@@ -30,20 +30,23 @@ std::vector<std::string> domain_kinds(const ExperimentData& data) {
   return kinds;
 }
 
-// Nothing where one of the domains could not be read.
-std::optional<double> energy_of_kind(const ExperimentRow& row, std::string_view kind) {
-  std::optional<double> sum_j;
-  for (const DomainEnergy& domain : row.domains) {
-    if (!domain.counted || kind_of_domain(domain.name) != kind) continue;
-    if (!domain.joules) return std::nullopt;
-    sum_j = sum_j.value_or(0) + *domain.joules;
-  }
-  return sum_j;
+Measure energy_measure(std::string name, MeasureKind kind, const EnergyBasis& basis) {
+  Measure measure{std::move(name), kind, "J"};
+  if (basis.is_known) measure.provenance = basis.provenance;
+  measure.domains = basis.domains;
+  measure.left_out = basis.left_out;
+  return measure;
 }
 
+// A kind is not compared where it is estimated beside measured energy, or where it is all of the energy already.
 std::vector<Measure> all_measures(const ExperimentData& data) {
-  std::vector<Measure> measures{{"energy_j", MeasureKind::energy, "J"}};
-  for (const std::string& kind : domain_kinds(data)) measures.push_back({kind, MeasureKind::domain, "J"});
+  std::vector<Measure> measures{energy_measure("energy_j", MeasureKind::energy, energy_basis(data.rows))};
+  for (const std::string& kind : domain_kinds(data)) {
+    Measure part = energy_measure(kind, MeasureKind::domain, energy_basis(data.rows, kind));
+    const Measure& whole = measures.front();
+    part.weighed = part.provenance == whole.provenance && part.domains != whole.domains;
+    measures.push_back(std::move(part));
+  }
   measures.push_back({"time_s", MeasureKind::time, "s"});
   for (const ExperimentMetric& metric : data.metrics) {
     measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better, metric.weighed});
@@ -72,11 +75,12 @@ Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::sp
 std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& row, const Measure& measure) {
   switch (measure.kind) {
     case MeasureKind::energy:
-      return finite(row.energy_j);
+    case MeasureKind::domain:
+      return finite(energy_on({measure.provenance.value_or(Provenance::measured), measure.domains, measure.left_out,
+                               measure.provenance.has_value()},
+                              row));
     case MeasureKind::time:
       return finite(row.elapsed_s);
-    case MeasureKind::domain:
-      return finite(energy_of_kind(row, measure.name));
     case MeasureKind::metric:
       break;
   }
@@ -87,13 +91,6 @@ std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& 
 }
 
 }  // namespace
-
-std::string_view kind_of_domain(std::string_view name) {
-  const std::size_t end = name.find_last_not_of("0123456789");
-  if (end == std::string_view::npos) return name;
-  const std::string_view kind = name.substr(0, end + 1);
-  return kind.size() > 1 && kind.ends_with('-') ? kind.substr(0, kind.size() - 1) : kind;
-}
 
 std::vector<std::size_t> order_of_run(const ExperimentData& data) {
   std::vector<std::size_t> order(data.rows.size());
@@ -139,6 +136,7 @@ Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std
   if (!measures) return std::move(measures).error();
   ExperimentTable table;
   table.measures = std::move(*measures);
+  table.energy = energy_basis(data.rows);
   std::map<std::vector<std::size_t>, CellRows> cells;
   for (const std::size_t index : order_of_run(data)) {
     const ExperimentRow& row = data.rows[index];

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "experiment/energy_basis.h"
 #include "model/analysis_result.h"
 #include "model/experiment_data.h"
 
@@ -27,6 +28,7 @@ struct CellRows {
 
 struct ExperimentTable {
   std::vector<Measure> measures;
+  EnergyBasis energy;  // of all domains, whether or not it is among the measures
   std::vector<CellRows> cells;                             // in the order of their levels
   std::vector<std::vector<std::optional<double>>> values;  // by row of the data, then by measure
 
@@ -38,9 +40,6 @@ struct ExperimentTable {
 
 // `wanted`: names of measures; none: all. Fails on a name that no row has.
 Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std::string> wanted);
-
-// "package" of "package-1", "gpu" of "gpu0".
-std::string_view kind_of_domain(std::string_view name);
 
 // The indices of all rows in the order in which they ran: by their start where all tell it, else by number.
 std::vector<std::size_t> order_of_run(const ExperimentData& data);

@@ -11,6 +11,21 @@
 
 namespace joulemap::experiment {
 
+inline DomainEnergy made_domain(std::string name, std::optional<double> joules,
+                                Provenance provenance = Provenance::measured) {
+  DomainEnergy domain;
+  domain.name = std::move(name);
+  domain.joules = joules;
+  if (joules) domain.provenance = provenance;
+  domain.counted = true;
+  return domain;
+}
+
+// The row's only domain, measured; none: it could not be read.
+inline void set_energy(ExperimentRow& row, std::optional<double> joules) {
+  row.domains = {made_domain("package-0", joules)};
+}
+
 // `energy_j` of (level of the first factor, level of the second, repetition). Time is a tenth of it. Blocks run in order.
 inline ExperimentData made_experiment(std::vector<std::string> first, std::vector<std::string> second,
                                       std::size_t repetitions,
@@ -28,8 +43,8 @@ inline ExperimentData made_experiment(std::vector<std::string> first, std::vecto
         row.block = block;
         row.state = RowState::done;
         row.attempts = 1;
-        row.energy_j = energy_j(a, b, block);
-        row.elapsed_s = *row.energy_j / 10;
+        set_energy(row, energy_j(a, b, block));
+        row.elapsed_s = energy_j(a, b, block) / 10;
         data.rows.push_back(std::move(row));
       }
     }

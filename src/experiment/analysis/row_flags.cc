@@ -12,14 +12,18 @@ void add_code(Codes& codes, std::string_view code) {
   if (std::ranges::find(codes, code) == codes.end()) codes.emplace_back(code);
 }
 
-void add_energy_codes(const ExperimentRow& row, Codes& codes) {
-  if (!row.energy_j) return add_code(codes, "missing_energy");
+void add_energy_codes(const ExperimentRow& row, const EnergyBasis& energy, Codes& codes) {
+  const std::optional<ShownEnergy> own = energy_of(total_energy(row.domains), energy.provenance);
+  const auto lacks = [&](const std::string& name) {
+    return std::ranges::find(own->domains, name) == own->domains.end();
+  };
+  if (own && std::ranges::any_of(energy.left_out, lacks)) add_code(codes, "domains_differ");
+  if (!energy_on(energy, row)) return add_code(codes, "missing_energy");
   const auto look_at = [&](const std::optional<double>& joules) {
     if (joules && *joules == 0) add_code(codes, "zero_energy");
     if (joules && *joules < 0) add_code(codes, "negative_energy");
   };
   for (const DomainEnergy& domain : row.domains) look_at(domain.joules);
-  if (row.domains.empty()) look_at(row.energy_j);
 }
 
 void add_outliers(const ExperimentTable& table, const CellRows& rows, const AnalysisCell& cell,
@@ -42,10 +46,11 @@ std::vector<Codes> row_flags(const ExperimentData& data, const ExperimentTable& 
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
     if (row.state == RowState::failed) add_code(flags[i], "failed");
-    if (row.state == RowState::done) add_energy_codes(row, flags[i]);
+    if (row.state == RowState::done) add_energy_codes(row, table.energy, flags[i]);
     if (row.throttled_share.value_or(0) > kDisturbedShare) add_code(flags[i], "throttled");
     if (row.stolen_share.value_or(0) > kDisturbedShare) add_code(flags[i], "stolen_time");
-    if (row.first_w && row.baseline_w && is_above_idle(*row.first_w, *row.baseline_w)) add_code(flags[i], "cool_down");
+    const std::optional<ComparedPower> began = compared_power(row.first, row.baseline);
+    if (began && is_above_idle(began->power_w, began->reference_w)) add_code(flags[i], "cool_down");
     for (const Diagnostic& diagnostic : row.diagnostics.list()) add_code(flags[i], diagnostic.code);
   }
   for (std::size_t i = 0; i < cells.size(); ++i) add_outliers(table, table.cells[i], cells[i], flags);

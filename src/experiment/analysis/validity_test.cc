@@ -49,26 +49,26 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
 // The published inference of NCF with TensorFlow: seconds.
 TEST(Validity, ACellThatWarmsUpIsTold) {
   constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
-  const auto flags = flags_when([&](ExperimentRow& row) { row.energy_j = kPublished[row.block]; });
+  const auto flags = flags_when([&](ExperimentRow& row) { set_energy(row, kPublished[row.block]); });
   EXPECT_TRUE(holds(flags, "warm_up"));
   EXPECT_TRUE(holds(flags, "drift"));
   EXPECT_TRUE(holds(flags, "large_spread"));
 }
 
 TEST(Validity, ADriftIsTold) {
-  const auto flags = flags_when([](ExperimentRow& row) { row.energy_j = 100 + static_cast<double>(row.block); });
+  const auto flags = flags_when([](ExperimentRow& row) { set_energy(row, 100 + static_cast<double>(row.block)); });
   EXPECT_TRUE(holds(flags, "drift"));
 }
 
 TEST(Validity, EnergiesThatCannotBeAreTold) {
-  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j = 0; }), "zero_energy"));
-  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j = -1; }), "negative_energy"));
-  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.energy_j.reset(); }), "missing_energy"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { set_energy(row, 0); }), "zero_energy"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { set_energy(row, -1); }), "negative_energy"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { set_energy(row, std::nullopt); }), "missing_energy"));
 }
 
 TEST(Validity, OutliersAreToldAndKept) {
   ExperimentData data = calm();
-  data.rows[4].energy_j = 150;
+  set_energy(data.rows[4], 150);
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(holds(result.cells[0].flags, "outlier"));
   EXPECT_EQ(result.cells[0].measures[0]->values.size(), 10);
@@ -82,23 +82,33 @@ TEST(Validity, ThrottlingAndStolenTimeAreTold) {
 }
 
 TEST(Validity, PausesThatDoNotReachIdleAreTold) {
-  const auto after_a_cold_start = [](ExperimentRow& row) { row.first_w = row.block == 0 ? 5.7 : 35; };
+  const auto after_a_cold_start = [](ExperimentRow& row) { row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35); };
   EXPECT_TRUE(holds(flags_when(after_a_cold_start), "cool_down"));
-  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.first_w = 35; }), "cool_down"));
+  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
   const auto above_the_baseline = [](ExperimentRow& row) {
-    row.first_w = 35;
-    row.baseline_w = 20;
+    row.first.measured = MeasuredWatts(35);
+    row.baseline.measured = MeasuredWatts(20);
   };
   EXPECT_TRUE(holds(flags_when(above_the_baseline), "cool_down"));
+}
+
+TEST(Validity, AnEstimatedPowerIsNotHeldAgainstAMeasuredBaseline) {
+  const auto of_two_kinds = [](ExperimentRow& row) {
+    row.first.estimated = EstimatedWatts(350);
+    row.baseline.measured = MeasuredWatts(20);
+  };
+  EXPECT_FALSE(holds(flags_when(of_two_kinds), "cool_down"));
+  const auto of_estimates = [](ExperimentRow& row) {
+    row.first.estimated = EstimatedWatts(350);
+    row.baseline.estimated = EstimatedWatts(20);
+  };
+  EXPECT_TRUE(holds(flags_when(of_estimates), "cool_down"));
 }
 
 TEST(Validity, SumsOfSamplesAreSetAgainstIntegration) {
   const auto with_sum = [](double sum_j) {
     return [=](ExperimentRow& row) {
-      DomainEnergy gpu;
-      gpu.name = "gpu0";
-      gpu.joules = 100;
-      gpu.counted = true;
+      DomainEnergy gpu = made_domain("gpu0", 100);
       gpu.checks = {{"nvidia-smi", "sum of samples", sum_j, 0}};
       row.domains = {gpu};
     };

@@ -14,16 +14,26 @@
 namespace joulemap::experiment {
 namespace {
 
+std::string domains_text(const Measure& measure) {
+  std::string text;
+  for (std::size_t i = 0; i < measure.domains.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == measure.domains.size() ? " and " : ", ") + measure.domains[i];
+  }
+  return text;
+}
+
 // "uses 12.3 % less energy", "takes 8 % more time", "has 2 % more accuracy".
 std::string change_words(const Measure& measure, double difference, std::optional<double> percent) {
   const std::string_view direction = difference < 0 ? "less" : "more";
   const std::string amount =
       percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
+  const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
+  const bool is_part = measure.kind == MeasureKind::domain || !measure.left_out.empty();
+  const std::string of = !is_part ? "" : " of " + (measure.left_out.empty() ? measure.name : domains_text(measure));
   switch (measure.kind) {
     case MeasureKind::energy:
-      return fmt::format("uses {} {} energy", amount, direction);
     case MeasureKind::domain:
-      return fmt::format("uses {} {} energy of {}", amount, direction, measure.name);
+      return fmt::format("uses {} {} {}energy{}", amount, direction, estimated, of);
     case MeasureKind::time:
       return fmt::format("takes {} {} time", amount, direction);
     case MeasureKind::metric:
@@ -71,14 +81,18 @@ std::string doubts(const Comparison& one, const AnalysisResult& result) {
 
 std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) {
   const ExperimentFactor& factor = result.factors[one.factor];
-  return fmt::format("{} levels of {} {} in {} ({})", factor.levels.size(), factor.name,
-                     one.is_different ? "differ" : "are not shown to differ", result.measures[one.measure].name,
-                     p_words(one));
+  const Measure& measure = result.measures[one.measure];
+  return fmt::format("{} levels of {} {} in {}{} ({})", factor.levels.size(), factor.name,
+                     one.is_different ? "differ" : "are not shown to differ",
+                     measure.is_estimated() ? "estimated " : "", measure.name, p_words(one));
 }
 
 }  // namespace
 
 std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
+  if (const Measure& energy = result.measures[one.measure]; energy.domains.empty() && !energy.left_out.empty()) {
+    return "not compared: rows have no domain in common whose energy is known";
+  }
   if (!one.p) return "cannot be tested: fewer than two values of a level";
   if (!one.a) return verdict_of_all(one, result);
   const Measure& measure = result.measures[one.measure];
@@ -103,8 +117,9 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
         p_text(needed), a, change_words(measure, one.difference.value_or(0), one.percent), b,
         interval_words(one, measure), after);
   }
-  return fmt::format("no difference shown between {} and {} ({}; {}){}", a, b, interval_words(one, measure),
-                     p_words(one), after);
+  return fmt::format("no difference shown between {} and {}{} ({}; {}){}", a, b,
+                     measure.is_estimated() ? " in estimated energy" : "", interval_words(one, measure), p_words(one),
+                     after);
 }
 
 namespace {
@@ -153,6 +168,10 @@ std::string methods_paragraph(const AnalysisResult& result) {
   }
   std::string text = fmt::format("The experiment has the factors {}: {} cells with {} repetition{} each, {} runs. ",
                                  factors, result.cells.size(), n, most == 1 ? "" : "s", rows);
+  for (const Measure& measure : result.measures) {
+    if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
+    text += fmt::format("Energy is {}: the sum of {}. ", to_string(*measure.provenance), domains_text(measure));
+  }
   text += result.is_blocked ? "Each repetition is a complete block in random order; cells are compared within blocks. "
                             : "Runs are not blocked: paired tests pair by the number of the repetition, unpaired tests "
                               "stand beside. ";

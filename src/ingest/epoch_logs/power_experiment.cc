@@ -125,8 +125,7 @@ class RowMaker {
     row.elapsed_s = seconds(end_ns - origin_ns);
     row.state = RowState::done;
     row.attempts = 1;
-    row.energy_j = 0;
-    row.first_w = 0;
+    row.first.measured = MeasuredWatts(0);
     for (const auto& [name, integral] : integrals) add_domain(name, integral, row);
     take_notes(log.diagnostics, row);
     set_metrics(log, epochs, row);
@@ -160,8 +159,7 @@ class RowMaker {
     domain.counted = true;
     domain.sensor = "nvidia-smi";
     domain.channel = "power";
-    *row.energy_j += *domain.joules;
-    *row.first_w += integral.first_w();
+    *row.first.measured += MeasuredWatts(integral.first_w());
     row.domains.push_back(std::move(domain));
   }
 

@@ -154,7 +154,7 @@ void read_samples(const std::string& path, ExperimentRow& row) {
   const double sum_w = std::accumulate(samples.watts.begin(), samples.watts.end(), 0.0);
   if (!samples.watts.empty() && row.elapsed_s) {
     joules = sum_w / static_cast<double>(samples.watts.size()) * *row.elapsed_s;
-    row.first_w = samples.watts.front();
+    row.first.measured = MeasuredWatts(samples.watts.front());
   }
   DomainEnergy gpu = domain_of("gpu0", joules, row.elapsed_s.value_or(0), "nvidia-smi");
   if (joules) gpu.checks.push_back({"nvidia-smi", "sum of samples", sum_w * kPublishedSpacing_s, 0});
@@ -165,13 +165,6 @@ ExperimentRow read_row(const Execution& execution) {
   ExperimentRow row;
   read_counters(execution.perf, row);
   read_samples(execution.nvidia_smi, row);
-  double total_j = 0;
-  bool is_whole = true;
-  for (const DomainEnergy& domain : row.domains) {
-    is_whole = is_whole && domain.joules;
-    total_j += domain.joules.value_or(0);
-  }
-  if (is_whole) row.energy_j = total_j;
   row.state = row.elapsed_s ? RowState::done : RowState::failed;
   row.attempts = 1;
   return row;

@@ -64,15 +64,15 @@ TEST_F(Prengdl, EnergyOfTheGpuIsIntegratedOverTheRunAndThePublishedSumStandsBesi
   EXPECT_EQ(row.domains[2].joules, 800);
   ASSERT_EQ(row.domains[2].checks.size(), 1);
   EXPECT_EQ(row.domains[2].checks.front().joules, 600);
-  EXPECT_EQ(row.energy_j, 811);
-  EXPECT_EQ(row.first_w, 100);
+  EXPECT_EQ(joules_of(total_energy(row.domains).measured), 811);
+  EXPECT_EQ(row.first.measured, MeasuredWatts(100));
 }
 
 TEST_F(Prengdl, AMissingFileLeavesTheRowWithoutEnergyAndSaysSo) {
   write("ncf_PyTorch_perf_1.txt", kPerfText);
   const Result<ExperimentData> data = read_prengdl(folder_);
   ASSERT_TRUE(data);
-  EXPECT_FALSE(data->rows.front().energy_j);
+  EXPECT_FALSE(complete_energy(total_energy(data->rows.front().domains)));
   EXPECT_TRUE(data->rows.front().elapsed_s);
   EXPECT_TRUE(data->rows.front().diagnostics.contains("missing_file"));
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/fork_gate.h"
 #include "base/signal_shield.h"
 
 namespace joulemap::sensors::nvml {
@@ -133,6 +134,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
 }
 
 NvmlLibrary::~NvmlLibrary() {
+  const ForkGate::Visit inside(nvml_calls);
   api_.shutdown();
   ::dlclose(handle_);
 }

@@ -29,11 +29,6 @@ constexpr double kQuietPhase = 0.35;
 // While the steps are not known well, one read of so many is spent on them; the others are for the energy.
 constexpr unsigned kReadsPerVisit = 2;
 
-// Both values come from the same firmware: their periods are taken to be the same, this well (on an H200 they agreed within
-// what could be seen, 0.02 %). Worth nothing before the other one is known as well.
-constexpr double kSamePeriod = 1e-4;
-constexpr double kGoodPeriod = 0.002;
-
 // Reads this far apart, in periods, see a step between two of them sooner or later, and so closely that it can be followed.
 constexpr std::int64_t kReadsPerSoughtPeriod = 3;
 constexpr int kMostReadsToSeekAStep = 5;
@@ -72,10 +67,8 @@ void CounterPace::note_failure(std::int64_t after_ns) noexcept {
 }
 
 void CounterPace::suggest_period(const StepClock& other) noexcept {
-  // Under load the powers are renewed late at times: then they mislead.
-  if (!other.is_locked() || other.slips() > 0 || other.period_uncertainty_ns() > kGoodPeriod * other.period_ns())
-    return;
-  clock_.suggest_period(other.period_ns(), other.period_uncertainty_ns() + kSamePeriod * other.period_ns());
+  const std::optional<StepPeriod> known = other.shared_period();
+  if (known) clock_.suggest_period(known->period_ns, known->tolerance_ns);
 }
 
 std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_t> requested_ns) const noexcept {

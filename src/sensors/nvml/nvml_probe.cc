@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/fork_gate.h"
 #include "base/text.h"
 #include "sensors/nvml/nvml_sensor.h"
 #include "sensors/nvml/visible_devices.h"
@@ -120,8 +121,8 @@ void add_in_order(std::vector<Metric>& metrics, Metric metric) {
 
 class Prober {
  public:
-  Prober(std::shared_ptr<const NvmlLibrary> library, SensorStatus& status)
-      : library_(std::move(library)), status_(status) {}
+  Prober(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcesses& measured, SensorStatus& status)
+      : library_(std::move(library)), measured_(measured), status_(status) {}
 
   void probe(std::vector<std::unique_ptr<Sensor>>& sensors);
 
@@ -132,6 +133,7 @@ class Prober {
   void judge(const Devices& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
+  const MeasuredProcesses& measured_;
   SensorStatus& status_;
   std::string opened_;  // labels, for the reason
   std::size_t open_count_ = 0;
@@ -190,13 +192,12 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
                            lacks_counter(abilities) ? " by its power, without an energy counter" : "");
     ++open_count_;
-    std::optional<OtherProcesses> others = find_other_processes(device);
+    std::optional<OtherProcesses> others = find_other_processes(device, OwnProcesses(measured_));
     if (others) {
-      if (auto shared = describe(*others, label, device)) status_.diagnostics.add(std::move(*shared));
+      status_.diagnostics.add_all(describe(*others, label, device));
       add_in_order(abilities.metrics, Metric::others_utilization);
     }
-    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics),
-                                               std::move(others).value_or(OtherProcesses()));
+    auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics), std::move(others));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
     sensors.push_back(std::move(sensor));
     return;
@@ -278,6 +279,12 @@ Probe probe_nvml(const ProbeContext& context) {
     probe.status.reason = "off: --sysroot reads another machine (JOULEMAP_NVML can name a library to use with it)";
     return probe;
   }
+  if (nvml_calls.is_lost()) {
+    probe.status.reason = "off: this process was forked while another thread was inside NVML, whose locks it inherited";
+    probe.status.remedy = "open the first window before forking, or start workers by exec (spawn)";
+    return probe;
+  }
+  const ForkGate::Visit inside(nvml_calls);
   Result<std::shared_ptr<const nvml::NvmlLibrary>> library = nvml::NvmlLibrary::load(choice.path);
   if (!library) {
     const Error& error = library.error();
@@ -287,7 +294,7 @@ Probe probe_nvml(const ProbeContext& context) {
     if (error.remedy.empty() && !context.host().container.empty()) probe.status.remedy = nvml::kContainerRemedy;
     return probe;
   }
-  nvml::Prober(*library, probe.status).probe(probe.sensors);
+  nvml::Prober(*library, context.measured(), probe.status).probe(probe.sensors);
   return probe;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fork_gate.h"
 
 namespace joulemap::sensors::nvml {
 namespace {
@@ -27,7 +28,7 @@ Reading skipped() {
 
 }  // namespace
 
-NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, OtherProcesses others)
+NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others)
     : device_(std::move(device)), others_(std::move(others)), metrics_(std::move(metrics)) {
   JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
   channels_.reserve(metrics_.size());
@@ -85,7 +86,7 @@ void NvmlSensor::read_counter(Reading& reading, Attention attention) noexcept {
 
 void NvmlSensor::read_others(Reading& reading) noexcept {
   const std::int64_t before_ns = monotonic_ns();
-  if (const std::optional<RawRead> read = others_.read_utilization(device_))
+  if (const std::optional<RawRead> read = others_->read_utilization(device_))
     reading = reading_of(*read, before_ns, monotonic_ns());
 }
 
@@ -94,7 +95,7 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept 
   for (std::size_t i = first_slow_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
     if (metrics_[i] == Metric::others_utilization) {
-      if (others_.is_due(before_ns, all)) read_others(readings[i]);
+      if (others_ && others_->is_due(before_ns, all)) read_others(readings[i]);
       continue;
     }
     const RawRead read = device_.read(metrics_[i]);
@@ -107,6 +108,7 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept 
 
 void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
+  const ForkGate::Visit inside(nvml_calls);
   std::fill(readings.begin(), readings.end(), skipped());
   if (history_) history_->clear();
   const bool all = attention == Attention::now;

@@ -6,10 +6,10 @@
 //   gpuN-energy         counter, mJ: what is reported            gpuN-power-instant    gauge, the last 25 ms: a check
 //   gpuN-power-average  gauge, the last second: a check          gpuN-memory-power     gauge, part of gpuN
 //   limit, clocks, temperature, utilisation, memory, throttling  shown beside them, every second
-//   gpuN-others-utilization  gauge, since it was read last: what processes use that are not ours
+//   gpuN-others-utilization  gauge, since it was read last: what processes use that are not measured
 //
 // Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at
-// the edges of a window, which EnergyWindow puts into its uncertainty, so that short runs raise no false alarm.
+// the edges of a window, which EnergyCurve puts into its uncertainty, so that short runs raise no false alarm.
 // Without a counter the instant power is integrated, and a diagnostic says so.
 #pragma once
 
@@ -32,7 +32,8 @@ namespace nvml {
 class NvmlSensor final : public Sensor {
  public:
   // `metrics`: those that work on this device, in the order of Metric.
-  NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, OtherProcesses others = OtherProcesses());
+  // `others`: where the metrics have others_utilization.
+  NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others = {});
 
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, Attention attention) noexcept override;
@@ -49,7 +50,7 @@ class NvmlSensor final : public Sensor {
   void read_slow_ones(std::span<Reading> readings, bool all) noexcept;
 
   NvmlDevice device_;
-  OtherProcesses others_;
+  std::optional<OtherProcesses> others_;
   std::vector<Metric> metrics_;
   std::vector<Channel> channels_;
   // Where they stand among the channels.

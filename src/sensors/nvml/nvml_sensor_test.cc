@@ -8,16 +8,17 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "model/energy_window.h"
+#include "model/energy_curve.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
+#include "support/virtual_clock.h"
 
 namespace joulemap::sensors {
 namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
-// The environment of one test, put back after it.
+// The environment of one test, put back after it. The fake NVML shows what its script says of the virtual time.
 class Nvml : public testing::Test {
  protected:
   ~Nvml() override {
@@ -30,6 +31,8 @@ class Nvml : public testing::Test {
     ::setenv("JOULEMAP_FAKE_NVML", directory_.write("script", script).c_str(), 1);
     return probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}, "/usr/bin/joulemap"));
   }
+
+  VirtualClock clock_;
 
  private:
   TemporaryDirectory directory_;
@@ -115,6 +118,7 @@ TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
   const std::int64_t begin_ns = monotonic_ns();
   std::vector<Sample> told;
   while (told.size() < 20) {
+    clock_.advance(7 * kMs);
     sensor.read(readings, Attention::now);
     EXPECT_EQ(readings[channel].code, ReadCode::skipped);
     told.insert(told.end(), sensor.history().begin(), sensor.history().end());
@@ -232,31 +236,29 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
             "\ndevice GPU-1\n power 0:100 0.35:500 repeat 0.7\n counter_spin_us 2000\n counter_phase_ms 30\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   Sensor& sensor = *machine.sensors[0];
-  EnergyWindow window(sensor.channels()[0]);
-  const auto observe = [&](const std::vector<Reading>& readings) { window.observe(readings[0]); };
+  EnergyCurve curve(sensor.channels()[0]);
+  const auto observe = [&](const std::vector<Reading>& readings) { curve.observe(readings[0]); };
   std::vector<Reading> readings(sensor.channels().size());
 
   const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
   sample(sensor, begin_ns, Attention::close, observe);
   sensor.read(readings, Attention::now);
   observe(readings);
-  window.begin(begin_ns);
   sample(sensor, begin_ns + 150 * kMs, Attention::close, observe);
   const std::int64_t end_ns = begin_ns + 1400 * kMs;
   sample(sensor, end_ns, Attention::relaxed, observe);
   sensor.read(readings, Attention::now);
   observe(readings);
-  window.end(end_ns);
   sample(sensor, end_ns + 250 * kMs, Attention::close, observe);
 
   EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
-  const ChannelEnergy energy = window.result();
+  const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 300 * 1.4, energy.uncertainty_j);  // two whole waves
   EXPECT_LT(energy.uncertainty_j, 50);
 }
 
-TEST_F(Nvml, FollowsTheStepsOfARealGpu) {
+TEST(RealGpu, HasStepsThatAreFollowed) {
   const Probe machine = probe_nvml(ProbeContext(SystemRoot{}));
   if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
   auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
@@ -280,10 +282,10 @@ TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
   ASSERT_EQ(machine.sensors.size(), 2u);
   Sensor& lost = *machine.sensors[0];
   std::vector<Reading> readings(lost.channels().size());
-  do {
-    lost.read(readings, Attention::now);
-  } while (readings[0].code == ReadCode::ok);
-  lost.read(readings, Attention::now);  // it may have gone in the middle of the last one
+  lost.read(readings, Attention::now);
+  EXPECT_EQ(readings[0].code, ReadCode::ok);
+  clock_.advance(200 * kMs);
+  lost.read(readings, Attention::now);
   // The last two tell of others and of the past, if at all.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
@@ -302,9 +304,10 @@ TEST_F(Nvml, CallsAnUnknownErrorAFailedReading) {
   const Probe machine = probe("device GPU-1\n fail_at 0.1\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   std::vector<Reading> readings(machine.sensors[0]->channels().size());
-  do {
-    machine.sensors[0]->read(readings, Attention::now);
-  } while (readings[0].code == ReadCode::ok);
+  machine.sensors[0]->read(readings, Attention::now);
+  EXPECT_EQ(readings[0].code, ReadCode::ok);
+  clock_.advance(100 * kMs);
+  machine.sensors[0]->read(readings, Attention::now);
   EXPECT_EQ(readings[0].code, ReadCode::failed);
 }
 

@@ -1,104 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sensors/nvml/other_processes.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/clock.h"
-#include "base/process_tree.h"
 
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::size_t kMostProcesses = 128;
-constexpr std::size_t kMostNamed = 4;
-constexpr std::int64_t kPeriod_ns = 2 * kNanosecondsPerSecond;
+constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
 // An H200 takes a sample every 0.2 s or so: less time than this may hold none.
-constexpr std::int64_t kShortestLook_ns = kNanosecondsPerSecond / 2;
-constexpr unsigned kAll = 100;  // percent
+constexpr std::int64_t kShortestLookBack_ns = kNanosecondsPerSecond / 2;
+// Ours stay ours. Of the others in an unchanged list one may have joined the recording, or ours may have begun to use CUDA.
+constexpr std::int64_t kJudgePeriod_ns = 10 * kNanosecondsPerSecond;
+constexpr unsigned kAllTime_percent = 100;
 
-// Whether this very process may be among those that NVML lists. One without CUDA is not.
-bool may_use_cuda() {
-  void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (loaded != nullptr) ::dlclose(loaded);
-  return loaded != nullptr;
+std::string numbers_text(const OtherProcesses::Found& found) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(found.count, found.first.size()); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", found.first[i]);
+  return found.count > found.first.size() ? text + ", ..." : text;
+}
+
+Diagnostic shared_note(const std::string& who, std::size_t count) {
+  return {"gpu_shared", count, who + ": its energy is theirs, too", "joulemap record separates theirs, as background"};
+}
+
+Diagnostic unreadable_note(const std::string& who, std::size_t count, Return status, const NvmlDevice& device) {
+  return {"gpu_shared_untold", count,
+          fmt::format("{}: its energy is theirs, too, and how much they use cannot be read: {}", who,
+                      status == Return::function_not_found ? "this driver does not report it"
+                                                           : device.library().describe(status)),
+          "for the energy of one program, let it have the GPU alone"};
+}
+
+Diagnostic unknown_note(const std::string& label, const OtherProcesses::Found& unknown) {
+  return {"gpu_owner_unknown", unknown.count,
+          fmt::format(
+              "NVML lists {} process{} on {} by numbers of another pid namespace ({}): whether they are measured or "
+              "other processes is unknown, and their energy is not separated",
+              unknown.count, unknown.count == 1 ? "" : "es", label, numbers_text(unknown)),
+          "give the container the host's process numbers (docker run --pid=host), or the program the GPU alone"};
 }
 
 }  // namespace
 
-bool OtherProcesses::is_other(unsigned pid) const noexcept {
-  if (knows_numbers_) return pid != 0 && !descends_from(static_cast<pid_t>(pid), ::getpid());
-  return std::find(before_.begin(), before_.end(), pid) != before_.end();
+std::optional<Owner> OtherProcesses::Listed::owner_of(unsigned pid) const noexcept {
+  const auto end = pids.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto found = std::find(pids.begin(), end, pid);
+  if (found == end) return std::nullopt;
+  return owners[static_cast<std::size_t>(found - pids.begin())];
+}
+
+bool OtherProcesses::Listed::has(Owner owner) const noexcept {
+  const auto end = owners.begin() + static_cast<std::ptrdiff_t>(count);
+  return std::find(owners.begin(), end, owner) != end;
 }
 
 bool OtherProcesses::is_due(std::int64_t now_ns, bool soon) const noexcept {
-  return now_ns - last_ns_ >= (soon ? kShortestLook_ns : kPeriod_ns);
+  return now_ns - last_ns_ >= (soon ? kShortestLookBack_ns : kUtilizationPeriod_ns);
+}
+
+const OtherProcesses::Listed& OtherProcesses::list(const NvmlDevice& device, std::int64_t now_ns) noexcept {
+  std::array<ProcessInfo, kMost> processes;
+  const NvmlDevice::ProcessRead read = device.read_processes(processes);
+  Listed now;
+  now.is_readable = read.status == Return::success;
+  for (const ProcessInfo& process : std::span(processes).first(read.count)) {
+    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();  // seen in containers
+    if (!is_repeated) now.pids[now.count++] = process.pid;
+  }
+  const bool is_unchanged = judged_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
+  const bool are_all_ours = !listed_.has(Owner::unknown) && !listed_.has(Owner::another);
+  const bool is_settled = are_all_ours || now_ns - judged_ns_ < kJudgePeriod_ns;
+  if (is_unchanged && is_settled && now.is_readable == listed_.is_readable) return listed_;
+  owners_.judge(std::span(now.pids).first(now.count), now.owners);
+  listed_ = now;
+  judged_ns_ = now_ns;
+  return listed_;
+}
+
+RawRead OtherProcesses::sum_up(std::span<const ProcessUtilization> uses) noexcept {
+  unsigned sum = 0;
+  unsigned unknown = 0;
+  const auto before = unlisted_;
+  const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_count_);
+  unlisted_count_ = 0;
+  for (const ProcessUtilization& use : uses) {
+    const std::optional<Owner> owner = listed_.owner_of(use.pid);
+    if (owner == Owner::ours) is_numbered_as_here_ = is_numbered_as_here_ || owners_.exists(use.pid);
+    if (owner == Owner::another) sum += std::min(use.sm, kAllTime_percent);
+    if (owner == Owner::unknown) unknown += use.sm;
+    if (owner || owners_.is_first_namespace() || owners_.exists(use.pid)) continue;  // one that has ended may be ours
+    if (unlisted_count_ < unlisted_.size()) unlisted_[unlisted_count_++] = use.pid;
+    if (is_numbered_as_here_ && std::find(before.begin(), before_end, use.pid) != before_end)
+      sum += std::min(use.sm, kAllTime_percent);
+  }
+  if (unknown > 0) return {Return::unknown, 0};
+  return {Return::success, std::min(sum, kAllTime_percent)};
 }
 
 std::optional<RawRead> OtherProcesses::read_utilization(const NvmlDevice& device) noexcept {
-  // Where numbers mean nothing and nobody was there, nobody will ever be told from the command's own.
-  if (!knows_numbers_ && before_.empty()) return std::nullopt;
   const std::int64_t now_ns = monotonic_ns();
-  const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kShortestLook_ns, 2 * kPeriod_ns);
+  const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kShortestLookBack_ns, 2 * kUtilizationPeriod_ns);
   last_ns_ = now_ns;
-  std::array<ProcessInfo, kMostProcesses> processes;
-  const NvmlDevice::ProcessRead there = device.read_processes(processes);
-  if (there.status != Return::success) return std::nullopt;
-  const auto others_end = std::partition(processes.begin(), processes.begin() + there.count,
-                                         [&](const ProcessInfo& process) { return is_other(process.pid); });
-  if (others_end == processes.begin()) return RawRead{Return::success, 0};
-  std::array<ProcessUtilization, kMostProcesses> uses;
+  const Listed& listed = list(device, now_ns);
+  if (!listed.is_readable) return std::nullopt;
+  if (listed.count == 0 && !owners_.is_first_namespace()) {
+    // Where our own process is not in the list, others need not be in it.
+    const RawRead busy = device.read(Metric::gpu_utilization);
+    const bool is_busy = busy.status == Return::success && busy.raw > 0;
+    if (is_busy && owners_.uses_cuda().value_or(false)) return RawRead{Return::unknown, 0};
+  }
+  const bool may_hide = !owners_.is_first_namespace() && listed.has(Owner::ours);
+  if (!may_hide && !listed.has(Owner::another) && !listed.has(Owner::unknown)) return RawRead{Return::success, 0};
+  std::array<ProcessUtilization, kMost> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
   const NvmlDevice::ProcessRead read = device.read_process_utilization(since_us, uses);
-  if (read.status != Return::success) return RawRead{read.status, 0};
-  unsigned sum = 0;
-  for (const ProcessUtilization& use : std::span(uses).first(read.count)) {
-    // Who has gone meanwhile may have been ours.
-    const bool counts =
-        std::any_of(processes.begin(), others_end, [&](const ProcessInfo& process) { return process.pid == use.pid; });
-    if (counts) sum += std::min(use.sm, kAll);
-  }
-  return RawRead{Return::success, std::min(sum, kAll)};
+  if (read.status == Return::success) return sum_up(std::span(uses).first(read.count));
+  const bool matters = listed.has(Owner::another) || listed.has(Owner::unknown);
+  return RawRead{matters ? read.status : Return::success, 0};
 }
 
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device) {
-  const bool knows_numbers = numbers_processes_as_drivers_do();
-  std::array<ProcessInfo, kMostProcesses> processes;
+OtherProcesses::Found OtherProcesses::find(const NvmlDevice& device, Owner owner) noexcept {
+  Found found;
+  const Listed& listed = list(device, monotonic_ns());
+  for (std::size_t i = 0; i < listed.count; ++i) {
+    if (listed.owners[i] != owner) continue;
+    if (found.count < found.first.size()) found.first[found.count] = listed.pids[i];
+    ++found.count;
+  }
+  return found;
+}
+
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, OwnProcesses own) {
+  std::array<ProcessInfo, ProcessOwners::kMostProcesses> processes;
   const NvmlDevice::ProcessRead read = device.read_processes(processes);
   if (read.status != Return::success) return std::nullopt;
-  if (!knows_numbers && may_use_cuda()) return OtherProcesses();
-  std::vector<unsigned> others;
-  for (const ProcessInfo& process : std::span(processes).first(read.count)) {
-    const bool is_ours = knows_numbers && descends_from(static_cast<pid_t>(process.pid), ::getpid());
-    if (process.pid != 0 && !is_ours) others.push_back(process.pid);
-  }
-  return OtherProcesses(std::move(others), knows_numbers);
+  std::vector<unsigned> listed;
+  for (const ProcessInfo& process : std::span(processes).first(read.count)) listed.push_back(process.pid);
+  return OtherProcesses(ProcessOwners(std::move(own), listed));
 }
 
-std::optional<Diagnostic> describe(OtherProcesses others, const std::string& label, const NvmlDevice& device) {
-  const std::vector<unsigned>& pids = others.before();
-  if (pids.empty()) return std::nullopt;
-  const Return utilization = others.read_utilization(device).value_or(RawRead{}).status;
-  std::string named;
-  for (std::size_t i = 0; i < std::min(pids.size(), kMostNamed); ++i)
-    named += fmt::format("{}{}", i == 0 ? "" : ", ", pids[i]);
-  if (pids.size() > kMostNamed) named += ", ...";
-  const std::string who = pids.size() == 1
-                              ? fmt::format("another process is on {} (pid {})", label, named)
-                              : fmt::format("{} other processes are on {} (pids {})", pids.size(), label, named);
-  if (utilization == Return::success) {
-    return Diagnostic{"gpu_shared", pids.size(), who + ": its energy is theirs, too",
-                      "joulemap record tells them apart, as background"};
+Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device) {
+  Diagnostics diagnostics;
+  const OtherProcesses::Found found = others.find(device, Owner::another);
+  const OtherProcesses::Found unknown = others.find(device, Owner::unknown);
+  if (found.count > 0) {
+    const Return status = others.read_utilization(device).value_or(RawRead{}).status;
+    const std::string who =
+        found.count == 1
+            ? fmt::format("another process is on {} (pid {})", label, numbers_text(found))
+            : fmt::format("{} other processes are on {} (pids {})", found.count, label, numbers_text(found));
+    const bool is_readable = status == Return::success || unknown.count > 0;
+    diagnostics.add(is_readable ? shared_note(who, found.count) : unreadable_note(who, found.count, status, device));
   }
-  return Diagnostic{"gpu_shared_untold", pids.size(),
-                    fmt::format("{}: its energy is theirs, too, and how much they use cannot be told: {}", who,
-                                utilization == Return::function_not_found ? "this driver does not say"
-                                                                          : device.library().describe(utilization)),
-                    "for the energy of one program, let it have the GPU alone"};
+  if (unknown.count > 0) diagnostics.add(unknown_note(label, unknown));
+  return diagnostics;
 }
 
 }  // namespace joulemap::sensors::nvml

@@ -1,53 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OtherProcesses: who besides the measured program is on a GPU, and how much of its time they use. A GPU's energy is that of
-// all of them together; NVML tells what share of the last moments each process had a kernel running, once a second or so.
+// OtherProcesses: how much of a GPU's time processes use that are not measured. A GPU's energy is that of all processes on
+// it; NVML shows for what share of the last moments each had a kernel running, once a second or so. process_owners.h
+// decides whose a process is.
 //
-// Ours are this process and its descendants: a recorder's command, or the program that measures itself. In a container NVML
-// numbers processes as the host does, and a number says nothing here. There, others are those that were on the GPU before
-// the command was started; whoever comes later may be the command's, and nothing is guessed.
+// A driver that numbers processes as our container does leaves those outside of it out of its list, and shows their use
+// under the host's numbers. Numbers that are never listed, name nothing in /proc and were seen twice in a row are other
+// processes; but only once the same read has shown a process of ours by its own number.
 //
-// Costs, H200 with driver 580: who is there 0.1 to 0.2 ms, what they use 1.5 to 3 ms of CPU time. So that is asked for only
-// while there are others.
+// Costs, H200 with driver 580: the list takes 0.1 to 0.2 ms, the use 1.5 to 3 ms of CPU time. So the use is read only
+// where it can matter.
 //
-// A value; found when the sensor is opened, then used by the sensor's thread, where it neither allocates nor locks.
+// A value; made when the sensor is opened, then used by the sensor's thread, where it neither allocates nor locks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "model/diagnostics.h"
 #include "sensors/nvml/nvml_device.h"
+#include "sensors/nvml/process_owners.h"
 
 namespace joulemap::sensors::nvml {
 
 class OtherProcesses {
  public:
-  // `before`: those that were there. `knows_numbers`: NVML numbers processes as we do.
-  explicit OtherProcesses(std::vector<unsigned> before = {}, bool knows_numbers = false)
-      : before_(std::move(before)), knows_numbers_(knows_numbers) {}
+  explicit OtherProcesses(ProcessOwners owners) : owners_(std::move(owners)) {}
 
-  const std::vector<unsigned>& before() const { return before_; }
-  bool is_other(unsigned pid) const noexcept;
-  // `soon`: as soon as there can be news, else when it is worth its cost.
+  // `soon`: as soon as a new value can exist, else when it is worth its cost.
   bool is_due(std::int64_t now_ns, bool soon) const noexcept;
-  // Percent of the time since the last read in which they had a kernel running; added up, 100 at most. A failure where
-  // they are there and their use cannot be read; nothing where nobody says whether they are.
+  // Percent of the time since the last read in which other processes had a kernel running; their sum, at most 100. A failure
+  // where their use cannot be read, or where it is unknown whose a busy process is. Nothing where NVML lists no processes
+  // to us.
   std::optional<RawRead> read_utilization(const NvmlDevice& device) noexcept;
 
+  // Those that are there now, for diagnostics.
+  struct Found {
+    std::array<unsigned, 4> first{};  // of their numbers
+    std::size_t count = 0;
+  };
+  Found find(const NvmlDevice& device, Owner owner) noexcept;
+
  private:
-  std::vector<unsigned> before_;
-  bool knows_numbers_;
+  static constexpr std::size_t kMost = ProcessOwners::kMostProcesses;
+  struct Listed {
+    std::array<unsigned, kMost> pids{};
+    std::array<Owner, kMost> owners{};
+    std::size_t count = 0;
+    bool is_readable = false;
+
+    std::optional<Owner> owner_of(unsigned pid) const noexcept;
+    bool has(Owner owner) const noexcept;
+  };
+  const Listed& list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
+  RawRead sum_up(std::span<const ProcessUtilization> uses) noexcept;
+
+  ProcessOwners owners_;
+  Listed listed_;
+  std::int64_t judged_ns_ = 0;
+  bool is_numbered_as_here_ = false;     // NVML has shown the use of a process of ours under its number in /proc
+  std::array<unsigned, 16> unlisted_{};  // numbers of the last read that were in no list
+  std::size_t unlisted_count_ = 0;
   std::int64_t last_ns_ = 0;
 };
 
-// Looks who is on the GPU now. Nothing where NVML does not say.
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device);
+// Nothing where NVML does not list processes.
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, OwnProcesses own);
 
-// What there is to say about those that are there now: that they are, and whether their use can be told.
-// `label`: of the GPU.
-std::optional<Diagnostic> describe(OtherProcesses others, const std::string& label, const NvmlDevice& device);
+// What there is to say about the processes on the GPU now. `label`: of the GPU.
+Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device);
 
 }  // namespace joulemap::sensors::nvml

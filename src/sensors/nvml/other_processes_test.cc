@@ -9,12 +9,19 @@
 
 #include <cstdlib>
 
+#include "support/fake_proc.h"
 #include "support/temporary_directory.h"
 
 namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr unsigned kOther = 0x3FFF'FFF0;  // no process has such a number
+constexpr pid_t kMeasured = 40;
+const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
+
+std::size_t others_on(const NvmlDevice& device) {
+  return find_other_processes(device, OwnProcesses())->find(device, Owner::another).count;
+}
 
 class OtherProcessesOfAGpu : public testing::Test {
  protected:
@@ -29,16 +36,26 @@ class OtherProcessesOfAGpu : public testing::Test {
     return {*library, handle, 0};
   }
 
+  // In a container, where `program` is what is measured.
+  OtherProcesses in_container(const NvmlDevice& device, const FakeProcess& program) {
+    proc_.add(50);
+    proc_.set_self(50, false);
+    proc_.add(kMeasured, program);
+    return find_other_processes(device, OwnProcesses({.roots = {kMeasured}}, proc_.path())).value();
+  }
+
+  FakeProc proc_;
+
  private:
   TemporaryDirectory directory_;
 };
 
 TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
   const NvmlDevice device = gpu("");
-  OtherProcesses others = find_other_processes(device).value();
-  EXPECT_TRUE(others.before().empty());
-  EXPECT_FALSE(describe(others, "gpu0", device));
-  const std::optional<RawRead> read = OtherProcesses({}, true).read_utilization(device);
+  OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+  EXPECT_EQ(others_on(device), 0u);
+  EXPECT_TRUE(describe(others, "gpu0", device).empty());
+  const std::optional<RawRead> read = others.read_utilization(device);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->status, Return::success);
   EXPECT_EQ(read->raw, 0u);
@@ -46,33 +63,57 @@ TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
 
 TEST_F(OtherProcessesOfAGpu, AreAddedUpToAllOfItsTimeAtMost) {
   const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
-  OtherProcesses others = find_other_processes(device).value();
-  EXPECT_EQ(others.before(), (std::vector<unsigned>{kOther, kOther + 1}));
+  OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+  EXPECT_EQ(others_on(device), 2u);
   EXPECT_EQ(others.read_utilization(device)->raw, 65u);
   const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kOther, kOther + 1));
-  EXPECT_EQ(find_other_processes(crowded)->read_utilization(crowded)->raw, 100u);
+  EXPECT_EQ(find_other_processes(crowded, OwnProcesses())->read_utilization(crowded)->raw, 100u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreNotThisProcessNorItsOwn) {
-  const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", ::getpid(), kOther));
-  OtherProcesses others({}, true);
-  EXPECT_FALSE(others.is_other(static_cast<unsigned>(::getpid())));
-  EXPECT_TRUE(others.is_other(static_cast<unsigned>(::getppid())));
-  EXPECT_FALSE(others.is_other(0));  // where NVML does not say who it is
-  EXPECT_EQ(others.read_utilization(device)->raw, 25u);
+TEST_F(OtherProcessesOfAGpu, AreNotTheProgramThatHasStartedItsRecorder) {
+  proc_.add(kMeasured, kUsesCuda);
+  proc_.add(50, {.parent = kMeasured});
+  proc_.set_self(50, true);
+  const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasured, kOther));
+  OtherProcesses attached = find_other_processes(device, OwnProcesses({.roots = {kMeasured}}, proc_.path())).value();
+  EXPECT_EQ(attached.read_utilization(device)->raw, 25u);
+  EXPECT_EQ(attached.find(device, Owner::another).count, 1u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreThoseOfBeforeWhereNumbersMeanNothing) {
-  const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
-  OtherProcesses others({kOther}, false);
-  EXPECT_EQ(others.read_utilization(device)->raw, 40u);  // the one who came later may be the command's
+TEST_F(OtherProcessesOfAGpu, AreNotOursByTheHostsNumber) {
+  const NvmlDevice device = gpu("process 70001 90\n");
+  OtherProcesses attached = in_container(device, kUsesCuda);
+  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);
+  EXPECT_TRUE(describe(attached, "gpu0", device).empty());
+}
+
+TEST_F(OtherProcessesOfAGpu, ThatCannotBeDistinguishedFromOursAreSaidAndNotBackground) {
+  const NvmlDevice device = gpu("process 70001 90\nprocess 70002 5\n");
+  OtherProcesses attached = in_container(device, kUsesCuda);
+  EXPECT_NE(attached.read_utilization(device)->status, Return::success);
+  const Diagnostics said = describe(attached, "gpu0", device);
+  EXPECT_TRUE(said.contains("gpu_owner_unknown"));
+  EXPECT_FALSE(said.contains("gpu_shared"));
+}
+
+TEST_F(OtherProcessesOfAGpu, ThatAContainerDoesNotListAreSeenByTheirUse) {
+  const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasured));
+  OtherProcesses attached = in_container(device, kUsesCuda);
+  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // it may be one of ours that has just ended
+  EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
+}
+
+TEST_F(OtherProcessesOfAGpu, AreNotAssumedWhereOurOwnUseIsShownByAnUnlistedNumber) {
+  const NvmlDevice device = gpu("unlisted 70001 90\n");
+  OtherProcesses attached = in_container(device, kUsesCuda);
+  for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, Return::success);
 }
 
 TEST_F(OtherProcessesOfAGpu, AreToldEvenWhereTheirUseIsNot) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
     const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kOther, what));
-    OtherProcesses others = find_other_processes(device).value();
-    EXPECT_EQ(describe(others, "gpu0", device)->code, "gpu_shared_untold");
+    OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+    EXPECT_TRUE(describe(others, "gpu0", device).contains("gpu_shared_untold"));
     const std::optional<RawRead> read = others.read_utilization(device);
     ASSERT_TRUE(read);
     EXPECT_NE(read->status, Return::success);
@@ -80,10 +121,11 @@ TEST_F(OtherProcessesOfAGpu, AreToldEvenWhereTheirUseIsNot) {
 }
 
 TEST_F(OtherProcessesOfAGpu, AreNotGuessedWhereNobodyIsListed) {
+  const NvmlDevice open = gpu("");
+  OtherProcesses others = find_other_processes(open, OwnProcesses()).value();
   const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kOther));
-  EXPECT_FALSE(find_other_processes(closed));
-  EXPECT_FALSE(OtherProcesses({}, true).read_utilization(closed));
-  EXPECT_FALSE(OtherProcesses({}, false).read_utilization(gpu(fmt::format("process {} 40\n", kOther))));
+  EXPECT_FALSE(find_other_processes(closed, OwnProcesses()));
+  EXPECT_FALSE(others.read_utilization(closed));
 }
 
 }  // namespace

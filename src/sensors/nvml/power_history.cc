@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sensors/nvml/power_history.h"
 
+#include <utility>
+
 #include "base/clock.h"
 
 namespace joulemap::sensors::nvml {
@@ -11,6 +13,8 @@ constexpr std::int64_t kPeriod_ns = 3 * kNanosecondsPerSecond / 2;
 constexpr std::int64_t kFollowedClosely_ns = std::int64_t{30} * 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
+// Clocks drift apart by less between two reads, even while NTP slews the wall clock.
+constexpr std::int64_t kClockWasSet_ns = 50 * kNanosecondsPerMillisecond;
 // The newest value comes twice at times, a microsecond later.
 constexpr unsigned long long kLeastApart_us = 1000;
 
@@ -21,9 +25,8 @@ void PowerHistory::read(const NvmlDevice& device) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   const std::int64_t unix_now_ns = unix_ns();
   if (!has_read_) {
-    has_read_ = true;
     first_read_ns_ = now_ns;
-    last_us_ = static_cast<unsigned long long>(unix_now_ns / kNanosecondsPerMicrosecond);
+    take({}, now_ns, unix_now_ns);
     due_ns_ = now_ns + kPeriod_ns;
     return;
   }
@@ -32,16 +35,25 @@ void PowerHistory::read(const NvmlDevice& device) noexcept {
     due_ns_ = now_ns + kRetryPeriod_ns;
     return;
   }
-  take(std::span(values_).first(read.count), unix_now_ns - now_ns);
+  take(std::span(values_).first(read.count), now_ns, unix_now_ns);
   due_ns_ = now_ns + (now_ns - first_read_ns_ < kFollowedClosely_ns ? kPeriod_ns : kLatePeriod_ns);
 }
 
-void PowerHistory::take(std::span<const TimedValue> values, std::int64_t unix_ahead_ns) noexcept {
+void PowerHistory::take(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept {
+  const std::int64_t unix_ahead_ns = unix_now_ns - now_ns;
+  const std::int64_t set_by_ns = unix_ahead_ns - std::exchange(unix_ahead_ns_, unix_ahead_ns);
+  const bool is_first = !std::exchange(has_read_, true);
+  if (is_first || set_by_ns > kClockWasSet_ns || set_by_ns < -kClockWasSet_ns) {
+    last_us_ = static_cast<unsigned long long>(unix_now_ns / kNanosecondsPerMicrosecond);
+    return;
+  }
   for (const TimedValue& value : values) {
-    if (value.timestamp_us < last_us_ + kLeastApart_us || samples_.size() == samples_.capacity()) continue;
-    last_us_ = value.timestamp_us;
     const auto unix_taken_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
     const std::int64_t taken_ns = unix_taken_ns - unix_ahead_ns;
+    const bool is_known = value.timestamp_us < last_us_ + kLeastApart_us;
+    const bool is_before_set = taken_ns > now_ns + kClockWasSet_ns;  // the driver keeps values from before for a while
+    if (is_known || is_before_set || samples_.size() == samples_.capacity()) continue;
+    last_us_ = value.timestamp_us;
     samples_.push_back({channel_, {value.value.unsigned_int, taken_ns, taken_ns, ReadCode::ok}});
   }
 }

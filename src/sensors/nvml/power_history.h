@@ -26,18 +26,20 @@ class PowerHistory {
   std::int64_t due_ns() const { return due_ns_; }
   // Reads what is new since the last time. What lies before the first read is nobody's.
   void read(const NvmlDevice& device) noexcept;
+  // The same from what the driver returned: values with their times by the wall clock, as it stands at `unix_now_ns`. Where
+  // that clock was set meanwhile, nobody knows which of the values were taken before: all of them are dropped.
+  void take(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept;
   void clear() { samples_.clear(); }
   std::span<const Sample> samples() const { return samples_; }
 
  private:
   static constexpr std::size_t kMostValues = 1024;
 
-  void take(std::span<const TimedValue> values, std::int64_t unix_ahead_ns) noexcept;
-
   std::uint32_t channel_;
   std::array<TimedValue, kMostValues> values_{};
   std::vector<Sample> samples_;
   unsigned long long last_us_ = 0;  // of the newest value that was told
+  std::int64_t unix_ahead_ns_ = 0;  // of the monotonic clock, when it was read last
   std::int64_t first_read_ns_ = 0;
   std::int64_t due_ns_ = 0;
   bool has_read_ = false;

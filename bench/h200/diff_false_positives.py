@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does `joulemap diff` call runs of one program different, and which changes can it establish?
+
+    make dist-x86_64 (or dist)
+    python3 bench/h200/diff_false_positives.py --joulemap build/dist/joulemap-*/bin/joulemap --record --pack PACKED --folder F
+    python3 bench/h200/diff_false_positives.py --joulemap build/bin/joulemap --analyze PACKED --markdown OUT.md   # anywhere
+
+--record runs the programs of diff_programs.py in turn (unet resnet18 transformer mlp unet ...), 11 times each, under
+`joulemap record`, and then, as long as --seconds allow, variants in which every 8th step runs the model twice. --pack puts the
+recordings into archives below 15 MB. --analyze compares neighbouring recordings of each program, 40 pairs that differ in
+nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most 10 %), the standard deviation between
+runs beside the prior, and the smallest change that one, three and five recordings a side establish, printed and tried.
+Exits 1 when the bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+
+NAMES = ["unet", "resnet18", "transformer", "mlp"]  # diff_programs.py, which imports torch
+MOST_FALSE = 0.10
+TWICE_EVERY = 8
+CHANGED = "changed"
+PACK_BYTES = 15_000_000
+T_90_4 = 2.1318  # Student's t of the prior's four degrees of freedom, two-sided at 90 %
+PRIORS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
+
+
+# Recording
+
+
+def record(options: argparse.Namespace, name: str, number: int, twice_every: int) -> float:
+    kind = CHANGED if twice_every else "same"
+    file = options.folder / f"{name}-{kind}-{number:02d}.joule"
+    load = [sys.executable, str(HERE / "diff_programs.py"), name, "--seconds", str(options.loop_s)]
+    load += ["--device", options.device, "--twice-every", str(twice_every)]
+    # What one run learns of kernels is no part of the next: each starts with an empty library.
+    environment = {**os.environ, "JOULEMAP_DATA": str((options.folder / "data" / file.stem).resolve())}
+    begun = time.monotonic()
+    command = [str(options.joulemap), "record", *options.record_option, "-o", str(file), "--", *load]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    took_s = time.monotonic() - begun
+    if run.returncode != 0:
+        raise SystemExit(f"{file.name}: exit code {run.returncode}\n{run.stderr[-2000:]}")
+    print(f"{file.name}: {run.stdout.strip()} steps, {took_s:.1f} s, {file.stat().st_size} bytes", flush=True)
+    return took_s
+
+
+def record_all(options: argparse.Namespace) -> None:
+    options.folder.mkdir(parents=True, exist_ok=True)
+    until_s = time.monotonic() + options.seconds
+    longest_s = 0.0
+    turns = [] if options.changed_only else [(n, name, 0) for n in range(options.recordings) for name in options.programs]
+    turns += [(n, name, TWICE_EVERY) for n in range(options.changed) for name in options.programs]
+    for number, name, twice_every in turns:
+        if time.monotonic() + longest_s > until_s:
+            return print(f"no time left for {name} {number}{' changed' if twice_every else ''}", flush=True)
+        longest_s = max(longest_s, record(options, name, number, twice_every))
+
+
+def pack(folder: Path, packed: Path) -> None:
+    packed.mkdir(parents=True, exist_ok=True)
+    parts: list[list[Path]] = [[]]
+    size = 0
+    for file in sorted(folder.glob("*.joule")):
+        if parts[-1] and size + file.stat().st_size > PACK_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(file)
+        size += file.stat().st_size
+    for number, files in enumerate(parts):
+        with tarfile.open(packed / f"recordings-{number}.tar.gz", "w:gz") as archive:
+            for file in files:
+                archive.add(file, file.name)
+
+
+def unpacked(folder: Path, into: Path) -> Path:
+    archives = sorted(folder.glob("recordings-*.tar.gz"))
+    for name in archives:
+        with tarfile.open(name) as archive:
+            archive.extractall(into, filter="data")
+    return into if archives else folder
+
+
+# Analysis
+
+
+class Program:
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.same = sorted(folder.glob(f"{name}-same-*.joule"))
+        self.changed = sorted(folder.glob(f"{name}-{CHANGED}-*.joule"))
+        self.pairs: list[dict] = []  # of one recording a side
+        self.repeated: dict[int, list[dict]] = {3: [], 5: []}
+        self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # the change
+
+
+def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
+    command = [str(options.joulemap), "diff", "--json", "--by", options.by, "--per", "step", *options.diff_option]
+    command += [*map(str, b), "--baseline", *map(str, a)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if run.returncode not in (0, 1) or not run.stdout:
+        raise SystemExit(f"{' '.join(command)}\n{run.stderr}")
+    return json.loads(run.stdout)
+
+
+def groups(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
+    """Sides of so many recordings each, taken in turn, so that a drift of the machine is in both."""
+    blocks = [files[i : i + 2 * count] for i in range(0, len(files) - 2 * count + 1, 2 * count)]
+    return [(block[0::2], block[1::2]) for block in blocks]
+
+
+def compare_all(options: argparse.Namespace, programs: list[Program]) -> None:
+    jobs: list[tuple[list, list[Path], list[Path]]] = []
+    for program in programs:
+        jobs += [(program.pairs, [a], [b]) for a, b in zip(program.same, program.same[1:])]
+        for count, results in program.repeated.items():
+            jobs += [(results, a, b) for a, b in groups(program.same, count)]
+        jobs += [(program.found[1], [a], [b]) for a, b in zip(program.same, program.changed)]
+        for count in (3, 5):
+            if len(program.changed) >= count:
+                jobs.append((program.found[count], program.same[:count], program.changed[:count]))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for (results, _, _), told in zip(jobs, pool.map(lambda job: diff(options, job[1], job[2]), jobs)):
+            results.append(told)
+
+
+def is_changed(told: dict) -> bool:
+    return told["total"]["verdict"] in ("grew", "shrank")
+
+
+def names_entry(told: dict) -> bool:
+    return any(entry["verdict"] in ("grew", "shrank") for entry in told["entries"])
+
+
+def energies(program: Program) -> list[float]:
+    first = [pair["a"]["recordings"][0]["energy_j"] for pair in program.pairs]
+    return [*first, program.pairs[-1]["b"]["recordings"][0]["energy_j"]]
+
+
+def spread(values: list[float]) -> tuple[float, float]:
+    """Standard deviations, as shares: of all runs, and by differences of neighbours alone, which leaves a drift out."""
+    logs = [math.log(value) for value in values]
+    steps = [b - a for a, b in zip(logs, logs[1:])]
+    return statistics.stdev(logs), math.sqrt(sum(step * step for step in steps) / (2 * len(steps)))
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def say_pairs(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
+    rows, pairs = [], [pair for program in programs for pair in program.pairs]
+    for program in programs:
+        runs, neighbours = spread(energies(program))
+        within = statistics.median(pair["a"]["recordings"][0]["within"] for pair in program.pairs)
+        left_out = [(pair["a"]["recordings"][0]["left_out"] or {}).get("warm_up_steps", 0) for pair in program.pairs]
+        largest = max(abs(pair["total"]["relative"]) for pair in program.pairs)
+        rows.append([
+            program.name, str(len(program.same)), f"{statistics.mean(energies(program)):.3g} J", f"{statistics.median(left_out):.0f}",
+            percent(runs, 2), percent(neighbours, 2), percent(within, 2), percent(largest),
+            f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
+            f"{sum(map(names_entry, program.pairs))} of {len(program.pairs)}",
+        ])  # fmt: skip
+    findings.say("Runs of one program, each against the next:")
+    findings.table(
+        ["program", "runs", "a step", "warm-up steps", "sd of runs", "sd by neighbours", "within a run",
+         "largest difference", "called changed", "with a changed entry"], rows)  # fmt: skip
+    changed = sum(map(is_changed, pairs))
+    covered = sum(pair["total"]["low_j"] <= 0 <= pair["total"]["high_j"] for pair in pairs)
+    named = sum(map(names_entry, pairs))
+    steady = sum(pair["state"] == "steady" for pair in pairs)
+    good = findings.bar("false positives", len(pairs) > 0 and changed <= MOST_FALSE * len(pairs))
+    findings.say(
+        f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({percent(changed / len(pairs))}; the "
+        f"bar is {percent(MOST_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; an entry by "
+        f"{options.by} is named in {named} pairs; {steady} pairs compare steady states."
+    )
+
+
+def say_prior(findings: Findings, programs: list[Program]) -> None:
+    """What other priors would have given, and what the runs of these programs show."""
+    deviations = [spread(energies(program)) for program in programs]
+    rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
+    prior = programs[0].pairs[0]["run_variation"]
+    findings.say(
+        f"\nStandard deviation between runs, root mean square over programs: {percent(rms, 2)} ({percent(by_neighbours, 2)} by "
+        f"neighbours); the prior is {percent(prior['prior_sd'], 2)} with {prior['prior_degrees_of_freedom']:g} degrees of freedom."
+    )
+    rows = []
+    for sd in PRIORS:
+        called = []
+        for program in programs:
+            for pair in program.pairs:
+                within = [pair[side]["recordings"][0]["within"] for side in "ab"]
+                reach = T_90_4 * math.sqrt(2 * sd**2 + sum(one**2 for one in within))
+                called.append(abs(pair["total"]["relative"]) > reach)
+        rows.append([percent(sd), percent(sum(called) / len(called))])
+    findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
+
+
+def say_power(findings: Findings, programs: list[Program]) -> None:
+    rows = []
+    for program in programs:
+        printed = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
+        cells = []
+        for results in printed.values():
+            cells.append(percent(statistics.median(one["smallest_change"] for one in results)) if results else "-")
+        false = [f"{sum(map(is_changed, program.repeated[count]))} of {len(program.repeated[count])}" for count in (3, 5)]
+        rows.append([program.name, *cells, *false])
+    findings.say("The smallest change that so many recordings a side establish, as `diff` prints it (median), and pairs of such "
+                 "sides, which differ in nothing, that are called changed:")  # fmt: skip
+    findings.table(["program", "1", "3", "5", "3: called changed", "5: called changed"], rows)
+
+
+def say_change(findings: Findings, programs: list[Program]) -> None:
+    rows = []
+    for program in programs:
+        for count, results in program.found.items():
+            if not results:
+                continue
+            change = statistics.median(one["total"]["relative"] for one in results)
+            smallest = statistics.median(one["smallest_change"] for one in results)
+            found = sum(one["total"]["verdict"] == "grew" for one in results)
+            rows.append([program.name, str(count), percent(change), percent(smallest), f"{found} of {len(results)}"])
+    if not rows:
+        return findings.say("No recordings of a changed program: which changes are found was not tried.")
+    findings.say(f"The same programs with the model run twice in every {TWICE_EVERY}th step:")
+    findings.table(["program", "recordings a side", "measured change", "smallest change printed", "found"], rows)
+
+
+def analyze(options: argparse.Namespace, folder: Path) -> int:
+    findings = Findings()
+    programs = [program for program in (Program(name, folder) for name in NAMES) if len(program.same) > 1]
+    if not programs:
+        raise SystemExit(f"{folder}: no recordings")
+    compare_all(options, programs)
+    say_pairs(findings, programs, options)
+    say_prior(findings, programs)
+    say_power(findings, programs)
+    say_change(findings, programs)
+    return findings.conclude(options.markdown)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--analyze", type=Path, metavar="FOLDER", help="of recordings, or of what --pack wrote")
+    parser.add_argument("--folder", type=Path, default=Path("diff-recordings"), help="where --record writes")
+    parser.add_argument("--pack", type=Path, metavar="FOLDER", help="archives of the recordings, below 15 MB each")
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--programs", default=",".join(NAMES), type=lambda text: text.split(","))
+    parser.add_argument("--recordings", type=int, default=11, help="of each program")
+    parser.add_argument("--changed", type=int, default=5, help="of each changed program, if there is time")
+    parser.add_argument("--changed-only", action="store_true")
+    parser.add_argument("--seconds", type=float, default=350, help="that recording may take")
+    parser.add_argument("--loop-s", type=float, default=2.5, help="of a recorded program")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--record-option", action="append", default=[], help="of joulemap record, such as --sysroot=DIR")
+    parser.add_argument("--diff-option", action="append", default=[], help="of joulemap diff, such as --run-sd=1%%")
+    parser.add_argument("--by", default="layer")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    options.joulemap = options.joulemap.resolve()
+    return options
+
+
+def main() -> int:
+    options = parsed()
+    if options.record:
+        record_all(options)
+    if options.pack:
+        pack(options.folder, options.pack)
+    if not options.analyze:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return analyze(options, unpacked(options.analyze, Path(folder)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

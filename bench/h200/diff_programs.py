@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs that diff_false_positives.py records again and again: plain PyTorch, nothing to download.
+
+    diff_programs.py NAME [--seconds 2.5] [--device cuda] [--twice-every N]
+
+Each repeats its step for that many seconds of a warm loop and prints the number of steps. With --twice-every N the model runs
+twice in every N-th step (forward, and backward where it trains): a known change, of 1/N of the model's energy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+from torch import nn
+
+
+class Repeated(nn.Module):
+    """The model, run twice in every N-th call."""
+
+    def __init__(self, model: nn.Module, every: int) -> None:
+        super().__init__()
+        self.model, self.every, self.calls = model, every, 0
+
+    def forward(self, x):
+        self.calls += 1
+        y = self.model(x)
+        if self.every and self.calls % self.every == 0:
+            y = 0.5 * (y + self.model(x))
+        return y
+
+
+def convolutions(of: int, to: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(of, to, 3, padding=1), nn.BatchNorm2d(to), nn.ReLU(inplace=True),
+        nn.Conv2d(to, to, 3, padding=1), nn.BatchNorm2d(to), nn.ReLU(inplace=True),
+    )  # fmt: skip
+
+
+class UNet(nn.Module):
+    def __init__(self, width: int = 48, depth: int = 4) -> None:
+        super().__init__()
+        sizes = [width * 2**i for i in range(depth)]
+        self.down = nn.ModuleList(convolutions(of, to) for of, to in zip([3, *sizes], sizes))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * to, to, 2, stride=2) for to in reversed(sizes[:-1]))
+        self.join = nn.ModuleList(convolutions(2 * to, to) for to in reversed(sizes[:-1]))
+        self.head = nn.Conv2d(width, 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for i, block in enumerate(self.down):
+            x = block(x if i == 0 else nn.functional.max_pool2d(x, 2))
+            kept.append(x)
+        for up, join, skip in zip(self.up, self.join, reversed(kept[:-1])):
+            x = join(torch.cat([up(x), skip], 1))
+        return self.head(x)
+
+
+class Residual(nn.Module):
+    def __init__(self, of: int, to: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(of, to, 3, stride, 1, bias=False), nn.BatchNorm2d(to)
+        self.conv2, self.norm2 = nn.Conv2d(to, to, 3, 1, 1, bias=False), nn.BatchNorm2d(to)
+        self.shortcut = nn.Identity() if of == to else nn.Conv2d(of, to, 1, stride, bias=False)
+
+    def forward(self, x):
+        y = torch.relu(self.norm1(self.conv1(x)))
+        return torch.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet18() -> nn.Module:
+    stages = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
+    blocks = [block for of, to, stride in stages for block in (Residual(of, to, stride), Residual(to, to, 1))]
+    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 100))
+
+
+class Transformer(nn.Module):
+    def __init__(self, width: int = 512, layers: int = 6, words: int = 8000) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        layer = nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.head = nn.Linear(width, words)
+
+    def forward(self, x):
+        return self.head(self.layers(self.embedding(x))).flatten(0, 1)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(512, 512), nn.ReLU())], nn.Linear(512, 100))
+
+
+# Name: the model, its input, its number of classes (0: inference).
+PROGRAMS = {
+    "unet": (UNet, lambda device: torch.randn(8, 3, 256, 256, device=device), 0),
+    "resnet18": (resnet18, lambda device: torch.randn(64, 3, 128, 128, device=device), 100),
+    "transformer": (Transformer, lambda device: torch.randint(0, 8000, (16, 128), device=device), 8000),
+    "mlp": (mlp, lambda device: torch.randn(256, 512, device=device), 100),  # waits for the host
+}
+
+
+def infer(model: nn.Module, x, until_s: float) -> int:
+    steps = 0
+    with torch.no_grad():
+        while time.monotonic() < until_s:
+            model(x).flatten()[0].item()
+            steps += 1
+    return steps
+
+
+def train(model: nn.Module, x, classes: int, until_s: float) -> int:
+    optimizer, steps = torch.optim.SGD(model.parameters(), lr=1e-3), 0
+    target = torch.randint(0, classes, (model(x).shape[0],), device=x.device)
+    while time.monotonic() < until_s:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        steps += 1
+    return steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=PROGRAMS)
+    parser.add_argument("--seconds", type=float, default=2.5)
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--twice-every", type=int, default=0)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    make, data, classes = PROGRAMS[options.name]
+    model = Repeated(make(), options.twice_every).to(options.device)
+    x = data(options.device)
+    until_s = time.monotonic() + options.seconds
+    steps = train(model, x, classes, until_s) if classes else infer(model.eval(), x, until_s)
+    print(steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Children that a program forks while its threads read the GPU's counter: whether any hangs, and whether they measure it.
+
+    PYTHONPATH=build/python bench/h200/fork_windows.py [--forks 300]
+
+Prints a table. Exit code 1 when a child hung or failed, or when more than one in a hundred read no GPU. About a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+import warnings
+
+import joulemap as jm
+
+HANGS_AFTER_S = 30
+MOST_WITHOUT_GPU = 0.01
+
+
+def measure_until(is_over: threading.Event) -> None:
+    while not is_over.is_set():
+        with jm.measure("parent") as window:
+            time.sleep(0.002)
+        window.peek()
+
+
+def child(told: int) -> None:
+    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # shows where it hangs
+    with jm.measure("child") as window:
+        time.sleep(0.02)
+    domains = [domain for domain in window.wait().domains if domain.name.startswith("gpu")]
+    gpus = {domain.name: domain.reason if domain.joules is None else domain.joules for domain in domains}
+    os.write(told, json.dumps(gpus).encode())
+    os._exit(0)
+
+
+def fork_once() -> tuple[float, int, dict]:
+    """What fork() took, in seconds, the child's exit code, and what it read of GPUs."""
+    answers, told = os.pipe()
+    begin_s = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        child(told)
+    took_s = time.perf_counter() - begin_s
+    os.close(told)
+    text = os.read(answers, 65536)
+    os.close(answers)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return took_s, code, json.loads(text) if text else {}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--forks", type=int, default=300)
+    forks = parser.parse_args().forks
+    warnings.simplefilter("ignore", DeprecationWarning)
+    jm.start()
+    is_over = threading.Event()
+    threads = [threading.Thread(target=measure_until, args=(is_over,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    seen = [fork_once() for _ in range(forks)]
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    failed = [code for _, code, _ in seen if code != 0]
+    blind = [gpus for _, code, gpus in seen if code == 0 and not any(isinstance(j, float) for j in gpus.values())]
+    took_ms = sorted(1000 * took_s for took_s, _, _ in seen)
+    print(f"{'forks':>8} {'hung or failed':>15} {'read no GPU':>12} {'fork median':>12} {'fork P99':>10}")
+    p99_ms = took_ms[min(len(took_ms) - 1, int(0.99 * len(took_ms)))]
+    print(f"{forks:8} {len(failed):15} {len(blind):12} {statistics.median(took_ms):9.2f} ms {p99_ms:7.2f} ms")
+    for gpus in blind[:3]:
+        print(f"  read no GPU: {gpus}")
+    return 1 if failed or len(blind) > MOST_WITHOUT_GPU * forks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Windows of 0.2 to 2 s from a default recording of a varying load, against the energy counter read at each of its updates.
+
+    make dist
+    python3 bench/h200/window_accuracy.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
+
+`joulemap record` reads the counter every few seconds and the history of the power (its default). Beside it, another process
+reads the counter through NVML at each update, every 100 ms. Windows begin and end at updates, where the dense reading is
+exact; `report --time` is asked for the same windows. The counter shows the energy until some milliseconds before an update:
+both sides are moved by the lag that joulemap assumes, so it does not matter here. Needs torch for the load; about 75 s of
+GPU time. Exits 1 when the root mean square error of a length is over 2 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+from gpu_load import Counter  # noqa: E402
+
+LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
+MOST_ERROR = 0.02
+PERIOD_NS = 100_000_000
+COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/model/edge_rules.h
+# A read takes 4 ms: begun so long after an update it shows that one, and begun so long before the next it does not show it.
+AFTER_UPDATE_NS = 25_000_000
+
+
+class UpdateReader:
+    """Follows the updates of the counter: their common phase from reads around them, and one read after each."""
+
+    def __init__(self, counter: Counter) -> None:
+        self.counter = counter
+        self.low_ns, self.high_ns = 0, PERIOD_NS  # the first update lies between these
+        self.updates: list[tuple[int, int]] = []  # number of the update, millijoules
+        self.origin_ns = 0
+
+    def lock(self) -> None:
+        """The moment of an update, from reads back to back: a value is that of a read's beginning."""
+        last_ns, last = time.monotonic_ns(), self.counter.read_mj()
+        bounds = []
+        while len(bounds) < 12:
+            now_ns, value = time.monotonic_ns(), self.counter.read_mj()
+            if value != last:
+                bounds.append((last_ns, now_ns))
+            last_ns, last = now_ns, value
+        self.origin_ns = bounds[0][0]
+        for low_ns, high_ns in bounds:
+            shift_ns = round((low_ns - self.origin_ns) / PERIOD_NS) * PERIOD_NS
+            self.low_ns = max(self.low_ns, low_ns - shift_ns - self.origin_ns)
+            self.high_ns = min(self.high_ns, high_ns - shift_ns - self.origin_ns)
+
+    def update_ns(self, number: int) -> int:
+        return self.origin_ns + (self.low_ns + self.high_ns) // 2 + number * PERIOD_NS
+
+    def follow(self, until_s: float) -> None:
+        """One read after each update; a read that came too late for its update is left out."""
+        number = (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1
+        while time.monotonic() < until_s:
+            wait_ns = self.update_ns(number) + AFTER_UPDATE_NS - time.monotonic_ns()
+            if wait_ns > 0:
+                time.sleep(wait_ns / 1e9)
+            begun_ns = time.monotonic_ns()
+            value = self.counter.read_mj()
+            if begun_ns < self.update_ns(number + 1) - PERIOD_NS // 10:
+                self.updates.append((number, value))
+            number = max(number + 1, (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1)
+
+
+def read_densely(seconds: float, out: Path) -> None:
+    reader = UpdateReader(Counter())
+    reader.lock()
+    reader.follow(time.monotonic() + seconds)
+    late = [number for (number, _), (other, _) in zip(reader.updates, reader.updates[1:]) if other != number + 1]
+    out.write_text(
+        json.dumps(
+            {
+                "updates": [[reader.update_ns(number), joules / 1e3] for number, joules in reader.updates],
+                "phase_known_to_ns": (reader.high_ns - reader.low_ns) // 2,
+                "missed": len(late),
+            }
+        )
+    )
+
+
+class WindowBench(Findings):
+    def __init__(self, joulemap: Path, folder: Path) -> None:
+        super().__init__()
+        self.joulemap = str(joulemap)
+        self.file = folder / "varying.joule"
+
+    def record(self, seconds: float, seed: int, load: list[str]) -> None:
+        load = load or [sys.executable, HERE / "window_accuracy_load.py", "--seconds", seconds, "--seed", seed]
+        command = [self.joulemap, "record", "--trace", "off", "-o", self.file, "--", *load]
+        subprocess.run([str(word) for word in command], check=True, timeout=seconds + 60)
+
+    def report(self, *options: str) -> dict:
+        command = [self.joulemap, "report", "--json", *options, str(self.file)]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(process.stdout.strip().split("\n")[-1])
+
+    def joules(self, from_s: float, to_s: float) -> tuple[float, float]:
+        report = self.report("--time", f"{from_s:.9f},{to_s:.9f}")
+        gpu = next(domain for domain in report["domains"] if domain["name"] == "gpu0")
+        return gpu["measured_j"], gpu["uncertainty_j"]
+
+
+def windows_of(updates: list, length_s: float, count: int, chance: random.Random) -> list[tuple[int, int, float]]:
+    """Windows between two updates that were both read: begin, end, joules."""
+    by_time = {round((at_ns - updates[0][0]) / PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
+    periods = round(length_s * 1e9 / PERIOD_NS)
+    begins = [number for number in by_time if number + periods in by_time]
+    found = []
+    for number in chance.sample(begins, min(count, len(begins))):
+        (begin_ns, begin_j), (end_ns, end_j) = by_time[number], by_time[number + periods]
+        found.append((begin_ns, end_ns, end_j - begin_j))
+    return found
+
+
+def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
+    whole = bench.report()
+    start_ns, elapsed_s = whole["start_monotonic_ns"], whole["elapsed_s"]
+    inside = [[at, joules] for at, joules in updates if start_ns + 3e9 < at < start_ns + (elapsed_s - 1.5) * 1e9]
+    chance = random.Random(seed)
+    rows = []
+    for length_s in LENGTHS_S:
+        windows = windows_of(inside, length_s, count, chance)
+
+        def ask(window: tuple[int, int, float]) -> tuple[float, float]:
+            begin_s, end_s = ((at_ns - start_ns) / 1e9 - COUNTER_LAG_S for at_ns in window[:2])
+            return bench.joules(begin_s, end_s)
+
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            answers = list(pool.map(ask, windows))
+        errors = [joules / truth - 1 for (joules, _), (_, _, truth) in zip(answers, windows, strict=True)]
+        covered = [abs(joules - truth) <= half for (joules, half), (_, _, truth) in zip(answers, windows, strict=True)]
+        powers = [truth / (end - begin) * 1e9 for begin, end, truth in windows]
+        rms = math.sqrt(sum(error**2 for error in errors) / len(errors))
+        met = bench.bar(f"{length_s} s", rms <= MOST_ERROR)
+        rows.append(
+            [f"{length_s} s", str(len(windows)), f"{min(powers):.0f} to {max(powers):.0f} W", f"{100 * rms:.2f} %",
+             f"{100 * sum(errors) / len(errors):+.2f} %", f"{100 * max(map(abs, errors)):.1f} %",
+             f"{100 * sum(covered) / len(covered):.0f} %", met]
+        )  # fmt: skip
+    bench.table(
+        ["window", "n", "mean powers", "RMS error", "mean", "largest", "inside its 90 % interval", "within 2 %"], rows
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path)
+    parser.add_argument("--seconds", type=float, default=50, help="of the load")
+    parser.add_argument("--windows", type=int, default=60, help="of each length")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--load", nargs=argparse.REMAINDER, help="another command that loads the GPU for that long")
+    parser.add_argument("--dense-out", type=Path, help=argparse.SUPPRESS)  # this process is the one that reads densely
+    arguments = parser.parse_args()
+    if arguments.dense_out:
+        read_densely(arguments.seconds, arguments.dense_out)
+        return 0
+    if arguments.joulemap is None:
+        parser.error("--joulemap is needed")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("JOULEMAP_DATA", folder)
+        bench = WindowBench(arguments.joulemap.resolve(), Path(folder))
+        dense_file = Path(folder) / "dense.json"
+        # The load takes some seconds to import torch, and is idle for a second at both ends.
+        dense_s = arguments.seconds + 12
+        dense = subprocess.Popen(
+            [sys.executable, str(HERE / "window_accuracy.py"), "--dense-out", str(dense_file), "--seconds", str(dense_s)]
+        )
+        try:
+            bench.record(arguments.seconds, arguments.seed, arguments.load)
+            dense.wait(timeout=60)
+        finally:
+            if dense.poll() is None:
+                dense.kill()
+        read = json.loads(dense_file.read_text())
+        bench.say(
+            f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; "
+            f"{len(read['updates'])} updates read, {read['missed']} missed, "
+            f"their phase known to +-{read['phase_known_to_ns'] / 1e6:.1f} ms"
+        )
+        compare(bench, read["updates"], arguments.windows, arguments.seed)
+    return bench.conclude(arguments.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernel libraries from anywhere. The first byte says how the rest is used:
+//   0  as a file
+//   1  as payloads of powers with right checksums, each with its length before it
+//   2  as powers themselves: their numbers are bytes of the input
+// What is loaded is sorted, sound, each GPU and code once; merging it again into nothing gives the same.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/check.h"
+#include "recording/chunk.h"
+#include "recording/library_file.h"
+#include "recording/power_codec.h"
+#include "recording/record_codec.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::recording;
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool empty() const { return size_ == 0; }
+  template <class T>
+  T next() {
+    T value{};
+    const std::size_t taken = std::min(sizeof value, size_);
+    std::memcpy(&value, data_, taken);
+    data_ += taken;
+    size_ -= taken;
+    return value;
+  }
+  std::string text(std::size_t length) {
+    const std::size_t taken = std::min(length, size_);
+    std::string text(reinterpret_cast<const char*>(data_), taken);
+    data_ += taken;
+    size_ -= taken;
+    return text;
+  }
+  std::string rest() { return text(size_); }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+KernelPower next_power(Input& input) {
+  KernelPower power;
+  const auto choice = input.next<std::uint8_t>();
+  power.gpu = (choice & 1U) != 0 ? "NVIDIA H200" : "NVIDIA A100";
+  power.code.kind = static_cast<KernelKind>((choice >> 1U) % kKernelKinds);
+  power.code.name = input.text(input.next<std::uint8_t>() % 4);
+  power.code.size = input.next<std::uint8_t>();
+  for (double* value : {&power.blocks, &power.threads_per_block, &power.kernel_s, &power.watts, &power.precision,
+                        &power.precision_squares, &power.scatter, &power.evidence_s}) {
+    *value = (choice & 128U) != 0 ? input.next<double>() : input.next<std::uint8_t>();
+  }
+  power.recordings = input.next<std::uint8_t>();
+  return power;
+}
+
+std::string payloads_of(Input& input) {
+  std::string file;
+  while (!input.empty()) {
+    const std::string payload = input.text(input.next<std::uint16_t>());
+    file += make_chunk(ChunkType::powers, 0, payload);
+  }
+  return file;
+}
+
+std::string powers_of(Input& input) {
+  std::vector<KernelPower> powers;
+  while (!input.empty()) powers.push_back(next_power(input));
+  std::string file;
+  for (const std::string& payload : encode_powers(powers)) file += make_chunk(ChunkType::powers, 0, payload);
+  return file;
+}
+
+std::string with_source(std::string chunks) {
+  SourceDefinition definition;
+  definition.source.recording_id = "library";
+  return make_chunk(ChunkType::source, 0, encode_source(definition)) + std::move(chunks);
+}
+
+bool is_before(const KernelPower& a, const KernelPower& b) { return std::tie(a.gpu, a.code) < std::tie(b.gpu, b.code); }
+
+void check_library(const LoadedLibrary& library) {
+  const std::vector<KernelPower>& powers = library.powers;
+  for (std::size_t i = 0; i < powers.size(); ++i) {
+    JOULEMAP_CHECK(is_sound(powers[i]) && !powers[i].is_borrowed(), "a power that cannot be");
+    JOULEMAP_CHECK(i == 0 || is_before(powers[i - 1], powers[i]), "powers out of order, or twice");
+    JOULEMAP_CHECK(find_power(powers, powers[i].gpu, powers[i].code) == &powers[i], "a power that is not found");
+    const double spread = spread_of(powers[i]);
+    JOULEMAP_CHECK(std::isfinite(spread) && spread >= 0, "a spread that is no number");
+  }
+  std::vector<KernelPower> merged;
+  JOULEMAP_CHECK(merge_all(merged, powers, powers.size() + 1) == 0, "powers were dropped");
+  JOULEMAP_CHECK(merged.size() == powers.size(), "powers were lost");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  const int mode = input.next<std::uint8_t>() % 3;
+  const std::string file = mode == 0   ? input.rest()
+                           : mode == 1 ? with_source(payloads_of(input))
+                                       : with_source(powers_of(input));
+  MemorySource bytes(file);
+  const Result<LoadedLibrary> library = read_library(bytes, "fuzzed");
+  if (library) check_library(*library);
+  return 0;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trees of a profile from any text. The first byte says how many features there are. What is read can be asked for any
+// features, gives a finite number, and is the same when it is written and read again.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "predict/tree_text.h"
+
+namespace {
+
+using namespace joulemap;
+using namespace joulemap::predict;
+
+void ask_anything(const Trees& trees, std::size_t features) {
+  for (const float value : {0.0F, -1e30F, 1e30F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    const double sum = trees.ask(std::vector<float>(features, value));
+    JOULEMAP_CHECK(std::isfinite(sum), "trees whose sum is no number");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::size_t features = data[0] % 80;
+  const Result<Trees> trees = read_trees({reinterpret_cast<const char*>(data) + 1, size - 1}, features);
+  if (!trees) return 0;
+  ask_anything(*trees, features);
+  const Result<Trees> again = read_trees(trees_text(*trees), features);
+  JOULEMAP_CHECK(again.has_value(), "trees that cannot be read again");
+  JOULEMAP_CHECK(again->roots == trees->roots && again->nodes.size() == trees->nodes.size(), "other trees than before");
+  for (std::size_t i = 0; i < trees->nodes.size(); ++i) {
+    JOULEMAP_CHECK(again->nodes[i].feature == trees->nodes[i].feature && again->nodes[i].left == trees->nodes[i].left,
+                   "other nodes than before");
+  }
+  return 0;
+}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of the collector: as strict as those of the program (src/cli/usage_check.h)."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+from typing import Any
+
+
+def positive(text: str) -> float:
+    """A finite number above 0."""
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number above 0."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+class StrictParser(argparse.ArgumentParser):
+    """Takes no shortened options, and names the nearest known one of those it does not know. Exit code 2."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
+        parsed, unused = self.parse_known_args(args, namespace)
+        if unused:
+            self.error(self._refusal(next((word for word in unused if word.startswith("-")), unused[0])))
+        return parsed
+
+    def _refusal(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"unexpected argument {word}"
+        option = word.partition("=")[0]
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        nearest = [name for name in known if name.startswith(option) and len(option) > 3]
+        nearest += difflib.get_close_matches(option, known, n=1, cutoff=0.75)
+        return f"unknown option {option}" + (f"; did you mean {nearest[0]}?" if nearest else "")

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "base/process_identity.h"
+#include "base/small_file.h"
+#include "base/write_fully.h"
+
+namespace joulemap {
+namespace {
+
+constexpr int kMostOwnerFiles = 10'000;
+constexpr std::chrono::milliseconds kLockPollPeriod{10};
+
+bool is_flock_missing(int error_number) {
+  return error_number == ENOLCK || error_number == EOPNOTSUPP || error_number == ENOTSUP || error_number == ENOSYS;
+}
+
+int without_interruption(FileLock::LockCall lock, int fd) {
+  int result = lock(fd, LOCK_EX | LOCK_NB);
+  while (result != 0 && errno == EINTR) result = lock(fd, LOCK_EX | LOCK_NB);
+  return result;
+}
+
+enum class OwnerFile { held, ended, removed };
+
+// An owner that has not written its name yet is at work.
+OwnerFile state_of_owner_file(const std::string& path, LockScope scope) {
+  const Result<std::string> identity = read_small_file(path);
+  if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFile::removed : OwnerFile::held;
+  switch (state_of_process(*identity)) {
+    case OwnerProcess::running:
+      return OwnerFile::held;
+    case OwnerProcess::ended:
+      return OwnerFile::ended;
+    case OwnerProcess::elsewhere:
+      break;
+  }
+  const bool is_of_other_boot = !identity->empty() && !identity->starts_with(boot_id());
+  return scope == LockScope::machine && is_of_other_boot ? OwnerFile::ended : OwnerFile::held;
+}
+
+Error held_by_another(const std::string& path) {
+  return {ErrorCode::io, fmt::format("{} is held by another process", path),
+          fmt::format("wait until it has ended; if there is none: rm -f {}", owner_file_path(path, 1))};
+}
+
+}  // namespace
+
+std::string owner_file_path(const std::string& path, int number) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 without a folder
+  return fmt::format("{}owner-{}.{}", path.substr(0, name), number, path.substr(name));
+}
+
+// Files of owners that were killed stay where they are. A process that has seen the last of them tries the next number,
+// and only one can make that file; were they removed, a second process could begin again at 1.
+Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
+  for (int number = 1; number <= kMostOwnerFiles;) {
+    const std::string owner = owner_file_path(path, number);
+    const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd.is_open()) {
+      FileLock taken(owner, ::getpid());
+      if (Status named = write_fully(fd.get(), this_process_identity(), owner); !named) return std::move(named).error();
+      return std::optional(std::move(taken));
+    }
+    if (errno != EEXIST) return system_error("create", owner, errno);
+    const OwnerFile state = state_of_owner_file(owner, scope);
+    if (state == OwnerFile::held) return std::optional<FileLock>();
+    if (state == OwnerFile::ended) ++number;
+  }
+  return Error{ErrorCode::io, fmt::format("{} owners of {} ended without removing their files", kMostOwnerFiles, path),
+               fmt::format("remove them: rm {}", owner_file_path(path, 1))};
+}
+
+Result<std::optional<FileLock>> FileLock::try_take(const std::string& path, LockScope scope, LockCall lock) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!fd.is_open()) return system_error("open", path, errno);
+  if (without_interruption(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
+  if (errno == EWOULDBLOCK) return std::optional<FileLock>();
+  if (is_flock_missing(errno)) return try_owner_file(path, scope);
+  return system_error("lock", path, errno);
+}
+
+Result<FileLock> FileLock::take(const std::string& path, LockScope scope, std::chrono::milliseconds patience,
+                                LockCall lock) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    Result<std::optional<FileLock>> taken = try_take(path, scope, lock);
+    if (!taken) return std::move(taken).error();
+    if (*taken) return std::move(**taken);
+    if (std::chrono::steady_clock::now() >= until) return held_by_another(path);
+    std::this_thread::sleep_for(kLockPollPeriod);
+  }
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : fd_(std::move(other.fd_)), owner_path_(std::exchange(other.owner_path_, {})), pid_(other.pid_) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(owner_path_, other.owner_path_);
+  std::swap(pid_, other.pid_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (!owner_path_.empty() && pid_ == ::getpid()) ::unlink(owner_path_.c_str());
+}
+
+}  // namespace joulemap

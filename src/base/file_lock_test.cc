@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_lock.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "base/process_identity.h"
+#include "base/small_file.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap {
+namespace {
+
+template <int kError>
+int failing_flock(int /*fd*/, int /*operation*/) {
+  errno = kError;
+  return -1;
+}
+
+constexpr FileLock::LockCall kNoLockServer = &failing_flock<ENOLCK>;
+
+class FileLocks : public ::testing::Test {
+ protected:
+  std::optional<FileLock> taken(FileLock::LockCall lock, LockScope scope = LockScope::machine) const {
+    Result<std::optional<FileLock>> result = FileLock::try_take(path_, scope, lock);
+    EXPECT_TRUE(result) << result.error().message;
+    return result ? std::move(*result) : std::nullopt;
+  }
+
+  std::string owner_named(int number) const {
+    const Result<std::string> identity = read_small_file(owner_file_path(path_, number));
+    return identity ? *identity : identity.error().message;
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.path() + "/run.lock";
+};
+
+// The identity of a process that has ended: a child's.
+std::string ended_identity() {
+  const int pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  ::waitpid(pid, nullptr, 0);
+  const std::string own = this_process_identity();
+  const std::string from = fmt::format(" {} ", ::getpid());
+  const std::size_t at = own.find(from);
+  return own.substr(0, at) + fmt::format(" {} ", pid) + own.substr(at + from.size());
+}
+
+TEST_F(FileLocks, AreHeldByOneAtATime) {
+  for (const FileLock::LockCall lock : {FileLock::LockCall(&::flock), kNoLockServer}) {
+    std::optional<FileLock> first = taken(lock);
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(taken(lock));
+    first.reset();
+    EXPECT_TRUE(taken(lock));
+  }
+}
+
+TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
+  for (const FileLock::LockCall lock : {kNoLockServer, &failing_flock<EOPNOTSUPP>, &failing_flock<ENOSYS>}) {
+    {
+      const std::optional<FileLock> held = taken(lock);
+      ASSERT_TRUE(held);
+      EXPECT_TRUE(held->is_owner_file());
+      EXPECT_EQ(owner_named(1), this_process_identity());
+    }
+    EXPECT_FALSE(file_exists(owner_file_path(path_, 1)));
+  }
+  EXPECT_FALSE(taken(&::flock)->is_owner_file());
+}
+
+TEST_F(FileLocks, FailWhereThereIsAnotherReasonThanAMissingFlock) {
+  const Result<std::optional<FileLock>> result = FileLock::try_take(path_, LockScope::machine, &failing_flock<EBADF>);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find(path_), std::string::npos);
+}
+
+TEST_F(FileLocks, PassOverAnOwnerThatHasEnded) {
+  directory_.write("owner-1.run.lock", ended_identity());
+  directory_.write("owner-2.run.lock", ended_identity());
+  const std::optional<FileLock> held = taken(kNoLockServer, LockScope::shared);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(owner_named(3), this_process_identity());
+  EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
+}
+
+TEST_F(FileLocks, AreHeldByAnOwnerThatIsStillToWriteItsName) {
+  directory_.write("owner-1.run.lock", "");
+  EXPECT_FALSE(taken(kNoLockServer));
+}
+
+TEST_F(FileLocks, OfOneMachinePassOverAnOwnerOfAnotherBootAndSharedOnesDoNot) {
+  directory_.write("owner-1.run.lock", "00000000-aaaa-bbbb-cccc-dddddddddddd 1 2 pid:[4026531836]");
+  EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
+  EXPECT_TRUE(taken(kNoLockServer, LockScope::machine));
+}
+
+TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
+  const std::optional<FileLock> held = taken(kNoLockServer);
+  ASSERT_TRUE(held);
+  const int pid = ::fork();
+  if (pid == 0) {
+    const_cast<std::optional<FileLock>&>(held).reset();
+    ::_exit(0);
+  }
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(file_exists(owner_file_path(path_, 1)));
+}
+
+TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
+  for (const FileLock::LockCall lock : {FileLock::LockCall(&::flock), kNoLockServer}) {
+    std::atomic<int> inside = 0;
+    std::atomic<bool> met_another = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int turn = 0; turn < 5; ++turn) {
+          const Result<FileLock> held = FileLock::take(path_, LockScope::shared, std::chrono::minutes(1), lock);
+          ASSERT_TRUE(held) << held.error().message;
+          if (inside.fetch_add(1) != 0) met_another = true;
+          inside.fetch_sub(1);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(met_another);
+  }
+}
+
+TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
+  const std::optional<FileLock> held = taken(kNoLockServer);
+  const Result<FileLock> second = FileLock::take(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
+}
+
+TEST(ProcessIdentity, IsOfAProcessThatRunsHasEndedOrCannotBeKnown) {
+  EXPECT_EQ(state_of_process(this_process_identity()), OwnerProcess::running);
+  EXPECT_EQ(state_of_process(ended_identity()), OwnerProcess::ended);
+  std::string restarted = this_process_identity();  // the same number, started at another time
+  restarted.replace(restarted.find(process_start("self")), process_start("self").size(), "1");
+  EXPECT_EQ(state_of_process(restarted), OwnerProcess::ended);
+  for (const char* text : {"", "garbage", "boot 1 2 pid:[1]", "- -1 - -"}) {
+    EXPECT_EQ(state_of_process(text), OwnerProcess::elsewhere) << text;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fork_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+#include <thread>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kLong_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kShort_ns = kNanosecondsPerMillisecond;
+
+// A thread that is inside from its construction until leave().
+class Visitor {
+ public:
+  explicit Visitor(ForkGate& gate)
+      : thread_([this, &gate] {
+          const ForkGate::Visit inside(gate);
+          is_inside_.set_value();
+          may_leave_.get_future().wait();
+        }) {
+    is_inside_.get_future().wait();
+  }
+  ~Visitor() { leave(); }
+  void leave() {
+    if (!thread_.joinable()) return;
+    may_leave_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> is_inside_;
+  std::promise<void> may_leave_;
+  std::thread thread_;
+};
+
+TEST(ForkGate, AForkWaitsUntilWhoIsInsideHasLeft) {
+  ForkGate gate;
+  Visitor visitor(gate);
+  std::promise<void> begins;
+  std::thread forker([&] {
+    begins.set_value();
+    gate.before_fork(kLong_ns);
+    gate.after_fork_in_child();
+  });
+  begins.get_future().wait();
+  visitor.leave();
+  forker.join();
+  EXPECT_FALSE(gate.is_lost());
+}
+
+TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
+  ForkGate gate;
+  Visitor visitor(gate);
+  gate.before_fork(kShort_ns);
+  gate.after_fork_in_child();
+  EXPECT_TRUE(gate.is_lost());
+  gate.before_fork(kLong_ns);  // in the child nobody is inside
+  gate.after_fork_in_parent();
+}
+
+TEST(ForkGate, AThreadThatHangsInsideIsWaitedForOnce) {
+  ForkGate gate;
+  Visitor visitor(gate);
+  gate.before_fork(kShort_ns);
+  gate.after_fork_in_parent();
+  gate.before_fork(kLong_ns);
+  gate.after_fork_in_parent();
+  EXPECT_FALSE(gate.is_lost()) << "the parent goes on using it";
+}
+
+TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
+  ForkGate gate;
+  std::atomic<bool> has_forked{false};
+  gate.before_fork(kLong_ns);
+  std::thread late([&] {
+    const ForkGate::Visit inside(gate);
+    EXPECT_TRUE(has_forked.load());
+  });
+  has_forked.store(true);
+  gate.after_fork_in_parent();
+  late.join();
+}
+
+TEST(ForkGate, AVisitThatBeganBeforeAForkDoesNotEndInTheChild) {
+  ForkGate gate;
+  {
+    const ForkGate::Visit inside(gate);
+    begin_fork_generation();
+    gate.after_fork_in_child();
+  }
+  gate.before_fork(kLong_ns);
+  gate.after_fork_in_parent();
+}
+
+}  // namespace
+}  // namespace joulemap

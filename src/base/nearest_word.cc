@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/nearest_word.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace joulemap {
+namespace {
+
+constexpr std::size_t kLettersPerEdit = 3;
+constexpr std::size_t kLongestWord = 80;  // longer ones are no names of ours, and the table grows with the square
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last = std::exchange(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates) {
+  std::optional<std::string> nearest;
+  if (word.size() < 2 || word.size() > kLongestWord) return nearest;
+  std::size_t least = std::max<std::size_t>(1, word.size() / kLettersPerEdit) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t edits = candidate.starts_with(word) ? 1 : edit_distance(word, candidate);
+    if (edits >= least) continue;
+    least = edits;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+}  // namespace joulemap

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process_identity.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap {
+namespace {
+
+constexpr std::size_t kWordsOfIdentity = 4;
+
+// "pid:[4026531836]".
+std::string pid_namespace() {
+  const std::string name = link_target_name("/proc/self/ns/pid");
+  return name.empty() ? "-" : name;
+}
+
+// A process of another user may be hidden from us, and is there nevertheless.
+bool is_there(std::string_view pid) {
+  const std::optional<std::uint64_t> number = parse_u64(pid);
+  if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) return false;
+  return ::kill(static_cast<pid_t>(*number), 0) == 0 || errno == EPERM;
+}
+
+}  // namespace
+
+std::string boot_id() {
+  const Result<std::string> id = read_small_file("/proc/sys/kernel/random/boot_id");
+  return id ? std::string(trim(*id)) : std::string("-");
+}
+
+std::string process_start(std::string_view pid) {
+  const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
+  if (!stat) return {};
+  // Behind the name, which may hold anything, the start is the 20th field.
+  const std::size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos) return {};
+  const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(name_end + 1));
+  return fields.size() > 19 ? std::string(fields[19]) : std::string();
+}
+
+std::string this_process_identity() {
+  const std::string start = process_start("self");
+  return fmt::format("{} {} {} {}", boot_id(), ::getpid(), start.empty() ? "-" : start, pid_namespace());
+}
+
+OwnerProcess state_of_process(std::string_view identity) {
+  const std::vector<std::string_view> words = split_blanks(identity);
+  if (words.size() != kWordsOfIdentity || words[0] != boot_id() || words[3] != pid_namespace()) {
+    return OwnerProcess::elsewhere;
+  }
+  if (!is_there(words[1])) return OwnerProcess::ended;
+  const std::string start = process_start(words[1]);
+  return start.empty() || start == words[2] ? OwnerProcess::running : OwnerProcess::ended;
+}
+
+}  // namespace joulemap

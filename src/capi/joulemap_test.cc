@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface as programs get it, libjoulemap.so: every function.
+#include "joulemap/joulemap.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "support/c_interface.h"
+#include "support/sysroots.h"
+
+namespace joulemap {
+namespace {
+
+TEST_F(CInterface, SaysItsVersion) { EXPECT_STREQ(jm_version(), JOULEMAP_VERSION); }
+
+TEST_F(CInterface, MeasuresAWindowAndTellsItsDomains) {
+  start();
+  const jm_window window = measured_window();
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
+  EXPECT_EQ(energy.size, sizeof energy);
+  EXPECT_EQ(energy.provenance, JM_MEASURED) << energy.reason;
+  EXPECT_GT(energy.joules, 0);
+  EXPECT_LE(energy.joules, counter_j());
+  EXPECT_EQ(energy.joules, energy.measured_j);
+  EXPECT_TRUE(std::isnan(energy.estimated_j));
+  EXPECT_GT(energy.uncertainty_j, 0);
+  EXPECT_DOUBLE_EQ(energy.elapsed_s, static_cast<double>(energy.end_ns - energy.begin_ns) * 1e-9);
+  EXPECT_DOUBLE_EQ(energy.mean_w, energy.joules / energy.elapsed_s);
+  EXPECT_STREQ(energy.reason, "");
+  ASSERT_EQ(energy.domains, 1u);
+  jm_domain domain = {sizeof domain};
+  ASSERT_EQ(jm_window_domain(0, &domain), JM_OK) << jm_last_error();
+  EXPECT_STREQ(domain.name, "package-0");
+  EXPECT_STREQ(domain.sensor, "powercap");
+  EXPECT_STREQ(domain.part_of, "");
+  EXPECT_EQ(domain.provenance, JM_MEASURED);
+  EXPECT_EQ(domain.counted, 1);
+  EXPECT_EQ(domain.joules, energy.joules);
+  EXPECT_EQ(jm_window_domain(1, &domain), JM_USAGE);
+  EXPECT_EQ(jm_window_domain(SIZE_MAX, &domain), JM_USAGE);
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, TellsWhyThereIsNoEnergy) {
+  const std::string root = sysroot("frozen-counter");
+  const jm_options wanted = {sizeof wanted, "powercap", root.c_str(), 0};
+  ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+  const jm_window window = jm_begin("still");
+  ASSERT_EQ(jm_end(window), JM_OK);
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
+  EXPECT_EQ(energy.provenance, JM_UNKNOWN);
+  EXPECT_TRUE(std::isnan(energy.joules) && std::isnan(energy.uncertainty_j) && std::isnan(energy.mean_w));
+  EXPECT_STRNE(energy.reason, "");
+  ASSERT_GT(energy.diagnostics, 0u);
+  jm_diagnostic diagnostic = {sizeof diagnostic};
+  ASSERT_EQ(jm_window_diagnostic(0, &diagnostic), JM_OK) << jm_last_error();
+  EXPECT_GT(diagnostic.count, 0u);
+  EXPECT_STRNE(diagnostic.code, "");
+  EXPECT_STRNE(diagnostic.message, "");
+  EXPECT_EQ(jm_window_diagnostic(energy.diagnostics, &diagnostic), JM_USAGE);
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, WithoutASensorAWindowHasItsTimeAndAReason) {
+  const std::string root = sysroot("no-sensors");
+  const jm_options wanted = {sizeof wanted, "powercap", root.c_str(), 0};
+  ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+  const jm_window window = jm_begin("empty");
+  ASSERT_EQ(jm_end(window), JM_OK);
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK);
+  EXPECT_GE(energy.elapsed_s, 0);
+  EXPECT_EQ(energy.domains, 0u);
+  EXPECT_STRNE(energy.reason, "");
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, AWindowEndsOnceAndIsForgottenOnce) {
+  start();
+  const jm_window window = jm_begin("once");
+  EXPECT_EQ(jm_end(window), JM_OK);
+  EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+  jm_window_free(window);
+  jm_window_free(window);
+  jm_energy energy = {sizeof energy};
+  EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+  EXPECT_EQ(jm_window_wait(window, &energy), JM_NOT_FOUND);
+  EXPECT_EQ(jm_window_peek(window, &energy), JM_NOT_FOUND);
+  const jm_window next = jm_begin("next");  // its slot, and not its number
+  EXPECT_NE(next, window);
+  EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+  EXPECT_EQ(jm_end(next), JM_OK);
+  jm_window_free(next);
+}
+
+TEST_F(CInterface, WindowsThatNeverWereAreUnknown) {
+  start();
+  for (const jm_window window : {jm_window{0}, jm_window{7}, std::numeric_limits<jm_window>::max()}) {
+    jm_energy energy = {sizeof energy};
+    EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+    EXPECT_EQ(jm_window_wait(window, &energy), JM_NOT_FOUND);
+    EXPECT_EQ(jm_window_peek(window, &energy), JM_NOT_FOUND);
+    jm_window_free(window);
+  }
+}
+
+TEST_F(CInterface, AnOpenWindowCanBePeekedIntoAndNotWaitedFor) {
+  start();
+  const jm_window window = jm_begin("open");
+  jm_energy energy = {sizeof energy};
+  EXPECT_EQ(jm_window_wait(window, &energy), JM_USAGE);
+  ASSERT_EQ(jm_window_peek(window, &energy), JM_OK) << jm_last_error();
+  EXPECT_EQ(energy.settled, 0);
+  EXPECT_GE(energy.end_ns, energy.begin_ns);
+  jm_window_free(window);  // without an end
+  EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+}
+
+TEST_F(CInterface, AnotherThreadMayEndAskAndForgetAWindow) {
+  start();
+  const jm_window window = jm_begin("of two threads");
+  std::thread([window] {
+    EXPECT_EQ(jm_end(window), JM_OK) << jm_last_error();
+    jm_energy energy = {sizeof energy};
+    EXPECT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
+    jm_window_free(window);
+  }).join();
+  EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
+}
+
+TEST_F(CInterface, DomainsAndErrorsAreThoseOfTheThread) {
+  start();
+  const jm_window window = measured_window();
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK);
+  EXPECT_EQ(jm_end(0), JM_NOT_FOUND);
+  EXPECT_STRNE(jm_last_error(), "");
+  std::thread([] {
+    EXPECT_STREQ(jm_last_error(), "");
+    jm_domain domain = {sizeof domain};
+    EXPECT_EQ(jm_window_domain(0, &domain), JM_USAGE);
+    jm_diagnostic diagnostic = {sizeof diagnostic};
+    EXPECT_EQ(jm_window_diagnostic(0, &diagnostic), JM_USAGE);
+  }).join();
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, StartsOnceAndStopsAsOftenAsWanted) {
+  start();
+  const jm_options wanted = options();
+  EXPECT_EQ(jm_start(&wanted), JM_USAGE);
+  EXPECT_EQ(jm_start(nullptr), JM_USAGE);
+  EXPECT_EQ(jm_stop(), JM_OK);
+  EXPECT_EQ(jm_stop(), JM_OK);
+  EXPECT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
+}
+
+TEST_F(CInterface, WhatHasEndedCanBeAskedForAfterAStop) {
+  start();
+  const jm_window ended = measured_window();
+  jm_energy before = {sizeof before};
+  ASSERT_EQ(jm_window_wait(ended, &before), JM_OK);
+  const jm_window open = jm_begin("open");
+  jm_stop();
+  jm_energy after = {sizeof after};
+  ASSERT_EQ(jm_window_wait(ended, &after), JM_OK) << jm_last_error();
+  EXPECT_EQ(after.begin_ns, before.begin_ns);
+  EXPECT_EQ(after.end_ns, before.end_ns);
+  EXPECT_EQ(jm_window_wait(open, &after), JM_USAGE);
+  EXPECT_EQ(jm_end(open), JM_OK);
+  EXPECT_EQ(jm_window_wait(open, &after), JM_OK) << jm_last_error();
+  jm_window_free(ended);
+  jm_window_free(open);
+}
+
+TEST_F(CInterface, AWindowAfterAStopStartsWithTheLastOptions) {
+  start();
+  jm_stop();
+  const jm_window window = measured_window();
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
+  EXPECT_EQ(energy.domains, 1u);
+  EXPECT_EQ(jm_start(nullptr), JM_USAGE);  // it runs
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, WithoutOptionsTheEnvironmentNamesTheMachine) {
+  ::setenv("JOULEMAP_SYSROOT", machine_.path().c_str(), 1);
+  ::setenv("JOULEMAP_SENSORS", "powercap", 1);
+  EXPECT_EQ(jm_start(nullptr), JM_OK) << jm_last_error();
+  ::unsetenv("JOULEMAP_SYSROOT");
+  ::unsetenv("JOULEMAP_SENSORS");
+  const jm_window window = measured_window();
+  jm_energy energy = {sizeof energy};
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK);
+  EXPECT_EQ(energy.domains, 1u);
+  jm_window_free(window);
+}
+
+TEST_F(CInterface, MarksOutsideOfARecordingDoNothing) {
+  EXPECT_EQ(jm_is_recording(), 0);
+  const std::int64_t number = 7;
+  for (const char* name : {"region", "", static_cast<const char*>(nullptr)}) {
+    EXPECT_EQ(jm_region_push(name), JM_OK);
+    EXPECT_EQ(jm_region_pop(), JM_OK);
+    EXPECT_EQ(jm_log(name, std::nan("")), JM_OK);
+  }
+  EXPECT_EQ(jm_step(nullptr), JM_OK);
+  EXPECT_EQ(jm_step(&number), JM_OK);
+  EXPECT_EQ(jm_epoch(nullptr), JM_OK);
+  EXPECT_EQ(jm_epoch(&number), JM_OK);
+}
+
+TEST_F(CInterface, TheDoctorTellsOfTheMachineItIsGiven) {
+  const jm_options wanted = options();
+  char* text = nullptr;
+  ASSERT_EQ(jm_doctor_json(&wanted, &text), JM_OK) << jm_last_error();
+  ASSERT_NE(text, nullptr);
+  EXPECT_NE(std::strstr(text, "joulemap.doctor/1"), nullptr);
+  EXPECT_NE(std::strstr(text, "package-0"), nullptr);
+  jm_text_free(text);
+  jm_options unknown = options();
+  unknown.sensors = "none-such";
+  text = nullptr;
+  EXPECT_EQ(jm_doctor_json(&unknown, &text), JM_USAGE);
+  EXPECT_EQ(text, nullptr);
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs that use the C interface wrongly, or were compiled for another version of it.
+#include "joulemap/joulemap.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "support/c_interface.h"
+
+namespace joulemap {
+namespace {
+
+TEST_F(CInterface, RefusesOptionsThatHaveNoMeaning) {
+  jm_options wanted = options();
+  wanted.sensors = "none-such";
+  EXPECT_EQ(jm_start(&wanted), JM_USAGE);
+  EXPECT_TRUE(last_error_holds("none-such")) << jm_last_error();
+  wanted = options();
+  for (const double period_s : {-1.0, 1e-9, 61.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    wanted.period_s = period_s;
+    EXPECT_EQ(jm_start(&wanted), JM_USAGE) << period_s;
+    EXPECT_TRUE(last_error_holds("period_s")) << jm_last_error();
+  }
+  wanted = options();
+  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t), sizeof wanted - 1, std::size_t{1} << 40}) {
+    wanted.size = size;
+    EXPECT_EQ(jm_start(&wanted), JM_USAGE) << size;
+    EXPECT_TRUE(last_error_holds("size")) << jm_last_error();
+  }
+}
+
+// A program of a later version, whose options have one more member.
+struct LaterProgramOptions {
+  jm_options known;
+  double later = 0;
+};
+
+TEST_F(CInterface, TakesTheOptionsOfALaterProgramUnlessTheyAskForWhatIsNotKnownHere) {
+  LaterProgramOptions wanted{options()};
+  wanted.known.size = sizeof wanted;
+  wanted.later = 1;
+  EXPECT_EQ(jm_start(&wanted.known), JM_USAGE);
+  EXPECT_TRUE(last_error_holds("does not know")) << jm_last_error();
+  char* text = nullptr;
+  EXPECT_EQ(jm_doctor_json(&wanted.known, &text), JM_USAGE);
+  wanted.later = 0;
+  EXPECT_EQ(jm_start(&wanted.known), JM_OK) << jm_last_error();
+}
+
+TEST_F(CInterface, RefusesNullAndStructuresWithoutASize) {
+  start();
+  const jm_window window = measured_window();
+  EXPECT_EQ(jm_window_wait(window, nullptr), JM_USAGE);
+  EXPECT_EQ(jm_window_peek(window, nullptr), JM_USAGE);
+  jm_energy energy = {};
+  EXPECT_EQ(jm_window_wait(window, &energy), JM_USAGE);
+  energy.size = SIZE_MAX;
+  EXPECT_EQ(jm_window_peek(window, &energy), JM_USAGE);
+  energy.size = sizeof energy;
+  ASSERT_EQ(jm_window_wait(window, &energy), JM_OK);
+  EXPECT_EQ(jm_window_domain(0, nullptr), JM_USAGE);
+  jm_domain domain = {};
+  EXPECT_EQ(jm_window_domain(0, &domain), JM_USAGE);
+  EXPECT_EQ(jm_window_diagnostic(0, nullptr), JM_USAGE);
+  EXPECT_EQ(jm_doctor_json(nullptr, nullptr), JM_USAGE);
+  jm_text_free(nullptr);
+  jm_window_free(window);
+  const jm_window unnamed = jm_begin(nullptr);
+  EXPECT_NE(unnamed, 0u);
+  EXPECT_EQ(jm_end(unnamed), JM_OK);
+  jm_window_free(unnamed);
+}
+
+TEST_F(CInterface, FillsAsMuchOfAResultAsAnOlderProgramKnows) {
+  start();
+  const jm_window window = measured_window();
+  struct {
+    std::size_t size = 2 * sizeof(std::size_t);
+    double elapsed_s = 0;
+    double after = 42;
+  } old;
+  ASSERT_EQ(jm_window_wait(window, reinterpret_cast<jm_energy*>(&old)), JM_OK) << jm_last_error();
+  EXPECT_EQ(old.size, 2 * sizeof(std::size_t));
+  EXPECT_GT(old.elapsed_s, 0);
+  EXPECT_EQ(old.after, 42);
+  jm_window_free(window);
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the capture does in the child of a fork. Children report by their exit code.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/capture.h"
+#include "capture/nvtx_ranges.h"
+#include "recording/chunk_file.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::capture {
+namespace {
+
+// Whether a child in which `holds` returns true ends well.
+template <class Holds>
+bool in_forked_child(Holds holds) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(holds() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+class KeptMarks final : public MarkSink {
+ public:
+  explicit KeptMarks(std::vector<Mark>& kept) : kept_(kept) {}
+  void add(Mark mark) override { kept_.push_back(std::move(mark)); }
+  void add(Metric) override {}
+  void add(EnvironmentFact) override {}
+  void add(Activity) override {}
+  Status flush() override { return Done{}; }
+  Status finish(Diagnostics) override { return Done{}; }
+
+ private:
+  std::vector<Mark>& kept_;
+};
+
+std::uint64_t thread_of_a_mark() {
+  std::vector<Mark> marks;
+  MarkLog log(std::make_unique<KeptMarks>(marks));
+  log.mark(MarkKind::region_begin, 1, "here");
+  log.finish();
+  return marks.at(0).thread;
+}
+
+// A recorded process.
+class ForkedCaptureTest : public ::testing::Test {
+ protected:
+  ForkedCaptureTest() {
+    ::setenv("JOULEMAP_RECORDING", folder.path().c_str(), 1);
+    ::setenv("JOULEMAP_RECORDING_ID", "0123456789abcdef0123456789abcdef", 1);
+  }
+  ~ForkedCaptureTest() override {
+    Capture::leave_recording();
+    ::unsetenv("JOULEMAP_RECORDING");
+    ::unsetenv("JOULEMAP_RECORDING_ID");
+  }
+  std::vector<std::string> parts() const {
+    std::vector<std::string> paths;
+    for (const auto& part : std::filesystem::directory_iterator(folder.path())) paths.push_back(part.path());
+    return paths;
+  }
+
+  TemporaryDirectory folder;
+};
+
+TEST_F(ForkedCaptureTest, MarksOfAChildCarryItsOwnThread) {
+  EXPECT_EQ(thread_of_a_mark(), static_cast<std::uint64_t>(::gettid()));
+  EXPECT_TRUE(in_forked_child([] { return thread_of_a_mark() == static_cast<std::uint64_t>(::gettid()); }));
+  EXPECT_TRUE(in_forked_child([] {
+    return in_forked_child([] { return thread_of_a_mark() == static_cast<std::uint64_t>(::gettid()); });
+  })) << "a child's child";
+}
+
+TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndItsThreadIsAtNoPlaceOfItsParent) {
+  ASSERT_TRUE(Capture::join());
+  Capture* const parents = Capture::get();
+  parents->push_region("of the parent");
+  EXPECT_TRUE(in_forked_child([&] {
+    Capture* const own = Capture::get();
+    const bool is_fresh = own != nullptr && own != parents && own->depth() == 0 && own->here() == 0 && !own->pop_region();
+    own->finish();
+    return is_fresh;
+  }));
+  EXPECT_EQ(parts().size(), 2u);
+  EXPECT_TRUE(parents->pop_region());
+}
+
+TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
+  ASSERT_TRUE(Capture::join());
+  nvtx_push("of the parent");
+  EXPECT_TRUE(in_forked_child([] {
+    Capture* const own = Capture::get();
+    own->enter(own->place_in(0, PlaceKind::region, "of the child"));
+    nvtx_pop();
+    const bool has_stayed = own->depth() == 1;
+    own->finish();
+    return has_stayed;
+  }));
+  nvtx_pop();
+  EXPECT_EQ(Capture::get()->depth(), 0u);
+}
+
+// A killed trainer's workers live on for a while: its part must be free to be joined all the same.
+TEST_F(ForkedCaptureTest, ThePartOfAProcessThatDiedIsNotLockedByItsChildren) {
+  std::array<int, 2> holds_child{};
+  ASSERT_EQ(::pipe(holds_child.data()), 0);
+  EXPECT_TRUE(in_forked_child([&] {
+    if (Capture::get() == nullptr) return false;
+    if (::fork() == 0) {
+      ::close(holds_child[1]);
+      char none = 0;
+      ::_exit(::read(holds_child[0], &none, 1) == 0 ? 0 : 1);
+    }
+    return true;  // and ends without a farewell
+  }));
+  ASSERT_EQ(parts().size(), 1u);
+  EXPECT_FALSE(recording::is_being_written(parts()[0]));
+  ::close(holds_child[0]);
+  ::close(holds_child[1]);
+}
+
+}  // namespace
+}  // namespace joulemap::capture

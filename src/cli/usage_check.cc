@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/nearest_word.h"
+#include "base/text.h"
+
+namespace joulemap::cli {
+namespace {
+
+// The program, its verb, the verb's verb.
+std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
+  std::vector<const CLI::App*> chain = {&app};
+  while (!chain.back()->get_subcommands().empty()) chain.push_back(chain.back()->get_subcommands().front());
+  return chain;
+}
+
+std::string printable(std::string_view word) {
+  const bool is_plain = std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
+  return is_plain && word.size() <= 60 ? std::string(word) : joulemap::quoted(word);
+}
+
+Error usage_error_of(const CLI::App& app, std::string message) {
+  const std::string path = verb_path(app);
+  return {ErrorCode::usage, std::move(message), fmt::format("see joulemap {}--help", path.empty() ? "" : path + " ")};
+}
+
+std::string suggestion(std::string_view mistyped, const std::vector<std::string>& known, std::string_view dashes) {
+  const std::optional<std::string> nearest = nearest_word(mistyped, known);
+  return nearest ? fmt::format("; did you mean {}{}?", dashes, *nearest) : std::string();
+}
+
+// Options that may stand where the verb's own may: those of the verbs around it, too, where it falls through.
+std::vector<std::string> option_names(const std::vector<const CLI::App*>& chain) {
+  std::vector<std::string> names;
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    for (const CLI::Option* const option : chain[i]->get_options()) {
+      names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+    }
+    if (!chain[i]->get_fallthrough()) break;
+  }
+  return names;
+}
+
+Error unknown_option(const std::vector<const CLI::App*>& chain, const std::string& word) {
+  const std::string option = word.substr(0, word.find('='));
+  const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  const CLI::App& program = *chain.front();
+  if (chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
+    return usage_error_of(program, fmt::format("{0} stands before the verb: joulemap {0} ...", option));
+  }
+  return usage_error_of(
+      program, fmt::format("unknown option {}{}", printable(option), suggestion(name, option_names(chain), "--")));
+}
+
+Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string& word) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* const verb : chain.back()->get_subcommands([](const CLI::App*) { return true; })) {
+    verbs.push_back(verb->get_name());
+  }
+  if (verbs.empty()) {
+    return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", printable(word)));
+  }
+  return usage_error_of(*chain.front(),
+                        fmt::format("there is no verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
+}
+
+// What the parser found no use for, in the order of the command line; none of a wrapped command.
+std::vector<std::string> unused_words(const std::vector<const CLI::App*>& chain) {
+  std::vector<std::string> unused;
+  for (const CLI::App* const app : chain) {
+    for (const std::string& word : app->remaining()) {
+      if (app->get_prefix_command() && !word.starts_with('-')) break;
+      unused.push_back(word);
+    }
+  }
+  return unused;
+}
+
+const CLI::Option* option_of_word(const std::vector<const CLI::App*>& chain, const std::string& name) {
+  for (const CLI::App* const app : chain) {
+    const CLI::Option* const option = name.starts_with('-') ? app->get_option_no_throw(name) : nullptr;
+    if (option != nullptr) return option;
+  }
+  return nullptr;
+}
+
+// The parser takes the next word for the value of "--option=", and returns to the verb above at "++".
+std::optional<Error> misread_word(const std::vector<const CLI::App*>& chain, const std::vector<std::string>& words) {
+  const std::size_t wrapped = chain.back()->get_prefix_command() ? chain.back()->remaining().size() : 0;
+  bool is_value = false;
+  for (std::size_t i = 0; i + wrapped < words.size(); ++i) {
+    if (std::exchange(is_value, false)) continue;
+    if (words[i] == "++") return surplus_word(chain, words[i]);
+    const std::size_t equals = words[i].find('=');
+    const CLI::Option* const option = option_of_word(chain, words[i].substr(0, equals));
+    if (option == nullptr) continue;
+    if (equals + 1 == words[i].size()) {
+      return usage_error_of(*chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
+    }
+    is_value = equals == std::string::npos && option->get_items_expected_min() > 0;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string verb_path(const CLI::App& app) {
+  std::string path;
+  for (const CLI::App* const verb : parsed_chain(app)) {
+    if (verb != &app) path += (path.empty() ? "" : " ") + verb->get_name();
+  }
+  return path;
+}
+
+std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words) {
+  const std::vector<const CLI::App*> chain = parsed_chain(app);
+  if (std::optional<Error> misread = misread_word(chain, words)) return misread;
+  const std::vector<std::string> unused = unused_words(chain);
+  const auto option =
+      std::find_if(unused.begin(), unused.end(), [](const auto& word) { return word.starts_with('-'); });
+  if (option != unused.end()) return unknown_option(chain, *option);
+  if (!unused.empty()) return surplus_word(chain, unused.front());
+  const auto& takers = line.takes_words;
+  if (!line.has_dashes || chain.size() == 1) return std::nullopt;
+  if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
+  return Error{ErrorCode::usage, "this verb runs no command", "leave out -- and what stands after it"};
+}
+
+}  // namespace joulemap::cli

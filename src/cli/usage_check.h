@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands on the command line and no verb takes. The parser collects such words, because all verbs inherit
+// allow_extras; here they are refused, in one place for every verb. Pure functions of a parsed CLI::App.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace joulemap::cli {
+
+// "experiment analyze": the verbs that were parsed. Empty before any.
+std::string verb_path(const CLI::App& app);
+
+// The first of these faults, with the nearest known name:
+//   an unknown option, a word that is no verb, a surplus word,
+//   words after "--" where the verb takes none, "--option=" without a value.
+// Words of a wrapped command are its own. `words` are the arguments up to "--".
+std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words);
+
+}  // namespace joulemap::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/value_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace joulemap::cli {
+namespace {
+
+bool has_digits_only(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string refusal(const std::string& text, const std::string& allowed) {
+  return fmt::format("{} is not {}", joulemap::quoted(text), allowed);
+}
+
+}  // namespace
+
+CLI::Validator number_between(double low, double high) {
+  const std::string allowed = fmt::format("a number from {} to {}", low, high);
+  return {[low, high, allowed](std::string& text) {
+            const std::optional<double> value = parse_double(text);
+            return value && *value >= low && *value <= high ? std::string() : refusal(text, allowed);
+          },
+          fmt::format("{} to {}", low, high), ""};
+}
+
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
+  const std::string allowed = fmt::format("a whole number from {} to {}", low, high);
+  return {[low, high, allowed](std::string& text) {
+            const std::optional<std::uint64_t> value = has_digits_only(text) ? parse_u64(text) : std::nullopt;
+            return value && *value >= low && *value <= high ? std::string() : refusal(text, allowed);
+          },
+          "", ""};
+}
+
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator not_empty(
+      [](std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "", "");
+  for (CLI::Option* const option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) option->check(not_empty);
+  }
+  for (CLI::App* const verb : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*verb);
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What values of options may be. CLI11's own checks let NaN pass as within any range, and -3 as a large unsigned number.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace joulemap::cli {
+
+// A finite number from `low` to `high`.
+CLI::Validator number_between(double low, double high);
+
+// Decimal digits without a sign, from `low` to `high`.
+CLI::Validator whole_number(std::uint64_t low = 0, std::uint64_t high = 1'000'000'000'000'000'000);
+
+// Options of `app` and of all its verbs refuse an empty value: a variable of a script that is not set.
+void refuse_empty_values(CLI::App& app);
+
+}  // namespace joulemap::cli

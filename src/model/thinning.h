@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thinning: halves a series of cumulative values in place, so that a series of any length fits into bounded memory. What is
+// kept stays exact; the latest values and the first stay all. Pure.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace joulemap {
+
+// Values that may still change or be asked about in full.
+inline constexpr std::size_t kLatestKept = 4096;
+
+// `is_needed(before, value)`: whether the value must stay, whatever its place.
+template <class Value, class IsNeeded>
+void thin(std::vector<Value>& values, const IsNeeded& is_needed) {
+  if (values.size() <= kLatestKept + 2) return;
+  const std::size_t until = values.size() - kLatestKept;
+  std::size_t kept = 1;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    const bool stays = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);
+    if (stays) values[kept++] = values[i];
+  }
+  values.resize(kept);
+}
+
+}  // namespace joulemap

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/power_history.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/clock.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::int64_t kHistoryPeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kHistoryRead_ns = 1500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kWallClock_ns = 1'700'000'000 * kNanosecondsPerSecond;  // at the monotonic clock's 0
+
+// A driver that keeps the last 2.4 s, stamped by a wall clock that somebody sets at `set_at_ns`.
+struct StampingDriver {
+  std::int64_t set_at_ns = INT64_MAX;
+  std::int64_t set_by_ns = 0;
+
+  std::int64_t unix_ns(std::int64_t now_ns) const {
+    return kWallClock_ns + now_ns + (now_ns >= set_at_ns ? set_by_ns : 0);
+  }
+  std::vector<TimedValue> kept(std::int64_t now_ns) const {
+    std::vector<TimedValue> values;
+    for (std::int64_t at_ns = now_ns - 120 * kHistoryPeriod_ns; at_ns <= now_ns; at_ns += kHistoryPeriod_ns) {
+      TimedValue value{static_cast<unsigned long long>(unix_ns(at_ns) / 1000), {}};
+      value.value.unsigned_int =
+          static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // so that it can be checked
+      values.push_back(value);
+    }
+    return values;
+  }
+};
+
+std::vector<Sample> follow(const StampingDriver& driver, std::int64_t until_ns) {
+  PowerHistory history(0);
+  std::vector<Sample> samples;
+  for (std::int64_t now_ns = 10 * kNanosecondsPerSecond; now_ns <= until_ns; now_ns += kHistoryRead_ns) {
+    history.clear();
+    history.take(driver.kept(now_ns), now_ns, driver.unix_ns(now_ns));
+    samples.insert(samples.end(), history.samples().begin(), history.samples().end());
+  }
+  return samples;
+}
+
+TEST(PowerHistory, GoesOnAfterTheWallClockWasSetBackOrForward) {
+  for (const std::int64_t set_by_s : {-3600, -10, -1, 1, 10, 3600}) {
+    SCOPED_TRACE(set_by_s);
+    const StampingDriver driver{20 * kNanosecondsPerSecond, set_by_s * kNanosecondsPerSecond};
+    const std::vector<Sample> samples = follow(driver, 60 * kNanosecondsPerSecond);
+    std::int64_t last_ns = 0;
+    std::int64_t hole_ns = 0;
+    for (const Sample& sample : samples) {
+      const std::int64_t at_ns = sample.reading.time_ns();
+      EXPECT_EQ(at_ns / kNanosecondsPerMillisecond, static_cast<std::int64_t>(sample.reading.raw));
+      EXPECT_GT(at_ns, last_ns);
+      if (last_ns != 0) hole_ns = std::max(hole_ns, at_ns - last_ns);
+      last_ns = at_ns;
+    }
+    EXPECT_GT(last_ns, 58 * kNanosecondsPerSecond) << "it does not wait until the clock has caught up";
+    EXPECT_LE(hole_ns, 2 * kHistoryRead_ns) << "what is lost is what was kept when the clock was set";
+  }
+}
+
+TEST(PowerHistory, HandsOutEveryValueOnce) {
+  const std::vector<Sample> samples = follow({}, 20 * kNanosecondsPerSecond);
+  for (std::size_t i = 1; i < samples.size(); ++i)
+    EXPECT_EQ(samples[i].reading.time_ns() - samples[i - 1].reading.time_ns(), kHistoryPeriod_ns) << i;
+  EXPECT_GT(samples.size(), 400u);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors::nvml

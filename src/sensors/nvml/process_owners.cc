@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/process_owners.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+// Every process that has initialized CUDA has it open; one that only uses NVML has not.
+constexpr std::string_view kCudaDeviceFile = "/nvidia-uvm";
+// nvidia-cuda-mps-server, as far as the kernel keeps names.
+constexpr std::string_view kMpsServer = "nvidia-cuda-mps";
+
+// Whether this very process may be among those that NVML lists. One without CUDA is not.
+bool has_loaded_cuda() {
+  void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (loaded != nullptr) ::dlclose(loaded);
+  return loaded != nullptr;
+}
+
+bool has_number(const NamespaceNumbers& numbers, unsigned number) noexcept {
+  return number != 0 && std::find(numbers.begin(), numbers.end(), static_cast<pid_t>(number)) != numbers.end();
+}
+
+}  // namespace
+
+ProcessOwners::ProcessOwners(OwnProcesses own, std::span<const unsigned> listed)
+    : own_(std::move(own)), is_first_namespace_(is_in_first_pid_namespace(own_.proc())) {
+  if (is_first_namespace_ || has_loaded_cuda() || uses_cuda().value_or(true)) return;
+  for (const unsigned number : listed) {
+    if (number != 0) strangers_.push_back(number);
+  }
+}
+
+bool ProcessOwners::is_server(unsigned number) const noexcept {
+  const ProgramName name = program_name_of(static_cast<pid_t>(number), own_.proc());
+  return std::string_view(name.data()) == kMpsServer;
+}
+
+bool ProcessOwners::is_stranger(unsigned number) const noexcept {
+  return std::find(strangers_.begin(), strangers_.end(), number) != strangers_.end();
+}
+
+bool ProcessOwners::exists(unsigned number) const noexcept {
+  return start_ticks_of(static_cast<pid_t>(number), own_.proc()).has_value();
+}
+
+ProcessOwners::CudaProcesses ProcessOwners::find_cuda_processes() noexcept {
+  CudaProcesses found;
+  NumberedEntries processes(own_.proc());
+  while (const std::optional<int> pid = processes.next()) {
+    const std::optional<bool> uses = has_open_file(*pid, "", kCudaDeviceFile, own_.proc());
+    if (uses && !*uses) continue;
+    const bool is_ours = own_.contains(*pid);
+    if (!uses) {
+      found.hides_some = found.hides_some || is_ours;
+    } else if (found.count < found.all.size()) {
+      found.all[found.count++] = {*pid, namespace_numbers_of(*pid, own_.proc()), is_ours};
+    }
+  }
+  return found;
+}
+
+std::optional<bool> ProcessOwners::uses_cuda() noexcept {
+  const CudaProcesses found = find_cuda_processes();
+  const auto begin = found.all.begin();
+  const bool any = std::any_of(begin, begin + found.count, [](const CudaProcess& process) { return process.is_ours; });
+  if (!any && found.hides_some) return std::nullopt;
+  return any;
+}
+
+Owner ProcessOwners::owner_by_number(unsigned number) noexcept {
+  if (number == 0) return Owner::unknown;
+  return own_.contains(static_cast<pid_t>(number)) ? Owner::ours : Owner::another;
+}
+
+void ProcessOwners::judge_by_numbers(std::span<const unsigned> listed, std::span<Owner> owners) noexcept {
+  for (std::size_t i = 0; i < listed.size(); ++i) owners[i] = owner_by_number(listed[i]);
+}
+
+void ProcessOwners::judge_servers(std::span<const unsigned> listed, std::span<Owner> owners) const noexcept {
+  bool any_other_client = false;
+  for (std::size_t i = 0; i < listed.size(); ++i)
+    any_other_client = any_other_client || (owners[i] == Owner::another && !is_server(listed[i]));
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (owners[i] == Owner::another && is_server(listed[i]))
+      owners[i] = any_other_client ? Owner::unknown : Owner::ours;
+  }
+}
+
+void ProcessOwners::judge_by_elimination(std::span<const unsigned> listed, std::span<Owner> owners) noexcept {
+  CudaProcesses processes = find_cuda_processes();
+  const std::span known = std::span(processes.all).first(processes.count);
+  std::array<unsigned, kMostProcesses> unnamed{};
+  std::size_t unnamed_count = 0;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto named = std::find_if(known.begin(), known.end(),
+                                    [&](const CudaProcess& process) { return has_number(process.numbers, listed[i]); });
+    owners[i] = is_stranger(listed[i]) ? Owner::another : Owner::unknown;
+    if (named != known.end()) {
+      named->is_listed = true;
+      owners[i] = named->is_ours ? Owner::ours : Owner::another;
+    } else if (owners[i] == Owner::unknown) {
+      const auto end = unnamed.begin() + static_cast<std::ptrdiff_t>(unnamed_count);
+      const bool is_new = listed[i] == 0 || std::find(unnamed.begin(), end, listed[i]) == end;
+      if (is_new) unnamed[unnamed_count++] = listed[i];
+    }
+  }
+  const std::size_t ours_not_listed = count_unlisted(known);
+  const bool are_ours = unnamed_count == ours_not_listed || (unnamed_count == 1 && ours_not_listed > 1);
+  if (!are_ours) return;
+  std::replace(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(listed.size()), Owner::unknown,
+               Owner::ours);
+}
+
+// Ours, but for forks of another one: a child inherits the open file and cannot use CUDA.
+std::size_t ProcessOwners::count_unlisted(std::span<const CudaProcess> known) const noexcept {
+  std::size_t count = 0;
+  for (const CudaProcess& process : known) {
+    if (!process.is_ours || process.is_listed) continue;
+    const std::optional<pid_t> parent = parent_of(process.pid, own_.proc());
+    const bool is_inherited = std::any_of(known.begin(), known.end(), [&](const CudaProcess& other) {
+      return parent == other.pid && other.is_ours && is_fork_of_parent(process.pid, own_.proc());
+    });
+    if (!is_inherited) ++count;
+  }
+  return count;
+}
+
+void ProcessOwners::judge(std::span<const unsigned> listed, std::span<Owner> owners) noexcept {
+  if (is_first_namespace_) {
+    judge_by_numbers(listed, owners);
+  } else {
+    judge_by_elimination(listed, owners);
+  }
+  judge_servers(listed, owners);
+}
+
+}  // namespace joulemap::sensors::nvml

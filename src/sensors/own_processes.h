@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OwnProcesses: which processes a measurement is about. A process is one of them if
+//
+// - it is a root (the recorder, the process of -p) or a descendant of one,
+// - or it was started with the recording's variable, whoever its parent is now: daemons, tasks of a job scheduler, ranks
+//   that other recorders of the same run have started,
+// - or it has a file of the recording's folder open: it has joined,
+// - or it was one of them before: its parent may have ended since.
+//
+// All from /proc, numbered as /proc does. contains() allocates nothing and remembers; one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process_tree.h"
+
+namespace joulemap::sensors {
+
+struct MeasuredProcesses {
+  std::vector<pid_t> roots = {};      // besides this process
+  std::string variable = {};          // "NAME=value"; empty: none
+  std::string recording_folder = {};  // without links; empty: none
+};
+
+class OwnProcesses {
+ public:
+  explicit OwnProcesses(MeasuredProcesses measured = {}, const char* proc = kProc);
+
+  bool contains(pid_t pid) noexcept;
+  const char* proc() const { return proc_; }
+
+ private:
+  bool finds(pid_t pid) const noexcept;
+
+  struct Identity {
+    pid_t pid = 0;
+    std::uint64_t start_ticks = 0;
+  };
+  MeasuredProcesses measured_;
+  const char* proc_;
+  std::array<Identity, 128> known_{};  // the oldest is replaced
+  std::size_t next_ = 0;
+};
+
+}  // namespace joulemap::sensors

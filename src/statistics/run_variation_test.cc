@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/run_variation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "statistics/random.h"
+
+namespace joulemap::statistics {
+namespace {
+
+constexpr VariationPrior kPrior{0.02, 4};
+constexpr double kLevel = 0.9;
+constexpr std::uint64_t kVariationSeed = 20261117;
+
+bool is_beyond_noise(const RunContrast& contrast) {
+  const double reach = t_quantile(kLevel, contrast.degrees_of_freedom) * contrast.standard_error();
+  return std::abs(contrast.difference()) > reach;
+}
+
+std::vector<double> runs_around(double mean, double relative_sd, std::size_t count, Random& random) {
+  std::vector<double> runs;
+  for (std::size_t i = 0; i < count; ++i) runs.push_back(mean * (1 + relative_sd * random.normal()));
+  return runs;
+}
+
+TEST(RunVariation, OneRunOnEitherSideIsJudgedByThePrior) {
+  const std::vector<double> a = {10};
+  const std::vector<double> b = {10.5};
+  const std::vector<double> exact = {0};
+  const RunContrast contrast = contrast_of({a, exact}, {b, exact}, kPrior);
+  EXPECT_DOUBLE_EQ(contrast.relative_sd, 0.02);
+  EXPECT_DOUBLE_EQ(contrast.degrees_of_freedom, 4);
+  EXPECT_NEAR(contrast.standard_error(), 0.02 * std::sqrt(10 * 10 + 10.5 * 10.5), 1e-12);
+  EXPECT_FALSE(is_beyond_noise(contrast));
+}
+
+TEST(RunVariation, WhatARunIsUnsureOfItselfWidensItsInterval) {
+  const std::vector<double> value = {10};
+  const std::vector<double> within = {0.2};
+  const RunContrast contrast = contrast_of({value, within}, {value, within}, kPrior);
+  EXPECT_NEAR(contrast.relative_sd, std::sqrt(0.02 * 0.02 + 0.02 * 0.02), 1e-12);
+}
+
+TEST(RunVariation, RepetitionsUpdateThePrior) {
+  const std::vector<double> same = {10, 10, 10};
+  const std::vector<double> apart = {9, 10, 11};
+  const std::vector<double> exact = {0, 0, 0};
+  EXPECT_LT(contrast_of({same, exact}, {same, exact}, kPrior).relative_sd, 0.02);
+  EXPECT_GT(contrast_of({apart, exact}, {apart, exact}, kPrior).relative_sd, 0.06);
+  EXPECT_DOUBLE_EQ(contrast_of({same, exact}, {same, exact}, kPrior).degrees_of_freedom, 8);
+}
+
+TEST(RunVariation, ASideWithoutRunsIsZero) {
+  const std::vector<double> value = {10};
+  const std::vector<double> within = {0.1};
+  const RunContrast contrast = contrast_of({}, {value, within}, kPrior);
+  EXPECT_DOUBLE_EQ(contrast.difference(), 10);
+  EXPECT_GT(contrast.standard_error(), 0);
+}
+
+TEST(RunVariation, QuantilesAreThoseOfTables) {
+  EXPECT_NEAR(t_quantile(0.9, 4), 2.1318, 1e-4);
+  EXPECT_NEAR(t_quantile(0.9, 8), 1.8595, 1e-4);
+  EXPECT_NEAR(t_probability(2.1318, 4), 0.1, 1e-5);
+}
+
+TEST(RunVariation, UnchangedProgramsThatVaryAsThePriorSaysAreSeldomCalledChanged) {
+  RecordProperty("seed", std::to_string(kVariationSeed));
+  for (const std::size_t runs : {1, 3, 5}) {
+    Random random(kVariationSeed + runs);
+    const std::vector<double> exact(runs, 0.0);
+    int found = 0;
+    for (int pair = 0; pair < 2000; ++pair) {
+      const std::vector<double> a = runs_around(10, 0.02, runs, random);
+      const std::vector<double> b = runs_around(10, 0.02, runs, random);
+      found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+    }
+    EXPECT_LE(found, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
+  }
+}
+
+TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
+  for (const std::size_t runs : {1, 3, 5}) {
+    Random random(kVariationSeed + 10 + runs);
+    const std::vector<double> exact(runs, 0.0);
+    const double freedom = kPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
+    const double change = smallest_change(0.02, freedom, runs, runs, kLevel);
+    int found = 0;
+    for (int pair = 0; pair < 2000; ++pair) {
+      const std::vector<double> a = runs_around(10, 0.02, runs, random);
+      const std::vector<double> b = runs_around(10 * (1 + change), 0.02, runs, random);
+      found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+    }
+    EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
+  }
+}
+
+TEST(RunVariation, MoreRunsEstablishSmallerChanges) {
+  const double one = smallest_change(0.02, 4, 1, 1, kLevel);
+  const double three = smallest_change(0.02, 8, 3, 3, kLevel);
+  const double five = smallest_change(0.02, 12, 5, 5, kLevel);
+  EXPECT_GT(one, three);
+  EXPECT_GT(three, five);
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

@@ -1,0 +1,44 @@
+"""A folder of an experiment whose rows another program has run: what each row used is the test's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+PLAN = """name = "made"
+repetitions = {repetitions}
+order = "blocked"
+seed = 1
+
+[factors]
+"framework" = ["a", "b"]
+
+[metrics."accuracy"]
+more_is_better = true
+"""
+
+
+def domain(name: str, joules: float | None, provenance: str = "measured") -> dict:
+    made = {"name": name, "joules": joules, "uncertainty_j": None if joules is None else joules / 100, "counted": True}
+    return {**made, "provenance": None if joules is None else provenance, "sensor": "made"}
+
+
+def wobble(block: int) -> float:
+    """In no order, less than 1."""
+    return (7 * block + 3) % 10 / 10
+
+
+def write_rows(folder: Path, row_of, repetitions: int = 10) -> Path:
+    """`row_of(level, block)`: the members of row.json that tell what the row used; `level` is 0 or 1."""
+    folder.mkdir()
+    (folder / "experiment.toml").write_text(PLAN.format(repetitions=repetitions))
+    table = ["__run_id,__done,row,block,framework,attempts"]
+    for number in range(2 * repetitions):
+        block, level = divmod(number, 2)
+        attempt = folder / "rows" / f"{number:05}" / "attempt-1"
+        attempt.mkdir(parents=True)
+        row = {"schema": "joulemap.row/1", "number": number, "block": block, "state": "done", **row_of(level, block)}
+        (attempt / "row.json").write_text(json.dumps(row))
+        table.append(f"run_{level}_repetition_{block},DONE,{number},{block},{'ab'[level]},1")
+    (folder / "run_table.csv").write_text("\n".join(table) + "\n")
+    return folder

@@ -1,0 +1,178 @@
+"""Every table of `experiment analyze --html`, cell by cell, against `--json`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+from made_rows import domain, wobble, write_rows
+
+SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
+
+
+class Tables(HTMLParser):
+    """tables["cells"]: rows of the table in the section of that id, and its heads as the first."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict = {}
+        self._section, self._cell = "", None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs) -> None:
+        if tag == "section":
+            self._section = dict(attrs)["id"]
+        elif tag == "tr":
+            self.tables.setdefault(self._section, []).append([])
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self.tables[self._section][-1].append("".join(self._cell))
+            self._cell = None
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None:
+            self._cell.append(data)
+
+
+def row_of(level: int, block: int) -> dict:
+    joules = 100 * (1 + level) + wobble(block)
+    cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
+    return {
+        "elapsed_s": 10 + wobble(block + 3),
+        "domains": [domain("gpu0", joules), domain("package-0", 20 + wobble(block + 6)), domain("dram-0", 7, "estimated")],
+        "metrics": {"accuracy": 0.7 + 0.1 * level},
+        "epochs": [{"start_s": 0, "elapsed_s": 6, "energy_j": 60 + level}, {"start_s": 6, "elapsed_s": 4, "energy_j": 40}],
+        "functions": [{"name": "conv2d", "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": joules / 2, **cause}],
+    }
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, binaries):
+    """The tables of the page, and what --json has."""
+    folder = tmp_path_factory.mktemp("page")
+    analyze = [binaries / "joulemap", "experiment", "analyze", write_rows(folder / "exp", row_of)]
+    subprocess.run([*analyze, "--html", folder / "page.html"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    out = subprocess.run([*analyze, "--json"], check=True, timeout=60, capture_output=True, text=True).stdout
+    return Tables((folder / "page.html").read_text()).tables, json.loads(out.splitlines()[-1])
+
+
+def near(text: str, value, rel: float = 6e-3) -> None:
+    if value is None:
+        assert text == "-"
+        return
+    found = re.fullmatch(r"([+-]?[\d.]+(?:e-?\d+)?) ?([a-zA-Z%]*)", text)
+    assert found, text
+    assert float(found[1]) * SCALES[found[2]] == pytest.approx(value, rel=rel, abs=1e-9), text
+
+
+def near_p(text: str, p) -> None:
+    assert (text == "<1e-9" and p < 1e-9) or text == "-" and p is None or float(text) == pytest.approx(p, rel=0.06)
+
+
+def levels(entry: dict) -> str:
+    return ", ".join(entry.values())
+
+
+def test_there_is_no_other_table_than_those_compared_here(both):
+    tables, _ = both
+    wanted = {"cells", "verdicts", "comparisons", "epoch-table", "functions", "pareto", "associations", "cell-flags"}
+    assert set(tables) == wanted
+
+
+def test_cells_have_the_means_and_intervals_of_json(both):
+    tables, told = both
+    heads, *rows = tables["cells"]
+    assert heads == ["framework", "n", "energy_j", "95 %", "gpu", "package", "dram", "time_s", "accuracy", "flags"]
+    assert len(rows) == len(told["cells"])
+    for row, cell in zip(rows, told["cells"]):
+        assert (row[0], int(row[1])) == (cell["factors"]["framework"], cell["n"])
+        near(row[2], cell["energy_j"]["mean"])
+        low, high = row[3].split(" to ")
+        near(low, cell["energy_j"]["low"])
+        near(high, cell["energy_j"]["high"])
+        for text, kind in zip(row[4:7], heads[4:7]):
+            near(text, cell["domains"][kind]["mean"])
+        near(row[7], cell["time_s"]["mean"])
+        near(row[8], cell["metrics"]["accuracy"]["mean"])
+        assert row[9].split(", ") == list(dict.fromkeys(flag["code"] for flag in cell["flags"])) or not cell["flags"]
+
+
+def test_comparisons_and_verdicts_are_those_of_json(both):
+    tables, told = both
+    _, *rows = tables["comparisons"]
+    _, *verdicts = tables["verdicts"]
+    assert len(rows) == len(verdicts) == len(told["comparisons"]) > 3
+    for row, verdict, one in zip(rows, verdicts, told["comparisons"]):
+        within, metric, pair, difference, percent, a12, test, p, adjusted, _ = row
+        assert (within, metric, pair) == (levels(one["within"]), one["metric"], f"{one['a']} - {one['b']}")
+        near(difference, one["difference"])
+        assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
+        assert float(a12) == pytest.approx(one["a12"], abs=6e-3)
+        assert test in one["test"]
+        near_p(p, one["p"])
+        near_p(adjusted, one["p_adjusted"])
+        assert verdict == [within, metric, test, one["verdict"]]
+
+
+def test_epochs_are_those_of_json(both):
+    tables, told = both
+    _, *rows = tables["epoch-table"]
+    for row, cell in zip(rows, told["cells"]):
+        epochs = cell["epochs"]
+        assert (row[0], int(row[1])) == (levels(cell["factors"]), epochs["count"])
+        for text, key in zip(row[2:], ("first_j", "later_j", "first_s", "later_s")):
+            near(text, epochs[key])
+
+
+def test_functions_are_those_of_json(both):
+    tables, told = both
+    _, *rows = tables["functions"]
+    wanted = [(levels(cell["factors"]), function) for cell in told["cells"] for function in cell["functions"]]
+    assert len(rows) == len(wanted) == 2
+    for row, (where, function) in zip(rows, wanted):
+        cell, name, device, energy, share, time, calls, cause, of_its_time, by = row
+        assert (cell, name, device) == (where, function["name"], function["device"])
+        assert (cause, by) == (function["cause"], function["cause_basis"])
+        near(energy, function["energy_j"])
+        near(share, function["share"], rel=0.01)
+        near(time, function["time_s"])
+        assert float(calls) == function["count"]
+        near(of_its_time, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
+
+
+def test_what_no_other_beats_is_that_of_json(both):
+    tables, told = both
+    _, *rows = tables["pareto"]
+    points = [point for group in told["pareto"] for point in group["points"]]
+    assert len(rows) == len(points)
+    for (_, cell, on_front, probability), point in zip(rows, points):
+        assert (cell, on_front == "yes") == (levels(point["factors"]), point["on_front"])
+        assert float(probability) == pytest.approx(point["probability"], abs=6e-3)
+
+
+def test_associations_are_those_of_json(both):
+    tables, told = both
+    _, *rows = tables["associations"]
+    assert len(rows) == len(told["associations"])
+    for (cell, n, spearman, p, kendall, kendall_p), one in zip(rows, told["associations"]):
+        assert cell == (levels(one["factors"]) if one["factors"] else "medians of all cells")
+        assert int(n) == one["n"]
+        assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
+        near_p(p, one["spearman_p"])
+        assert float(kendall) == pytest.approx(one["kendall"], abs=6e-3)
+        near_p(kendall_p, one["kendall_p"])
+
+
+def test_flags_are_those_of_json(both):
+    tables, told = both
+    _, *rows = tables["cell-flags"]
+    flags = [("the experiment", flag) for flag in told["flags"]]
+    flags += [(levels(cell["factors"]), flag) for cell in told["cells"] for flag in cell["flags"]]
+    wanted = [[where, flag["code"], flag["message"], flag["remedy"] or ""] for where, flag in flags]
+    assert rows == wanted

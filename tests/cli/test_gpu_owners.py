@@ -1,0 +1,229 @@
+"""Whose the processes on a GPU are: record, record -p and a program that records itself, outside and inside of containers.
+
+The fake NVML lists who holds the lock of a file in a folder. A measured process adds itself, by the number that a kind of
+driver would list: its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like CUDA's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
+
+STRANGER = 0x3FFFFFF0  # no process has such a number
+
+# Puts itself on the GPU, says so, and becomes the program.
+CLIENT = """
+import fcntl, os, sys
+os.set_inheritable(os.open(os.environ["FAKE_UVM"], os.O_RDONLY), True)
+numbers = {"host": os.readlink(os.environ["HOST_PROC"] + "/self"), "namespace": str(os.getpid()), "zero": "0"}
+if os.environ["LISTED_AS"] in numbers:
+    file = os.open(f"{os.environ['CLIENTS']}/{os.getpid()}", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(file, True)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    os.write(file, (numbers[os.environ["LISTED_AS"]] + " 60").encode())
+print("listed", flush=True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+# Works until the recorder has read the list of processes once more.
+WORK = """
+import os, time
+def reads():
+    return os.path.getsize(os.environ["CLIENTS"] + "/reads")
+before = reads()
+while reads() == before:
+    time.sleep(0.01)
+"""
+
+WATCHED = """
+import json, os, subprocess, sys
+client = subprocess.Popen([sys.executable, "-c", os.environ["CLIENT"], sys.executable, "-c", "import sys; sys.stdin.read()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+client.stdout.readline()
+recorder = subprocess.Popen([*sys.argv[1:], "--announce", "-p", str(client.pid)], stdout=subprocess.PIPE)
+json.loads(recorder.stdout.readline())
+client.stdin.close()
+sys.exit(recorder.wait())
+"""
+
+ATTACHED = """
+import os
+from joulemap._recorder import Recorder
+Recorder.begin(os.environ["RUN"], sensors="nvml").end()
+"""
+
+ENTER = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc /proc && exec "$@"'
+
+
+@pytest.fixture(scope="session")
+def namespace(tmp_path_factory) -> list[str]:
+    """What runs a command in pid and mount namespaces of its own, with a /proc of its own, as containers do."""
+    rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *rights, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]
+    folder = tmp_path_factory.mktemp("proc")
+    try:
+        subprocess.run([*command, "true"], env={**os.environ, "HOST_PROC": str(folder)}, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user may not make pid namespaces")
+    return command
+
+
+class Machine:
+    def __init__(self, joulemap, binaries: Path, folder: Path, prefix: list[str], listed_as: str) -> None:
+        clients = folder / "clients"
+        clients.mkdir()
+        (folder / "nvidia-uvm").write_text("")
+        (folder / "proc").mkdir()
+        gpu = FakeGpu(power=[(0.0, 300.0)], statements=[f"clients {clients}"])
+        nvml = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", gpu)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
+        self.environment = {
+            **kept, **nvml.environment, "FAKE_UVM": str(folder / "nvidia-uvm"), "CLIENTS": str(clients), "CLIENT": CLIENT,
+            "LISTED_AS": listed_as, "HOST_PROC": str(folder / "proc") if prefix else "/proc", "WORK": WORK,
+            "RUN": str(folder / "run.joule"), "PYTHONPATH": str(binaries.parent / "python"),
+        }  # fmt: skip
+        self.joulemap, self.program, self.prefix = joulemap, str(binaries / "joulemap"), prefix
+        self.clients, self.file = clients, folder / "run.joule"
+
+    def add_stranger(self) -> None:
+        self.stranger = (self.clients / "stranger").open("w")
+        fcntl.flock(self.stranger, fcntl.LOCK_EX)
+        print(STRANGER, 30, file=self.stranger, flush=True)
+
+    def _run(self, *command: str) -> None:
+        done = subprocess.run([*self.prefix, *command], env=self.environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def record(self) -> None:
+        client = (sys.executable, "-c", CLIENT, sys.executable, "-c", WORK)
+        self._run(self.program, "record", "--sensors", "nvml", "-o", str(self.file), "--", *client)
+
+    def watch(self) -> None:
+        record = (self.program, "record", "--sensors", "nvml", "-o", str(self.file))
+        self._run(sys.executable, "-c", WATCHED, *record)
+
+    def attach(self) -> None:
+        self._run(sys.executable, "-c", CLIENT, sys.executable, "-c", ATTACHED)
+
+    def enter(self, entry: str) -> dict:
+        {"record": self.record, "record -p": self.watch, "attach": self.attach}[entry]()
+        told = self.joulemap("report", "--json", "--by", "phase", self.file)
+        assert told.code == 0, told.err
+        return told.json
+
+
+@pytest.fixture
+def outside(joulemap, binaries, tmp_path):
+    return lambda listed_as: Machine(joulemap, binaries, tmp_path, [], listed_as)
+
+
+@pytest.fixture
+def container(joulemap, binaries, tmp_path, namespace):
+    return lambda listed_as: Machine(joulemap, binaries, tmp_path, namespace, listed_as)
+
+
+def codes(report: dict) -> set[str]:
+    return {entry["code"] for entry in report["diagnostics"] if entry["code"].startswith("gpu_")}
+
+
+def background_s(report: dict) -> float:
+    return sum(row["time_s"] for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0")
+
+
+ENTRIES = ["record", "record -p", "attach"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_measured_process_is_no_stranger_on_its_gpu(outside, entry):
+    report = outside("namespace").enter(entry)
+    assert background_s(report) == 0
+    assert not codes(report)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_another_process_is_background_and_named(outside, entry):
+    machine = outside("namespace")
+    machine.add_stranger()
+    report = machine.enter(entry)
+    assert background_s(report) == pytest.approx(0.3 * report["elapsed_s"], rel=0.05)
+    assert codes(report) == {"gpu_shared"}
+    assert str(STRANGER) in json.dumps(report["diagnostics"])
+
+
+@pytest.mark.parametrize("listed_as", ["host", "namespace", "zero"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_in_a_container_a_measured_process_is_no_stranger_however_the_driver_numbers_it(container, entry, listed_as):
+    report = container(listed_as).enter(entry)
+    assert background_s(report) == 0
+    assert not codes(report)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_driver_that_does_not_list_our_process_cannot_tell_whether_others_are_there(container, entry):
+    report = container("nowhere").enter(entry)
+    assert background_s(report) == 0
+    assert codes(report) == {"gpu_shared_untold"}
+
+
+def test_in_a_container_who_was_there_before_the_command_is_background(container):
+    machine = container("host")
+    machine.add_stranger()
+    report = machine.enter("record")
+    assert background_s(report) == pytest.approx(0.3 * report["elapsed_s"], rel=0.05)
+    assert codes(report) == {"gpu_shared"}
+
+
+@pytest.mark.parametrize("entry", ["record -p", "attach"])
+def test_in_a_container_who_cannot_be_distinguished_from_the_program_is_said_and_not_background(container, entry):
+    machine = container("host")
+    machine.add_stranger()
+    report = machine.enter(entry)
+    assert background_s(report) == 0
+    assert codes(report) == {"gpu_owner_unknown", "gpu_shared_untold"}
+
+
+def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
+    machine = outside("namespace")
+    orphan = (  # its child ends at once, its grandchild is on the GPU
+        "import os, sys\n"
+        "end, held = os.pipe()\n"
+        "os.set_inheritable(held, True)\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        f"        os.execv(sys.executable, [sys.executable, '-c', {CLIENT!r}, sys.executable, '-c', {WORK!r}])\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "os.close(held)\n"
+        "os.read(end, 1)\n"
+    )
+    machine._run(machine.program, "record", "--sensors", "nvml", "-o", str(machine.file), "--", sys.executable, "-c", orphan)
+    report = machine.joulemap("report", "--json", "--by", "phase", machine.file).json
+    assert background_s(report) == 0
+    assert not codes(report)
+
+
+def test_ranks_with_a_recorder_each_are_no_strangers_to_each_other(outside):
+    machine = outside("namespace")
+
+    def record(rank: int, *work: str) -> list[str]:
+        file = f"{machine.file}{rank}"
+        client = (sys.executable, "-c", CLIENT, sys.executable, "-c", *work)
+        return [machine.program, "record", "--run", "job", "--sensors", "nvml", "-o", file, "--", *client]
+
+    waits = record(0, "import sys; sys.stdin.read()")
+    with subprocess.Popen(waits, env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdout.readline() == b"listed\n"
+        machine._run(*record(1, WORK))
+        first.stdin.close()
+        assert first.wait(timeout=120) == 0
+    report = machine.joulemap("report", "--json", "--by", "phase", f"{machine.file}1").json
+    assert background_s(report) == 0
+    assert not codes(report)

@@ -1,0 +1,53 @@
+"""Folders on file systems without flock: NFS without a lock server, Lustre, some of FUSE."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+NO_FLOCK = "#include <errno.h>\nint flock(int fd, int operation) { (void)fd; (void)operation; errno = ENOLCK; return -1; }\n"
+PLAN = """
+name = "tiny"
+command = ["true"]
+repetitions = 2
+baseline_s = 0
+warm_up_runs = 0
+trace = "off"
+[factors]
+variant = ["a", "b"]
+[checks]
+require = []
+"""
+
+
+@pytest.fixture
+def without_flock(tmp_path) -> dict[str, str]:
+    """An environment in which flock says what it says on an NFS without a lock server."""
+    source, library = tmp_path / "no_flock.c", tmp_path / "no_flock.so"
+    source.write_text(NO_FLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    return {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}
+
+
+def test_a_command_is_recorded_and_the_summary_says_what_is_missing(joulemap, sysroots, without_flock, tmp_path):
+    recording = tmp_path / "run.joule"
+    words = ("--sysroot", sysroots / "intel-2socket", "record", "--json", "-o", recording, "--", "true")
+    ended = joulemap(*words, env=without_flock)
+    assert ended.code == 0, ended.err
+    notes = [note for note in ended.json["diagnostics"] if note["code"] == "flock_missing"]
+    assert len(notes) == 1 and notes[0]["remedy"]
+    assert sorted(path.name for path in tmp_path.glob("run.joule*")) == ["run.joule"]
+    reported = joulemap("report", "--json", recording)
+    assert reported.code == 0, reported.err
+
+
+def test_an_experiment_runs(joulemap, sysroots, without_flock, tmp_path):
+    plan = tmp_path / "experiment.toml"
+    plan.write_text(PLAN)
+    words = ("--sysroot", sysroots / "intel-2socket", "experiment", "run", plan, "-o", tmp_path / "tiny", "--json")
+    ended = joulemap(*words, env=without_flock, cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    assert [row["state"] for row in ended.json["rows"]] == 4 * ["done"]
+    assert list((tmp_path / "tiny").glob("owner-*")) == []

@@ -1,0 +1,219 @@
+"""What no verb takes is refused with exit code 2, before anything is done. Verbs and options are read from the program's own
+help, so that a new one is covered by these tests."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+WRONG_USAGE = 2
+AROUND_A_COMMAND = (("stat",), ("record",))
+# Types of values in the help: what is a number, of any kind.
+NUMBERS = ("B", "F", "G", "GRAMS", "MS", "N", "P", "PID", "S", "UNIX_NS", "W", "X")
+MAY_BE_NEGATIVE = ("--offset-ms", "--start")
+EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
+
+
+class Program:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def run(self, *words: object, **options) -> subprocess.CompletedProcess:
+        command = [str(self.path), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+    @lru_cache(maxsize=None)  # noqa: B019
+    def help(self, verb: tuple[str, ...]) -> str:
+        shown = self.run(*verb, "--help")
+        assert shown.returncode == 0, shown.stderr
+        return shown.stdout
+
+    def verbs(self, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+        """All that do something: ("diff",), ("experiment", "run") ..."""
+        listed = self.help(above).partition("Subcommands:\n")[2]
+        names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
+        return [leaf for name in names for leaf in self.verbs((*above, name))] if names else [above]
+
+    def options(self, verb: tuple[str, ...]) -> dict[str, str]:
+        """The long options of a verb, each with the name of its value: "" for a flag."""
+        shown = self.help(verb).partition("Options:\n")[2]
+        found = re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: (\[?[A-Z_|,=]+\]?)(?=[\s:]))?", shown, re.MULTILINE)
+        return {name: value for name, value in found if name != "--help"}
+
+
+@pytest.fixture(scope="module")
+def program(binaries: Path) -> Program:
+    return Program(binaries / "joulemap")
+
+
+def mistyped(option: str, known: dict[str, str]) -> str:
+    """One letter too few, or one too many where that is another option's name."""
+    shorter = option[:-1]
+    return shorter if len(shorter) > 4 and shorter not in known else option + "x"
+
+
+def test_the_help_names_the_verbs_and_options_that_are_tested_here(program):
+    verbs = program.verbs()
+    assert len(verbs) >= 19 and {("diff",), ("stat",), ("experiment", "analyze"), ("model", "fit")} <= set(verbs)
+    assert {"--fail-over": "SHARE", "--by": "LEVEL", "--json": ""}.items() <= program.options(("diff",)).items()
+
+
+def test_every_verb_refuses_an_unknown_option(program, tmp_path):
+    for verb in program.verbs():
+        for unknown in ("--zzyzx-unknown", "--zzyzx-unknown=3", "-Z"):
+            ended = program.run(*verb, unknown, cwd=tmp_path)
+            assert ended.returncode == WRONG_USAGE, (verb, unknown)
+            assert f"joulemap {' '.join(verb)}: unknown option {unknown.partition('=')[0]}" in ended.stderr, ended.stderr
+            assert ended.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_mistyped_option_is_refused_with_the_nearest_known_one(program, tmp_path):
+    for verb in program.verbs():
+        known = program.options(verb)
+        for option, value in known.items():
+            wrong = mistyped(option, known)
+            ended = program.run(*verb, wrong, *(["1"] if value else []), cwd=tmp_path)
+            assert ended.returncode == WRONG_USAGE, (verb, wrong)
+            assert f"unknown option {wrong}; did you mean --" in ended.stderr, (verb, wrong, ended.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
+    assert joulemap("diff", EXAMPLE, EXAMPLE, "--fail-over", "1%").code == 0
+    ended = joulemap("diff", EXAMPLE, EXAMPLE, "--fail-ovr", "1%")
+    assert ended.code == WRONG_USAGE
+    assert ended.err.startswith("joulemap diff: unknown option --fail-ovr; did you mean --fail-over?\n")
+
+
+def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tmp_path):
+    """Also "++", by which the parser means something, and the name of another verb, which ran besides."""
+    arguments = {
+        ("calibrate",): (), ("card",): ("Gemm",), ("diff",): ("a", "b"), ("doctor",): (), ("predict",): ("a",),
+        ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
+        ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
+    }  # fmt: skip
+    any_number = {("export",), ("import",), ("report",), ("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
+    assert set(program.verbs()) == {*arguments, *any_number, *AROUND_A_COMMAND}
+    for verb, words in arguments.items():
+        for surplus in ("surplus", "doctor", "++"):
+            ended = program.run(*verb, *words, surplus, cwd=tmp_path)
+            assert ended.returncode == WRONG_USAGE, (verb, surplus)
+            assert f"joulemap {' '.join(verb)}: unexpected argument {surplus}" in ended.stderr, ended.stderr
+    for verb in any_number:
+        ended = program.run(*verb, "a", "b", "++", cwd=tmp_path)
+        assert ended.returncode == WRONG_USAGE and "unexpected argument ++" in ended.stderr, (verb, ended.stderr)
+
+
+def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp_path):
+    for verb in program.verbs():
+        if verb in (*AROUND_A_COMMAND, ("experiment", "submit")):
+            continue
+        words = {("card",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): []}.get(verb, ["a"])
+        words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"], ("model", "fit"): ["-o", "c"]}.get(verb, [])
+        ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
+        assert ended.returncode == WRONG_USAGE, verb
+        assert "runs no command" in ended.stderr, ended.stderr
+
+
+def test_every_number_is_finite_and_in_its_range(program, tmp_path):
+    tried = 0
+    for verb in program.verbs():
+        for option, value in program.options(verb).items():
+            if value not in NUMBERS:
+                continue
+            for wrong in ("nan", "inf", "-inf", "banana", "", "1e999", *([] if option in MAY_BE_NEGATIVE else ["-1"])):
+                ended = program.run(*verb, option, wrong, cwd=tmp_path)
+                assert ended.returncode == WRONG_USAGE, (verb, option, wrong)
+                assert ended.stderr.splitlines()[0].startswith(f"joulemap {' '.join(verb)}: "), ended.stderr
+                assert option in ended.stderr, (verb, option, wrong, ended.stderr)
+                tried += 1
+    assert tried > 100
+
+
+def test_no_option_takes_an_empty_value(program, tmp_path):
+    """--fail-over "$LIMIT" of a script whose LIMIT is not set."""
+    for verb in program.verbs():
+        for option, value in program.options(verb).items():
+            if not value or value.startswith("["):
+                continue
+            for words in ([option, ""], [f"{option}=", "run.joule"]):
+                ended = program.run(*verb, *words, cwd=tmp_path)
+                assert ended.returncode == WRONG_USAGE, (verb, words)
+                assert option in ended.stderr, (verb, words, ended.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(program, tmp_path):
+    recording = tmp_path / "run.joule"
+    recording.write_bytes(EXAMPLE.read_bytes())
+    ended = program.run("report", "--html=", recording, EXAMPLE)
+    assert ended.returncode == WRONG_USAGE
+    assert ended.stderr.startswith("joulemap report: --html has an empty value\n")
+    assert recording.read_bytes() == EXAMPLE.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (("diff", EXAMPLE, EXAMPLE, "--by", "nonsense"), "layer"),
+        (("diff", EXAMPLE, EXAMPLE, "--per", "hour"), "epoch"),
+        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "banana"), "5%"),
+        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "nan"), "5%"),
+        (("diff", EXAMPLE, EXAMPLE, "--fail-over", "-5%"), "5%"),
+        (("report", EXAMPLE, "--by", "nonsense"), "kernel"),
+        (("report", EXAMPLE, "--sort", "nonsense"), "energy"),
+        (("report", EXAMPLE, "--time", "nan,5"), "30,60"),
+        (("report", EXAMPLE, "--time", "9,5"), "30,60"),
+        (("record", "--period", "-5", "true"), "0.1 to 60000"),
+        (("record", "--period", "nan", "true"), "0.1 to 60000"),
+        (("record", "--trace", "nonsense", "true"), "kernels"),
+        (("stat", "--sensors", "nonsense", "true"), "powercap"),
+        (("predict", "model.onnx", "--device", "nonsense"), "h200"),
+        (("predict", "model.onnx", "--input", "8xbanana"), "8x3x224x224"),
+        (("card", "Gemm", "--device", "nonsense"), "h200"),
+        (("experiment", "analyze", "folder", "--adjust", "nonsense"), "holm"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_those_that_are_allowed(joulemap, words, allowed, tmp_path):
+    ended = joulemap(*words, cwd=tmp_path)
+    assert ended.code == WRONG_USAGE, ended.err
+    assert allowed.lower() in ended.err.lower()
+
+
+def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
+    for words, message in (
+        (("reprot", "a"), "joulemap: there is no verb 'reprot'; did you mean report?"),
+        (("experiment", "analyse", "a"), "joulemap experiment: there is no verb 'analyse'; did you mean analyze?"),
+        (("zzyzx",), "joulemap: there is no verb 'zzyzx'\n"),
+        (("--sysrot", "x", "doctor"), "unknown option --sysrot; did you mean --sysroot?"),
+        ((), "joulemap: a verb is required"),
+        (("--", "true"), "joulemap: a verb is required"),
+        (("stat", "--output=", "ls", "-l"), "joulemap stat: --output has an empty value"),
+        (("report", "a", "--replay", "b"), "joulemap report: --replay stands before the verb"),
+    ):
+        ended = joulemap(*words)
+        assert ended.code == WRONG_USAGE
+        assert message.replace("'", '"') in ended.err.replace("'", '"'), ended.err
+
+
+@pytest.mark.parametrize("verb", ["stat", "record"])
+def test_words_of_a_command_are_its_own(joulemap, verb, tmp_path):
+    show = "import sys; print(*sys.argv[1:], sep='|')"
+    words = ["--json=", "--fail-ovr", "-Z", "++", "doctor", "", "--", "--by"]
+    for dashes in ((), ("--",)):
+        ended = joulemap(verb, "--sensors", "estimate", *dashes, "python3", "-c", show, *words, cwd=tmp_path)
+        assert ended.code == 0, ended.err
+        assert ended.out == "--json=|--fail-ovr|-Z|++|doctor||--|--by\n"
+
+
+def test_a_command_may_have_the_name_of_a_verb(joulemap, tmp_path):
+    command = tmp_path / "import"
+    command.write_text('#!/bin/sh\necho ran "$@"\n')
+    command.chmod(0o755)
+    ended = joulemap("stat", "--sensors", "estimate", "import", "a", env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert ended.code == 0 and ended.out == "ran a\n", ended.err

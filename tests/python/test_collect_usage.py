@@ -1,0 +1,35 @@
+"""The command line of the collector refuses what it does not know, with exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "python" / "joulemap"))
+
+from _collect import command  # noqa: E402
+
+
+def refused(capsys, *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2, words
+    return capsys.readouterr().err
+
+
+def test_every_mistyped_option_is_refused_with_the_nearest_known_one(capsys):
+    known = [name for name in command.parser()._option_string_actions if name.startswith("--")]
+    assert len(known) > 10
+    for option in known:
+        mistyped = option[:-1] if len(option) > 6 else option + "x"
+        assert f"unknown option {mistyped}; did you mean --" in refused(capsys, mistyped), mistyped
+    assert "unexpected argument surplus" in refused(capsys, "--plan", "surplus")
+    assert "unknown option --zzyzx" in refused(capsys, "--zzyzx=3", "--plan")
+
+
+def test_numbers_of_the_command_line_are_above_zero(capsys):
+    for option in ("--seconds", "--active", "--network-active", "--scale", "--settings"):
+        for wrong in ("nan", "inf", "-1", "0", "banana", ""):
+            assert f"argument {option}: " in refused(capsys, f"{option}={wrong}")

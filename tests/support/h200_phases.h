@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// H200Phases: an H200 that runs phases of known power, and what `joulemap record` reads of it: a counter that updates every
+// 100 ms and lags by 10 ms, read densely at both ends and every 2.5 s between, and a history of its power every 20 ms that
+// lags by 4 ms with a time constant of 13 ms (docs/validation-h200.md, square waves) and is handed out every 1.5 s. Same
+// seed, same samples. For tests; pure.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "model/channel.h"
+#include "model/sample.h"
+
+namespace joulemap {
+
+struct H200Phases {
+  struct Phase {
+    double length_s = 0;
+    double watts = 0;
+  };
+  std::vector<Phase> phases;
+  std::uint64_t seed = 1;
+  double read_every_s = 2.5;
+  double begin_s = 5;
+
+  static constexpr double kPeriod_s = 0.0999997;
+  static constexpr double kLag_s = 0.010;
+  static constexpr double kTimeConstant_s = 0.0134;
+  static constexpr double kHistoryLag_s = 0.004;
+  static constexpr double kRead_s = 0.004;
+
+  double end_s() const {
+    double end = begin_s;
+    for (const Phase& phase : phases) end += phase.length_s;
+    return end;
+  }
+  std::int64_t begin_ns() const { return to_ns(begin_s); }
+  std::int64_t end_ns() const { return to_ns(end_s()); }
+  static std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * 1e9)); }
+
+  // Before the first phase and after the last: as in the first and the last.
+  double watts_at(double time_s) const {
+    double until_s = begin_s;
+    for (const Phase& phase : phases) {
+      until_s += phase.length_s;
+      if (time_s < until_s) return phase.watts;
+    }
+    return phases.back().watts;
+  }
+  double joules_until(double time_s) const {
+    double joules = phases.front().watts * std::min(time_s, begin_s);
+    double from_s = begin_s;
+    for (const Phase& phase : phases) {
+      joules += phase.watts * std::clamp(time_s - from_s, 0.0, phase.length_s);
+      from_s += phase.length_s;
+    }
+    return joules + phases.back().watts * std::max(time_s - from_s, 0.0);
+  }
+  // What the counter shows: the energy until the lag before its last update.
+  double counter_at(double time_s) const { return joules_until(update_before(time_s) - kLag_s); }
+  double update_before(double time_s) const {
+    const double phase_s = 0.013 + 0.001 * static_cast<double>(seed % 80);
+    return phase_s + std::floor((time_s - phase_s) / kPeriod_s) * kPeriod_s;
+  }
+
+  static std::vector<Channel> channels() {
+    Channel counter;
+    counter.name = "gpu0-energy";
+    counter.sensor = "nvml";
+    counter.domain = "gpu0";
+    counter.domain_class = DomainClass::gpu;
+    counter.device = "GPU-1";
+    counter.scale = 1e-3;
+    counter.refresh_s = 0.1;
+    Channel history = counter;
+    history.name = "gpu0-power-history";
+    history.kind = ChannelKind::gauge;
+    history.quantity = Quantity::power_history;
+    history.refresh_s = 0.02;
+    return {counter, history};
+  }
+
+  // In the order in which a sampler hands them out: the history comes late, and in batches.
+  std::vector<Sample> samples() const {
+    std::mt19937_64 random(seed);
+    const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(random); };
+    std::vector<Sample> all;
+    const std::vector<Sample> kept = history(up_to);
+    std::size_t handed_out = 0;
+    double next_history_s = begin_s + 1.5;
+    const auto hand_out = [&](double until_s) {
+      while (handed_out < kept.size() && kept[handed_out].reading.time_ns() <= to_ns(until_s))
+        all.push_back(kept[handed_out++]);
+    };
+    const auto read = [&](double at_s) {
+      for (; next_history_s < at_s; next_history_s += 1.5) hand_out(next_history_s);
+      const auto raw = static_cast<std::uint64_t>(counter_at(at_s) * 1e3);
+      all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
+    };
+    const double last_s = end_s() + 0.25;
+    double at_s = begin_s - 0.3;
+    for (; at_s < begin_s + 0.4; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
+    // A third of a period after an update, where a read is cheapest.
+    for (at_s += read_every_s; at_s < end_s() - 0.15; at_s += read_every_s)
+      read(update_before(at_s) + 0.035 + up_to(0.01));
+    for (at_s = end_s() - 0.1; at_s < last_s; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
+    hand_out(end_s());
+    return all;
+  }
+
+ private:
+  template <class UpTo>
+  std::vector<Sample> history(const UpTo& up_to) const {
+    std::vector<Sample> kept;
+    double shown_w = phases.front().watts;
+    constexpr double kTick_s = 0.001;
+    double next_s = begin_s + up_to(0.02);
+    double looked_s = next_s + up_to(0.004);
+    for (double now_s = begin_s; now_s < end_s() + 0.3; now_s += kTick_s) {
+      shown_w += (watts_at(now_s - kHistoryLag_s) - shown_w) * (1 - std::exp(-kTick_s / kTimeConstant_s));
+      if (now_s < looked_s) continue;
+      const auto raw = static_cast<std::uint64_t>(shown_w * 1e3);
+      kept.push_back({1, {raw, to_ns(now_s), to_ns(now_s), ReadCode::ok}});
+      next_s += 0.02;
+      looked_s = next_s + up_to(0.004);
+    }
+    return kept;
+  }
+};
+
+}  // namespace joulemap

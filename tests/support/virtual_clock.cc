@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/virtual_clock.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdarg>
+#include <ctime>
+#include <mutex>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kVirtualBegin_ns = 1000 * kNanosecondsPerSecond;
+constexpr std::int64_t kUnixAtVirtualZero_ns = 1'700'000'000 * kNanosecondsPerSecond;
+
+std::int64_t whole_ns(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+struct VirtualThread {
+  std::int64_t time_ns = 0;    // when it goes on
+  std::int64_t cpu_ns = 0;     // in all
+  const void* word = nullptr;  // the futex that it waits for
+  std::condition_variable turn;
+};
+
+// Whose turn it is. A thread takes part from its first look at a clock on until it ends.
+class VirtualThreads {
+ public:
+  bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
+
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    JOULEMAP_CHECK(!is_on_ && members_.empty(), "there is one virtual clock at a time");
+    begin_ns_ = kVirtualBegin_ns;
+    expected_ = 1;
+    is_on_ = true;
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    is_on_ = false;
+    for (VirtualThread* member : members_) member->turn.notify_one();
+    members_.clear();
+  }
+
+  void expect(std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    expected_ += count;
+  }
+
+  struct Now {
+    std::int64_t time_ns;
+    std::int64_t cpu_ns;
+  };
+  Now look() {
+    std::unique_lock lock(mutex_);
+    VirtualThread& self = joined();
+    self.time_ns += VirtualClock::kLookCost_ns;
+    self.cpu_ns += VirtualClock::kLookCost_ns;
+    wait_for_turn(lock, self);
+    return {self.time_ns, self.cpu_ns};
+  }
+
+  void sleep_until(std::int64_t deadline_ns) {
+    std::unique_lock lock(mutex_);
+    VirtualThread& self = joined();
+    self.time_ns = std::max(self.time_ns, deadline_ns);
+    wait_for_turn(lock, self);
+  }
+
+  void sleep_for(std::int64_t duration_ns) {
+    std::unique_lock lock(mutex_);
+    VirtualThread& self = joined();
+    self.time_ns += duration_ns;
+    wait_for_turn(lock, self);
+  }
+
+  void wait(const std::uint32_t* word, std::uint32_t seen, std::int64_t deadline_ns) {
+    std::unique_lock lock(mutex_);
+    VirtualThread& self = joined();
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != seen) return;
+    self.word = word;
+    self.time_ns = std::max(self.time_ns, deadline_ns);
+    wait_for_turn(lock, self);
+    self.word = nullptr;
+  }
+
+  void wake(const void* word) {
+    const std::lock_guard lock(mutex_);
+    const VirtualThread& self = joined();
+    for (VirtualThread* member : members_) {
+      if (member->word != word) continue;
+      member->word = nullptr;
+      member->time_ns = std::min(member->time_ns, self.time_ns);
+    }
+  }
+
+  void leave(VirtualThread& self) {
+    const std::lock_guard lock(mutex_);
+    if (std::erase(members_, &self) == 0) return;
+    --expected_;
+    begin_ns_ = std::max(begin_ns_, self.time_ns);
+    if (VirtualThread* next = next_one()) next->turn.notify_one();
+  }
+
+ private:
+  struct Membership {
+    VirtualThread thread;
+    ~Membership();
+  };
+
+  VirtualThread& joined() {
+    static thread_local Membership mine;
+    if (is_on_ && std::find(members_.begin(), members_.end(), &mine.thread) == members_.end()) {
+      const VirtualThread* first = earliest();
+      mine.thread.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
+      mine.thread.cpu_ns = 0;
+      members_.push_back(&mine.thread);
+    }
+    return mine.thread;
+  }
+
+  // Of equals the one that came first.
+  VirtualThread* earliest() const {
+    const auto earlier = [](const VirtualThread* a, const VirtualThread* b) { return a->time_ns < b->time_ns; };
+    const auto found = std::min_element(members_.begin(), members_.end(), earlier);
+    return found == members_.end() ? nullptr : *found;
+  }
+
+  // Nobody while some are still to come.
+  VirtualThread* next_one() const { return members_.size() < expected_ ? nullptr : earliest(); }
+
+  void wait_for_turn(std::unique_lock<std::mutex>& lock, VirtualThread& self) {
+    VirtualThread* const next = next_one();
+    if (next == &self || !is_on_) return;
+    if (next != nullptr) next->turn.notify_one();
+    self.turn.wait(lock, [&] { return !is_on_ || next_one() == &self; });
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> is_on_{false};
+  std::int64_t begin_ns_ = 0;
+  std::size_t expected_ = 0;
+  std::vector<VirtualThread*> members_;
+};
+
+VirtualThreads& virtual_threads() {
+  static VirtualThreads& threads = *new VirtualThreads;  // threads that end late still ask for it
+  return threads;
+}
+
+VirtualThreads::Membership::~Membership() { virtual_threads().leave(thread); }
+
+bool is_simulated(clockid_t clock) {
+  return virtual_threads().is_on() && (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME ||
+                                       clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
+}
+
+// What the C library calls by this name.
+template <class Function>
+Function* real_function(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+VirtualClock::VirtualClock() {
+  virtual_threads().begin();
+  virtual_threads().look();
+}
+VirtualClock::~VirtualClock() { virtual_threads().end(); }
+void VirtualClock::expect_threads(std::size_t count) { virtual_threads().expect(count); }
+void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_for(duration_ns); }
+
+}  // namespace joulemap
+
+// In place of the C library's, for this program and every library in it.
+#define IN_PLACE extern "C" __attribute__((visibility("default")))
+
+using joulemap::real_function;
+using joulemap::virtual_threads;
+
+IN_PLACE int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  static auto* const real = real_function<int(clockid_t, timespec*)>("clock_gettime");
+  if (!joulemap::is_simulated(clock)) return real(clock, time);
+  const auto now = virtual_threads().look();
+  const bool is_wall = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
+  const std::int64_t origin_ns = clock == CLOCK_REALTIME ? joulemap::kUnixAtVirtualZero_ns : 0;
+  *time = joulemap::to_timespec(is_wall ? origin_ns + now.time_ns : now.cpu_ns);
+  return 0;
+}
+
+IN_PLACE int clock_nanosleep(clockid_t clock, int flags, const timespec* wanted, timespec* left) {
+  static auto* const real = real_function<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
+  if (!joulemap::is_simulated(clock)) return real(clock, flags, wanted, left);
+  if ((flags & TIMER_ABSTIME) != 0) {
+    virtual_threads().sleep_until(joulemap::whole_ns(*wanted));
+  } else {
+    virtual_threads().sleep_for(joulemap::whole_ns(*wanted));
+  }
+  return 0;
+}
+
+IN_PLACE long syscall(long number, ...) noexcept {
+  static auto* const real = real_function<long(long, ...)>("syscall");
+  long words[6];
+  va_list list;
+  va_start(list, number);
+  for (long& word : words) word = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_futex && virtual_threads().is_on()) {
+    const auto operation = static_cast<int>(words[1]);
+    if (operation == FUTEX_WAIT_BITSET_PRIVATE && words[3] != 0) {
+      virtual_threads().wait(reinterpret_cast<const std::uint32_t*>(words[0]), static_cast<std::uint32_t>(words[2]),
+                             joulemap::whole_ns(*reinterpret_cast<const timespec*>(words[3])));
+      return 0;
+    }
+    if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake(reinterpret_cast<const void*>(words[0]));
+  }
+  return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}

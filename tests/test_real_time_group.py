@@ -1,0 +1,47 @@
+"""The group of tests that need the processor in time is small, and what it skips is counted."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+MOST = 5
+
+SKIPPING = """
+import pytest
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("number", range({skipped}))
+def test_that_did_not_get_its_turn(number):
+    pytest.skip("too late")
+
+def test_that_passes():
+    pass
+"""
+
+
+@pytest.mark.parametrize(("skipped", "code"), [(MOST, 0), (MOST + 1, 1)])
+def test_more_skips_than_five_are_a_failure(tmp_path, skipped, code):
+    shutil.copy(TESTS / "conftest.py", tmp_path)
+    (tmp_path / "test_group.py").write_text(SKIPPING.format(skipped=skipped))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert process.returncode == code, process.stdout
+
+
+def marked(file: Path) -> list[ast.FunctionDef]:
+    functions = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]
+    return [function for function in functions if any("real_time" in ast.unparse(d) for d in function.decorator_list)]
+
+
+def test_the_group_has_five_tests_at_most_and_each_says_why_it_is_in_it():
+    group = {f"{file.name}::{one.name}": one for file in sorted(TESTS.rglob("test_*.py")) for one in marked(file)}
+    assert len(group) <= MOST, sorted(group)
+    for name, function in group.items():
+        assert "real time" in (ast.get_docstring(function) or ""), name

@@ -1,0 +1,28 @@
+"""Numbers and tables of a page, as a reader sees them."""
+
+from __future__ import annotations
+
+import re
+
+SCALES = {"T": 1e12, "G": 1e9, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "": 1}
+
+ROWS = """caption => {
+  const table = [...document.querySelectorAll("table")].find((one) => one.caption.textContent.startsWith(caption));
+  return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+}"""
+
+
+def number_of(text: str, unit: str) -> float:
+    """"12.3 kJ" in joules."""
+    found = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
+    assert found, text
+    return float(found[1].replace("−", "-")) * SCALES[found[2]]
+
+
+def captions(page) -> set[str]:
+    return set(page.eval_on_selector_all("table", "all => all.map((one) => one.caption.textContent)"))
+
+
+def rows_of(page, caption: str) -> list[list[str]]:
+    """The cells of the table whose caption begins so, folded away or not."""
+    return page.evaluate(ROWS, caption)

@@ -1,0 +1,241 @@
+"""Every table of `report --html` and `diff --html`, cell by cell, against `--json`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+
+import pytest
+from page_numbers import captions, number_of, rows_of
+
+THREE_DIGITS, FOUR_DIGITS = 6e-3, 6e-4
+LEVELS = {"layer": "Layers", "op": "Operations", "kernel": "Kernels", "tensor": "Tensors", "phase": "Phases"}
+COMPONENTS = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
+
+
+@pytest.fixture
+def report(joulemap, made):
+    def told(by: str) -> dict:
+        return joulemap("report", "--json", "--by", by, made).json
+
+    return told
+
+
+@pytest.fixture
+def exported(joulemap, made):
+    def told(by: str) -> list[dict]:
+        out = joulemap("export", made, "--to", "csv", "--by", by).out
+        return list(csv.DictReader(io.StringIO(out, newline="")))
+
+    return told
+
+
+def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
+    if value is None:
+        assert text == "–"
+    else:
+        assert number_of(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
+
+
+def near_share(text: str, share) -> None:
+    if share is None:
+        assert text == "–"
+    elif "<" in text:
+        assert abs(share) < 5e-4
+    else:
+        assert number_of(text, "%") / 100 == pytest.approx(share, abs=6e-4)
+
+
+def test_there_is_no_other_table_than_those_compared_here(opened):
+    assert captions(opened()) == {
+        "Energy by component",
+        "Energy by domain",
+        "Layers, sorted by Energy",
+        "The largest parts",
+        "Mean power by time",
+        "Energy of layers from step to step",
+        "loss against energy",
+        "Energy, loss, and energy per unit of loss of each epoch",
+        "What measuring cost",
+    }
+
+
+def test_components_are_the_counted_domains_of_their_kind(opened, report):
+    rows = rows_of(opened(), "Energy by component")
+    wanted: dict = {}
+    for domain in report("domain")["domains"]:
+        if domain["counted"]:
+            name = COMPONENTS[domain["name"].split("-")[0].rstrip("0123456789")]
+            sums = wanted.setdefault((name, domain["provenance"]), [0.0, 0.0])
+            sums[0] += domain["measured_j"]
+            sums[1] += domain["uncertainty_j"]
+    assert {(row[0], row[3]) for row in rows} == set(wanted)
+    for name, _, energy, provenance in rows:
+        sum_j, uncertainty_j = wanted[name, provenance]
+        near(energy.split("±")[0], "J", sum_j)
+        near(energy.split("±")[1], "J", uncertainty_j, rel=0.06)  # two digits
+
+
+def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, html, tmp_path):
+    before, rest = html.read_text().split('id="joulemap-data">')
+    text, after = rest.split("</script>", 1)
+    data = json.loads(text)
+    cpu = next(one for one in data["components"] if one["name"] == "CPU")
+    cpu.update(measured_j=100.0, measured_uncertainty_j=1.0, estimated_j=900.0, estimated_uncertainty_j=90.0)
+    file = tmp_path / "mixed.html"
+    doctored = json.dumps(data).replace("<", "\\u003c")
+    file.write_text(f'{before}id="joulemap-data">{doctored}</script>{after}')
+    rows = [row for row in rows_of(opened(file=file), "Energy by component") if row[0] == "CPU"]
+    assert [row[3] for row in rows] == ["measured", "estimated"]
+    near(rows[0][2], "J", 100)
+    near(rows[1][2], "J", 900)
+
+
+def test_the_uncertainty_of_the_whole_is_that_of_its_domains(opened, report):
+    told = report("domain")
+    whole_j = sum(one["uncertainty_j"] for one in told["domains"] if one["counted"] and one["provenance"] == "measured")
+    near(opened().inner_text(".hero-note").split("±")[1], "J", whole_j, rel=0.06)
+
+
+def test_domains_are_those_of_json(opened, report):
+    rows = rows_of(opened(), "Energy by domain")
+    domains = report("domain")["domains"]
+    assert [row[0] for row in rows] == [domain["name"] for domain in domains]
+    for row, domain in zip(rows, domains):
+        near(row[1], "J", domain["measured_j"], FOUR_DIGITS)
+        near(row[2], "J", domain["uncertainty_j"], rel=0.06)
+        near(row[3], "W", domain["mean_w"])
+        assert row[4].startswith(domain["provenance"])
+        assert row[5] == ("yes" if domain["counted"] else f"in {domain['part_of']}")
+
+
+@pytest.mark.parametrize("by", LEVELS)
+def test_every_column_of_a_level_is_that_of_json(opened, report, by):
+    page = opened()
+    page.get_by_role("group", name="Level").get_by_text(LEVELS[by], exact=True).click()
+    told = report(by)
+    whole_j = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+    rows = rows_of(page, LEVELS[by])
+    assert len(rows) == min(len(told["rows"]), 40)
+    for cells, row in zip(rows, told["rows"]):
+        _, device, energy, interval, per_step, share, power, time, count, cause, basis = cells
+        assert (device, basis, cause) == (row["device"], row["basis"], row["cause"] or "")
+        near(energy, "J", row["energy_j"], FOUR_DIGITS)
+        near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / told["steps"])
+        near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
+        near(power, "W", row["power_w"])
+        near(time, "s", row["time_s"])
+        assert count == ("–" if row["count"] is None else f"{row['count']:,}".replace(",", "\u202f")
+                         if row["count"] >= 10000 else str(row["count"]))
+        if row["low_j"] is not None and row["energy_j"]:
+            half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]
+            assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
+    feet = dict(zip(*[iter(page.locator("#tables tfoot tr > :nth-child(1), #tables tfoot tr > :nth-child(3)").all_inner_texts())] * 2))
+    near(feet["idle"], "J", told["idle_j"], FOUR_DIGITS)
+    assert number_of(feet["not attributed"], "J") == pytest.approx(told["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
+
+
+def test_the_largest_parts_of_the_flame_graph_are_the_first_rows_of_json(opened, report):
+    told = report("stack")
+    whole_j = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+    rows = rows_of(opened(), "The largest parts")
+    assert len(rows) == 30
+    for (path, energy, share, time), row in zip(rows, told["rows"]):
+        assert path == " › ".join(row["path"])
+        near(energy, "J", row["energy_j"])
+        near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
+        near(time, "s", row["time_s"])
+
+
+def test_mean_powers_by_time_are_those_of_json(opened, report):
+    told = report("domain")
+    rows = rows_of(opened(), "Mean power by time")
+    assert len(rows) == 24
+    for at, series in enumerate(told["power"]["domains"], 1):
+        ten_slices = len(series["watts"]) // 24
+        for number, row in enumerate(rows):
+            some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
+            near(row[at], "W", sum(some) / len(some), rel=0.02)
+
+
+def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
+    steps: dict = {}
+    for line in exported("layer-step"):
+        if line["per"] == "step":
+            steps.setdefault(line["path"], []).append(float(line["energy_j"]))
+    rows = rows_of(opened(), "Energy of layers from step to step")
+    assert rows
+    for path, per, samples, *quantiles in rows:
+        values = sorted(steps[path])
+        assert (per, int(samples)) == ("step", len(values))
+        for share, text in zip((0.05, 0.25, 0.5, 0.75, 0.95), quantiles):
+            below = int(share * (len(values) - 1))
+            part = share * (len(values) - 1) - below
+            near(text, "J", (1 - part) * values[below] + part * values[min(below + 1, len(values) - 1)])
+
+
+def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported):
+    told = report("domain")
+    loss = next(metric for metric in told["metrics"] if metric["name"] == "loss")
+    rows = rows_of(opened(), "loss against energy")
+    assert float(rows[0][3]) == pytest.approx(loss["first"], rel=FOUR_DIGITS)
+    steps = {int(line["number"]): line for line in exported("step")}
+    before_j = told["measured_j"] - sum(float(line["energy_j"]) for line in steps.values())
+    for step, time, energy, value in rows:
+        line = steps[int(step)]
+        assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
+        near(time, "s", float(line["end_s"]), rel=0.05)  # logged before the pause that ends the step
+        so_far_j = sum(float(one["energy_j"]) for number, one in steps.items() if number <= int(step))
+        assert number_of(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
+
+
+def test_every_column_of_the_epochs_is_that_of_json(opened, report, exported):
+    rows = rows_of(opened(), "Energy, loss")
+    told = report("epoch")["rows"]
+    lines = exported("epoch")
+    assert len(rows) == len(told) == len(lines) == 4
+    for (number, energy, _, time, power, loss, per_loss), row, line in zip(rows, told, lines):
+        assert number == row["name"] == line["number"]
+        near(energy, "J", row["energy_j"])
+        near(time, "s", row["time_s"])
+        near(power, "W", row["power_w"])
+        assert float(loss) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
+        near(per_loss, "J", float(line["joules_per_loss"]) if line["joules_per_loss"] else None)
+
+
+def test_costs_of_measuring_are_those_of_json(opened, report):
+    told = report("domain")
+    cells = {row[0]: row[1:] for row in rows_of(opened(), "What measuring cost")}
+    overhead = told["overhead"]
+    near(cells["CPU time of the recorder"][0], "s", overhead["cpu_s"])
+    near_share(cells["CPU time of the recorder"][1], overhead["share"])
+    assert (cells["Replaying modules (probing)"][0] == "none") == (overhead["probe_s"] is None)
+    assert (cells["Holding the program up (dithering)"][0] == "none") == (overhead["dither_s"] is None)
+    assert int(cells["Readings of sensors"][0].replace("\u202f", "")) == told["samples"]
+    near(cells["The recording"][0], "B", told["file_bytes"])
+
+
+def test_every_column_of_a_difference_is_that_of_json(opened, html, joulemap, made, binaries, tmp_path):
+    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
+    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
+    told = joulemap("diff", "--json", made, other).json
+    assert joulemap("diff", "--html", file, made, other).code == 0
+    page = opened(file=file)
+    assert captions(page) == {"Differences, sorted by B − A"}
+    facts = [text.split("\n") for text in page.locator(".versus dl").all_inner_texts()]
+    for side, lines in zip("ab", facts):
+        shown = dict(zip(lines[::2], lines[1::2]))
+        near(shown[f"energy per {told['per']}"], "J", told["total"][side]["energy_j"], FOUR_DIGITS)
+        assert shown["provenance"] == told[side]["provenance"]
+    rows = rows_of(page, "Differences")
+    entries = sorted(told["entries"], key=lambda one: -abs(one["difference_j"] or 0))[: len(rows)]
+    assert len(rows) == min(len(told["entries"]), 60)
+    for (_, device, a, b, difference, change, verdict), entry in zip(rows, entries):
+        assert device == (entry["device"] or "")
+        near(a, "J", entry["a"] and entry["a"]["energy_j"], FOUR_DIGITS)
+        near(b, "J", entry["b"] and entry["b"]["energy_j"], FOUR_DIGITS)
+        near(difference.replace("+", ""), "J", entry["difference_j"])
+        near_share(change.replace("+", ""), entry["relative"])
+        assert verdict.lower().replace(" the ", " ").replace(" ", "_") in (entry["verdict"], "not_known")

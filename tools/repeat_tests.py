@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of what is built again and again, and prints a table: how many passed in each run, and what failed.
+
+    tools/repeat_tests.py --runs 10              on the machine as it is
+    tools/repeat_tests.py --runs 10 --beside 2   beside two busy loops
+
+The output of each run and its results (JUnit's XML) are kept in build/repeated/. Ends with 1 if a run was not green.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUSY_LOOP = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
+
+
+def outcomes(folder: Path) -> dict[str, str]:
+    """What became of each test: passed, skipped or failed. ctest lists tests that were not run as well: they failed."""
+    found = {}
+    for file in sorted(folder.glob("*.xml")):
+        for case in xml.etree.ElementTree.parse(file).iter("testcase"):
+            failed = case.find("failure") is not None or case.find("error") is not None
+            skipped = case.find("skipped") is not None
+            name = case.get("name") if file.stem == "unit" else f"{case.get('classname')}::{case.get('name')}"
+            found[name] = "failed" if failed else "skipped" if skipped else "passed"
+    return found
+
+
+def run_once(command: list[str], folder: Path) -> tuple[int, float]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.xml"):
+        old.unlink()
+    begin = time.monotonic()
+    with open(folder / "output.txt", "w") as output:
+        code = subprocess.run([*command, str(folder)], stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    return code, time.monotonic() - begin
+
+
+def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
+    """Whether all runs were green."""
+    failures: collections.Counter[str] = collections.Counter()
+    green = 0
+    print(f"{'run':>4} {'result':>8} {'seconds':>8} {'passed':>7} {'skipped':>8} {'failed':>7}", flush=True)
+    for run in range(1, runs + 1):
+        loops = [subprocess.Popen(BUSY_LOOP) for _ in range(beside)]
+        try:
+            code, took_s = run_once(command, folder / f"run-{run}")
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        told = outcomes(folder / f"run-{run}")
+        count = collections.Counter(told.values())
+        is_green = code == 0 and count["failed"] == 0
+        green += is_green
+        failed = sorted(name for name, outcome in told.items() if outcome == "failed")
+        failures.update(failed if failed or is_green else ["(no test: see its output.txt)"])
+        print(f"{run:4} {'green' if is_green else 'RED':>8} {took_s:8.0f} {count['passed']:7} {count['skipped']:8} "
+              f"{count['failed']:7}", flush=True)  # fmt: skip
+        for name in failed:
+            print(f"       {name}", flush=True)
+    print(f"{green} of {runs} runs green{f', beside {beside} busy loops' if beside else ''}")
+    for name, times in failures.most_common():
+        print(f"{times:4} x {name}")
+    return green == runs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--beside", type=int, default=0, metavar="LOOPS", help="busy loops that run meanwhile")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "repeated")
+    parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")], help="takes a folder")
+    options = parser.parse_args()
+    return 0 if repeat(options.command, options.runs, options.beside, options.folder) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
