@@ -141,7 +141,7 @@ print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), 
 """
     )
     assert max(joules) < 1.05 * min(joules), joules
-    assert min(joules) > 0.02  # as a copy of its tensors it was a fraction of that
+    assert min(joules) > 0.01  # less than a GPU at rest uses in the 128 steps, 1 us each
 
 
 def test_an_unknown_operation_warns_and_stands_in_what_is_printed(python):
