@@ -38,6 +38,7 @@ Profile before_any_was_measured() {
   Profile profile = h200_profile();
   std::erase_if(profile.operation.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
   std::erase_if(profile.operation.energies, [](const auto& group) { return group.first.starts_with("recurrent"); });
+  profile.operation.alike = {};
   return profile;
 }
 

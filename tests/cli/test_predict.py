@@ -16,7 +16,8 @@ RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 KEYS = {
     "schema", "interval", "model", "format", "device", "basis", "pass", "batch", "precision", "mode", "optimizer",
     "energy_j", "low_j", "high_j", "time_s", "power_w", "gpu_s", "host_s", "idle_j", "flops", "is_total_sound",
-    "is_lower_bound", "co2_kg", "price", "layers", "unknown_ops", "tariff", "lifetime", "explanation", "notes", "diagnostics",
+    "is_lower_bound", "co2_kg", "price", "layers", "unknown_ops", "tariff", "lifetime", "explanation", "notes",
+    "diagnostics",
 }  # fmt: skip
 
 

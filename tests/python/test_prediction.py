@@ -135,11 +135,13 @@ files = [{str(tmp_path / "m.onnx")!r}, {str(tmp_path / "m.json")!r}]
 made = jm.predict({module}, [torch.empty(128, 32, 256)], training={training})
 read = [jm.predict(file, training={training}) for file in files]
 assert not any(one.unknown_ops for one in (made, *read))
-print(json.dumps([made.joules, *(one.joules for one in read)]))
+# A training step of Keras copies its input from the host.
+copied = [sum(layer.joules for layer in one.layers if layer.op == "InputLayer") for one in (made, *read)]
+print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), copied)]))
 """
     )
     assert max(joules) < 1.05 * min(joules), joules
-    assert min(joules) > 0.02  # as a copy of its tensors it was a fraction of that
+    assert min(joules) > 0.01  # less than a GPU at rest uses in the 128 steps, 1 us each
 
 
 def test_an_unknown_operation_warns_and_stands_in_what_is_printed(python):
