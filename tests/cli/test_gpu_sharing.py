@@ -24,8 +24,9 @@ class SharedMachine:
         self.environment = {**kept, **nvml.environment, "JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
         self.joulemap, self.program, self.file = joulemap, binaries / "joulemap-fake-cuda-program", folder / "run.joule"
 
-    def record(self, steps: str = "60", *flags: str) -> dict:
-        command = ("record", "--json", "--sensors", "nvml", *flags, "-o", self.file, "--", self.program, steps, "8")
+    def record(self, steps: str = "60", startup_s: float = 0) -> dict:
+        late = ("sh", "-c", f'sleep {startup_s}; exec "$@"', "sh")
+        command = ("record", "--json", "--sensors", "nvml", "-o", self.file, "--", *late, self.program, steps, "8")
         outcome = self.joulemap(*command, env=self.environment)
         assert outcome.code == 0, outcome.err
         return outcome.json
@@ -53,10 +54,11 @@ def background(report: dict) -> list[dict]:
     return [row for row in report["rows"] if row["path"] == ["background"] and row["device"] == "gpu0"]
 
 
-def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machine):
+@pytest.mark.parametrize("startup_s", [0, 0.4])
+def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machine, startup_s):
     """Whatever the machine does meanwhile: the program's kernels fill at most half of any time, others 40 % of it."""
     shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
-    shared.record()
+    shared.record(startup_s=startup_s)
     for level in ("kernel", "region"):
         told = shared.report("--by", level, "--mode", "integral")
         (row,) = background(told)
