@@ -1,7 +1,8 @@
 """Whose the processes on a GPU are: record, record -p and a program that records itself, outside and inside of containers.
 
 The fake NVML lists who holds the lock of a file in a folder. A measured process adds itself, by the number that a kind of
-driver would list: its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like CUDA's.
+driver would list: its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like
+CUDA's.
 """
 
 from __future__ import annotations

@@ -2,15 +2,12 @@
 //
 // A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
 // makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -20,8 +17,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/file_descriptor.h"
 #include "fake_cuda/load_log.h"
+#include "fake_nvml/clients.h"
 #include "fake_nvml/script.h"
 #include "sensors/nvml/nvml_api.h"
 
@@ -307,18 +304,6 @@ EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned l
 }
 
 namespace {
-
-// Processes that wrote "number percent" into a file and hold its lock, which ends with them.
-void add_clients(const std::string& folder, std::vector<ScriptedDevice::Process>& processes) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.is_open() || ::flock(file.get(), LOCK_SH | LOCK_NB) == 0) continue;
-    ScriptedDevice::Process client;
-    std::ifstream text(entry.path());
-    if (text >> client.pid >> client.sm_percent) processes.push_back(client);
-  }
-}
 
 std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) {
   std::vector<ScriptedDevice::Process> processes = device.processes;
