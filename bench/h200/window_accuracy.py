@@ -37,6 +37,7 @@ PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/model/edge_rules.h
 # A read takes 4 ms: begun so long after an update it shows that one, and begun so long before the next it does not show it.
 AFTER_UPDATE_NS = 25_000_000
+UPDATES_TO_LOCK = 25
 
 
 class UpdateReader:
@@ -44,18 +45,19 @@ class UpdateReader:
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
-        self.low_ns, self.high_ns = 0, PERIOD_NS  # the first update lies between these
+        self.low_ns, self.high_ns = 0, PERIOD_NS  # after origin_ns: an update lies between these
         self.updates: list[tuple[int, int]] = []  # number of the update, millijoules
         self.origin_ns = 0
 
     def lock(self) -> None:
-        """The moment of an update, from reads back to back: a value is that of a read's beginning."""
+        """The moment of an update, from reads back to back: it lies after the beginning of the last read that gave the old
+        value, and before the end of the first that gave the new one."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         bounds = []
-        while len(bounds) < 12:
-            now_ns, value = time.monotonic_ns(), self.counter.read_mj()
+        while len(bounds) < UPDATES_TO_LOCK:
+            now_ns, value, end_ns = time.monotonic_ns(), self.counter.read_mj(), time.monotonic_ns()
             if value != last:
-                bounds.append((last_ns, now_ns))
+                bounds.append((last_ns, end_ns))
             last_ns, last = now_ns, value
         self.origin_ns = bounds[0][0]
         for low_ns, high_ns in bounds:

@@ -171,9 +171,11 @@ RandomRun random_recording(std::uint64_t seed) {
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
       recorded.samples.push_back({channel, as_recorded(reader.read(channel, now_ns))});
-      next_ns[channel] = now_ns + (is_edge        ? between_ms(0.5, 4)
-                                   : channel == 1 ? between_ms(500, 2500)
-                                                  : between_ms(5, 80));
+      const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
+      next_ns[channel] = now_ns + (is_edge ? between_ms(0.5, 4) : pause_ns);
+      for (const std::int64_t edge_ns :
+           {recorded.span.begin_ns - 200 * kEqualMs, recorded.span.end_ns - 200 * kEqualMs})
+        if (now_ns < edge_ns) next_ns[channel] = std::min(next_ns[channel], edge_ns);
       if (random() % 50 == 0) recorded.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;

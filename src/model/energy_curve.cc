@@ -65,6 +65,8 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
     add({now.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
   } else if (now.steps != before.steps) {
     observe_step(previous, reading.before_ns);
+  } else {
+    points_.back().same_ns = reading.before_ns;
   }
   place_open_points(reading.before_ns);
 }
@@ -121,25 +123,29 @@ void EnergyCurve::place_open_points(std::int64_t now_ns) noexcept {
   const std::int64_t blur_ns = clock_->half_width_ns();
   for (std::size_t i = placed_; i < points_.size(); ++i) {
     const std::int64_t least_ns = i > 0 ? points_[i - 1].time_ns + 1 : INT64_MIN;
-    const std::optional<std::int64_t> update_ns = update_seen_at(i);
-    points_[i].time_ns = std::max(update_ns.value_or(points_[i].time_ns), least_ns);
-    if (update_ns) points_[i].blur_ns = blur_ns;
+    points_[i].time_ns = std::max(update_shown_by(i), least_ns);
+    points_[i].blur_ns = blur_ns;
     if (i == placed_ && points_[i].read_ns <= now_ns - kOpenFor_ns) ++placed_;
   }
 }
 
-// A read so close before an update that it cannot be distinguished from one after it shows that update only if the update
-// before was seen already.
-std::optional<std::int64_t> EnergyCurve::update_seen_at(std::size_t index) const {
+// The last update before the read that first showed the value. A read that began near an update may show it or the one
+// before: a later read of the same period decides, which shows the same value or the next.
+std::int64_t EnergyCurve::update_shown_by(std::size_t index) const {
+  const Point& point = points_[index];
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock_->period_ns()));
-  const std::int64_t read_ns = points_[index].read_ns;
-  const std::int64_t near_ns = read_ns + 2 * clock_->half_width_ns();
+  const std::int64_t unsure_ns = 2 * clock_->half_width_ns() + kNvmlLatch_ns;
+  const std::int64_t near_ns = point.read_ns + unsure_ns;
   std::int64_t update_ns = clock_->last_step_before(near_ns).middle_ns();
   // The clock answers with an update that has certainly come. Far from where it is sure that may be one too few.
   update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
-  if (update_ns <= read_ns) return update_ns;
+  if (update_ns <= point.read_ns - unsure_ns) return update_ns;
+  if (point.same_ns > update_ns + unsure_ns) return update_ns;
+  const bool changed_soon =
+      index + 1 < points_.size() && points_[index + 1].read_ns < update_ns + period_ns - unsure_ns;
+  if (changed_soon) return update_ns - period_ns;
   const bool seen_before = index > 0 && points_[index - 1].time_ns > update_ns - 3 * period_ns / 2;
-  return seen_before ? read_ns : update_ns - period_ns;
+  return seen_before || update_ns <= point.read_ns ? update_ns : update_ns - period_ns;
 }
 
 std::size_t EnergyCurve::first_after(std::int64_t time_ns) const {

@@ -99,9 +99,10 @@ class EnergyCurve {
     std::int64_t time_ns = 0;
     double joules = 0;
     std::int64_t blur_ns = 0;  // how far the true moment may lie from it
-    std::int64_t read_ns = 0;  // when it was first seen
+    std::int64_t read_ns = 0;  // when the read began that first showed it,
     double variation_j2 = 0;
     std::int64_t gap_ns = 0;
+    std::int64_t same_ns = 0;  // and the last that still did
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
@@ -109,7 +110,7 @@ class EnergyCurve {
   void observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept;
   void add(Point point) noexcept;
   void place_open_points(std::int64_t now_ns) noexcept;
-  std::optional<std::int64_t> update_seen_at(std::size_t index) const;
+  std::int64_t update_shown_by(std::size_t index) const;
   void place_first_point() noexcept;
   // Times of these are those of points: when a counter shows it.
   std::size_t first_after(std::int64_t time_ns) const;  // index of the first point after it

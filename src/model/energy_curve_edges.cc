@@ -134,9 +134,12 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
 ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
   const std::optional<CurveEdge> begin = edge_at(begin_ns);
   const std::optional<CurveEdge> end = edge_at(end_ns);
-  if (begin && end) return energy_between(*begin, *end, {});
+  // Between the first reading and the first update nothing shows how old the first value was.
+  const bool is_guess = begin && end && begin->in_first_step && end->in_first_step && !refresh_.is_known();
+  if (begin && end && !is_guess) return energy_between(*begin, *end, {});
   ChannelEnergy energy{.channel = channel_, .tally = tally()};
-  energy.reason = tally().last_code == ReadCode::ok ? "too-short" : std::string(to_string(tally().last_code));
+  const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->before_ns) : 0;
+  energy.reason = reason_for_no_step(tally(), still_s, seconds(refresh_ns()));
   return energy;
 }
 
@@ -146,10 +149,9 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
       .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
   const bool failed = tally().last_code != ReadCode::ok;
-  // No update after the beginning has come, or none that shows how old the first value was.
+  // No update after the beginning has come.
   const bool nothing_seen = !begin.settled && (has_steps(channel_) || failed || tally().good < 2);
-  const bool in_one_guess = begin.in_first_step && end.in_first_step && !refresh_.is_known();
-  if (nothing_seen || in_one_guess) {
+  if (nothing_seen) {
     const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.before_ns);
     energy.reason = reason_for_no_step(tally(), still_s, energy.refresh_s);
     return energy;

@@ -93,7 +93,7 @@ constexpr std::int64_t kStart_ns = 10'000 * kWindowMs;
 TEST(EnergyCurveWindows, TellsTheEnergyOfALongWindow) {
   const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
-  EXPECT_NEAR(*energy.joules, 1000.0, 0.02);
+  EXPECT_NEAR(*energy.joules, 1000.0, 0.05);  // half of an update
   EXPECT_LT(energy.uncertainty_j, 0.2);
 }
 
@@ -170,7 +170,7 @@ TEST(EnergyCurveWindows, HoldsItsIntervalWhenTheReadingAtTheEndComesLate) {
     const std::int64_t late_ns = late_us * kWindowUs;
     const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kWindowMs, late_ns);
     ASSERT_TRUE(energy.joules);
-    EXPECT_NEAR(*energy.joules, 100.0, 0.05);  // steady power: what came too late is taken off again
+    EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update: no read shows when in it the late one came
     EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
   }
 }

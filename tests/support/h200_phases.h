@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // H200Phases: an H200 that runs phases of known power, and what `joulemap record` reads of it: a counter that updates every
-// 100 ms and lags by 10 ms, read densely at both ends and every 2.5 s between, and a history of its power every 20 ms that
-// lags by 4 ms with a time constant of 13 ms (docs/validation-h200.md, square waves) and is handed out every 1.5 s. Same
-// seed, same samples. For tests; pure.
+// 100 ms and lags by 10 ms, read densely at both ends and twice every 2.5 s between, and a history of its power every 20 ms
+// that lags by 4 ms with a time constant of 13 ms (docs/validation-h200.md, square waves) and is handed out every 1.5 s.
+// Same seed, same samples. For tests; pure.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +32,7 @@ struct H200Phases {
   static constexpr double kTimeConstant_s = 0.0134;
   static constexpr double kHistoryLag_s = 0.004;
   static constexpr double kRead_s = 0.004;
+  static constexpr double kLatch_s = 0.001;  // a read shows the value of a moment so soon after its beginning
 
   double end_s() const {
     double end = begin_s;
@@ -98,15 +99,17 @@ struct H200Phases {
     };
     const auto read = [&](double at_s) {
       for (; next_history_s < at_s; next_history_s += 1.5) hand_out(next_history_s);
-      const auto raw = static_cast<std::uint64_t>(counter_at(at_s) * 1e3);
+      const auto raw = static_cast<std::uint64_t>(counter_at(at_s + up_to(kLatch_s)) * 1e3);
       all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
     };
     const double last_s = end_s() + 0.25;
     double at_s = begin_s - 0.3;
     for (; at_s < begin_s + 0.4; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
-    // A third of a period after an update, where a read is cheapest.
-    for (at_s += read_every_s; at_s < end_s() - 0.15; at_s += read_every_s)
+    // At an update, to know its moment better, and a third of a period after it, where a read is cheapest.
+    for (at_s += read_every_s; at_s < end_s() - 0.15; at_s += read_every_s) {
+      read(update_before(at_s) - 0.001 + up_to(0.002));
       read(update_before(at_s) + 0.035 + up_to(0.01));
+    }
     for (at_s = end_s() - 0.1; at_s < last_s; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
     hand_out(end_s());
     return all;

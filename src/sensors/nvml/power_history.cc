@@ -13,6 +13,8 @@ constexpr std::int64_t kPeriod_ns = 3 * kNanosecondsPerSecond / 2;
 constexpr std::int64_t kFollowedClosely_ns = std::int64_t{30} * 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
+// Longer than the driver keeps a value.
+constexpr std::int64_t kKeptAtMost_ns = 5 * kNanosecondsPerSecond / 2;
 // Clocks drift apart by less between two reads, even while NTP slews the wall clock.
 constexpr std::int64_t kClockWasSet_ns = 50 * kNanosecondsPerMillisecond;
 // The newest value comes twice at times, a microsecond later.
@@ -43,7 +45,9 @@ void PowerHistory::take(std::span<const TimedValue> values, std::int64_t now_ns,
   const std::int64_t unix_ahead_ns = unix_now_ns - now_ns;
   const std::int64_t set_by_ns = unix_ahead_ns - std::exchange(unix_ahead_ns_, unix_ahead_ns);
   const bool is_first = !std::exchange(has_read_, true);
-  if (is_first || set_by_ns > kClockWasSet_ns || set_by_ns < -kClockWasSet_ns) {
+  const bool was_set = set_by_ns > kClockWasSet_ns || set_by_ns < -kClockWasSet_ns;
+  if (was_set && !is_first) unsure_until_ns_ = now_ns + kKeptAtMost_ns;
+  if (is_first || now_ns < unsure_until_ns_) {
     last_us_ = static_cast<unsigned long long>(unix_now_ns / kNanosecondsPerMicrosecond);
     return;
   }

@@ -27,7 +27,8 @@ class PowerHistory {
   // Reads what is new since the last time. What lies before the first read is nobody's.
   void read(const NvmlDevice& device) noexcept;
   // The same from what the driver returned: values with their times by the wall clock, as it stands at `unix_now_ns`. Where
-  // that clock was set meanwhile, nobody knows which of the values were taken before: all of them are dropped.
+  // that clock was set, values from before and after cannot be distinguished: all are dropped until the driver has
+  // overwritten those from before.
   void take(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept;
   void clear() { samples_.clear(); }
   std::span<const Sample> samples() const { return samples_; }
@@ -40,6 +41,7 @@ class PowerHistory {
   std::vector<Sample> samples_;
   unsigned long long last_us_ = 0;  // of the newest value that was told
   std::int64_t unix_ahead_ns_ = 0;  // of the monotonic clock, when it was read last
+  std::int64_t unsure_until_ns_ = 0;
   std::int64_t first_read_ns_ = 0;
   std::int64_t due_ns_ = 0;
   bool has_read_ = false;
