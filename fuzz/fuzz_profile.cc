@@ -96,10 +96,11 @@ void check_prediction(const Profile& profile) {
   for (const bool training : {false, true}) {
     const Prediction prediction = joulemap::predict::predict(profile, two_layers(), {.training = training});
     for (const double value :
-         {prediction.energy_j, prediction.low_j, prediction.high_j, prediction.time_s, prediction.power_w}) {
+         {prediction.energy_j, prediction.low_j, prediction.high_j.value_or(0), prediction.time_s, prediction.power_w}) {
       JOULEMAP_CHECK(std::isfinite(value) && value >= 0, "a prediction that is no number");
     }
-    JOULEMAP_CHECK(prediction.low_j <= prediction.energy_j && prediction.energy_j <= prediction.high_j,
+    JOULEMAP_CHECK(prediction.low_j <= prediction.energy_j &&
+                       (!prediction.high_j || prediction.energy_j <= *prediction.high_j),
                    "an interval without its estimate");
   }
 }

@@ -48,7 +48,7 @@ class Gatherer final : public recording::RecordingVisitor {
       : sources_(sources),
         recorder_(recorder),
         span_(*sources[recorder].span()),
-        energy_(sources[recorder].channels, span_, 1, EdgeReadings::around_them),
+        energy_(sources[recorder].channels, span_, 1),
         sums_(span_),
         work_(span_) {}
 

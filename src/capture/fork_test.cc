@@ -112,20 +112,23 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
 // A killed trainer's workers live on for a while: its part must be free to be joined all the same.
 TEST_F(ForkedCaptureTest, ThePartOfAProcessThatDiedIsNotLockedByItsChildren) {
   std::array<int, 2> holds_child{};
+  std::array<int, 2> has_forked{};  // the child of a fork closes what it inherited before fork() returns there
   ASSERT_EQ(::pipe(holds_child.data()), 0);
+  ASSERT_EQ(::pipe(has_forked.data()), 0);
   EXPECT_TRUE(in_forked_child([&] {
     if (Capture::get() == nullptr) return false;
     if (::fork() == 0) {
       ::close(holds_child[1]);
       char none = 0;
+      if (::write(has_forked[1], &none, 1) != 1) ::_exit(1);
       ::_exit(::read(holds_child[0], &none, 1) == 0 ? 0 : 1);
     }
-    return true;  // and ends without a farewell
+    char ready = 0;
+    return ::read(has_forked[0], &ready, 1) == 1;  // and ends without a farewell
   }));
   ASSERT_EQ(parts().size(), 1u);
   EXPECT_FALSE(recording::is_being_written(parts()[0]));
-  ::close(holds_child[0]);
-  ::close(holds_child[1]);
+  for (const int end : {holds_child[0], holds_child[1], has_forked[0], has_forked[1]}) ::close(end);
 }
 
 }  // namespace
