@@ -116,18 +116,21 @@ def _watch_fetches(torch, operations) -> None:
     method is one, too: what it does besides operations of PyTorch is its own."""
     from torch.utils.data._utils import fetch, worker
 
+    from . import _capture_interface as interface
+
     samples = BatchSamples()
 
     def begin(args):
         is_worker = worker.get_worker_info() is not None
-        depth = _capture.enter_within(MODULE, "worker.preprocessing") if is_worker else None
-        region = _capture.enter_within(REGION, "preprocessing")
+        # One place and one entry: a module that is entered apart would count as another entry of the worker's region.
+        place = interface.place_in(_capture.here(), MODULE, "worker.preprocessing") if is_worker else _capture.here()
+        depth = interface.enter(interface.place_in(place, REGION, "preprocessing"))
         is_sampled = is_worker and samples.begins()
         if is_sampled:
             operations.look(True)
         if operations.is_looking:
             _capture.enter_within(OP, dataset_method(torch, args[0]))
-        return (region if depth is None else depth), is_sampled
+        return depth, is_sampled
 
     def end(token, returned, args):
         depth, is_sampled = token

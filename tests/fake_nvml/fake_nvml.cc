@@ -222,7 +222,8 @@ void spin(double duration_s) {
 
 EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
-  const std::lock_guard hold(device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
+  const std::lock_guard hold(
+      device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
   const ScriptedDevice scripted = device_of(device);
   const double until_latch_s =
       std::uniform_real_distribution<double>(0, std::min(scripted.counter_spin_s, kLatch_s))(random);
