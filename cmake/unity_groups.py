@@ -7,8 +7,8 @@ Prints one line per file: its group and its path. Files that define the same nam
 group, so names stay local to their file, as they are without a unity build. A group holds about LINES lines. A file
 that holds the comment `unity: alone` gets a group of its own.
 
-JoulemapModule.cmake runs it whenever CMake configures. A name that is added later and clashes with one of the same group fails to
-compile as a redefinition; `make build` configures first, so it regroups.
+JoulemapModule.cmake runs it whenever CMake configures. A name that is added later and clashes with one of the same group
+fails to compile as a redefinition; `make build` configures first, so it regroups.
 """
 
 import re

@@ -4,8 +4,8 @@
 
     diff_programs.py NAME [--seconds 2.5] [--device cuda] [--twice-every N]
 
-Each repeats its step for that many seconds of a warm loop and prints the number of steps. With --twice-every N the model runs
-twice in every N-th step (forward, and backward where it trains): a known change, of 1/N of the model's energy.
+Each repeats its step for that many seconds of a warm loop and prints the number of steps. With --twice-every N the model
+runs twice in every N-th step (forward, and backward where it trains): a known change, of 1/N of the model's energy.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 """Runs each program of user_program_set.py alone and under `joulemap record`, and prints what a user would see of it.
 
     make dist
-    python3 bench/h200/user_programs.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown docs/user-programs.md --json OUT.json
+    python3 bench/h200/user_programs.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md --json OUT.json
 
 For each program: results equal bit by bit, phases found, share of the GPU's energy that has an owner (rows other than
 `background`), share that is idle, time lost, and the notes printed. `attach` runs without a recorder around it and
-records itself with `jm.attach`. Exits 1 when a result differs, an expected phase is missing, a recording is missing, or energy of the
-program's own process is called background. About 25 s a program.
+records itself with `jm.attach`. Exits 1 when a result differs, an expected phase is missing, a recording is missing, or
+energy of the program's own process is called background. About 45 s a program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from user_program_set import PROGRAMS  # noqa: E402
 
 TRAINING = {"forward", "backward", "optimizer"}
 PHASES = {name: TRAINING for name in PROGRAMS}
-PHASES.update(small_llm_inference={"forward"}, large_llm_inference={"forward"}, generate={"forward"}, jax={"forward", "backward"})
+PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate")})
+PHASES["jax"] = {"forward", "backward"}
 # Energy of the whole GPU that may be called background where nobody else uses it.
 MOST_BACKGROUND = 0.01
 
@@ -51,7 +52,8 @@ class Energy:
     def __init__(self, joulemap: str, file: Path) -> None:
         self.layers = report(joulemap, file, "layer")
         rows = [row for row in self.layers["rows"] if row["device"].startswith("gpu")]
-        total_j = sum(one["measured_j"] or 0 for one in self.layers["domains"] if one["name"].startswith("gpu") and one["counted"])
+        gpus = [one for one in self.layers["domains"] if one["name"].startswith("gpu") and one["counted"]]
+        total_j = sum(one["measured_j"] or 0 for one in gpus)
         background_j = sum(row["energy_j"] or 0 for row in rows if row["path"][:1] == ["background"])
         owned_j = sum(row["energy_j"] or 0 for row in rows) - background_j
         self.total_j = total_j
@@ -110,10 +112,10 @@ def table(findings: Findings, results: list[dict]) -> None:
             lines.append([one["name"], "**failed**", *[""] * 7])
             continue
         lost = "-" if one["time_lost"] is None else f"{100 * one['time_lost']:+.1f} %"
-        lines.append([
-            one["name"], one["equal"], ", ".join(one["missing_phases"]) or "all", f"{one['owned']:.2f}", f"{one['idle']:.2f}",
-            f"{one['background']:.3f}", lost, str(one["steps"]), ", ".join(sorted({d["code"] for d in one["diagnostics"]})) or "none",
-        ])
+        shares = [f"{one['owned']:.2f}", f"{one['idle']:.2f}", f"{one['background']:.3f}"]
+        codes = ", ".join(sorted({entry["code"] for entry in one["diagnostics"]})) or "none"
+        phases = ", ".join(one["missing_phases"])
+        lines.append([one["name"], one["equal"], phases or "all", *shares, lost, str(one["steps"]), codes])
     findings.table(
         ["program", "bit-equal", "phases", "owned", "idle", "background", "step time", "steps", "notes"], lines
     )

@@ -165,7 +165,8 @@ void read_environment(const DocumentValue* table, ExperimentSpec& spec, Mistakes
   for (const DocumentMember& member : *table->table()) {
     const std::optional<std::string> value = level_text(member.value);
     if (!value || member.key.find('=') != std::string::npos) {
-      mistakes.add(member.value.line, fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
+      mistakes.add(member.value.line,
+                   fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
     } else {
       spec.environment.emplace_back(member.key, *value);
     }

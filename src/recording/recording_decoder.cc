@@ -56,7 +56,8 @@ Error description_lost(std::string_view name) {
 
 Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
   return {ErrorCode::usage,
-          fmt::format("{} and {} are different recordings (ids {} and {})", a, b, joulemap::quoted(a_id), joulemap::quoted(b_id)),
+          fmt::format("{} and {} are different recordings (ids {} and {})", a, b, joulemap::quoted(a_id),
+                      joulemap::quoted(b_id)),
           "name only files of one recording; to compare two, name them one at a time; machines that record one run "
           "together give it a name: record --run NAME"};
 }

@@ -134,7 +134,7 @@ def test_every_table_of_an_experiment_has_the_causes(joulemap, experiment, tmp_p
     assert line.endswith("| memory | 100.0 % | name |")
     text = joulemap("experiment", "analyze", experiment).out
     part = text[text.index("Functions that draw the most, and why") : text.index("Comparisons")]
-    assert "synchronisation" in part and "launch" in part, "classes are not cut off in 80 columns"
+    assert "synchronisation" in part and "compute" in part, "classes are not cut off in 80 columns"
     assert max(map(len, part.splitlines())) <= 80
     page = tmp_path / "page.html"
     assert joulemap("experiment", "analyze", experiment, "--html", page).code == 0

@@ -36,6 +36,7 @@ if __name__ == "__main__":
             optimizer.zero_grad()
             net(batch).sum().backward()
             optimizer.step()
+    del loader  # persistent workers end now; at the program's end they are killed, which costs their last second
 """
 KINDS = {
     "in the program": "",
