@@ -46,8 +46,7 @@ State& state = *new State;  // never destroyed: threads read it until the proces
 
 // The real library takes locks of its own: a child that is forked meanwhile inherits them locked, whatever it initialises.
 std::array<std::mutex, 64> device_locks;
-std::mutex init_lock;
-std::atomic<int> initializations{0};  // less shutdowns; only the first writes the state, which others read without a lock
+std::atomic<bool> has_thread{false};
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
@@ -102,13 +101,16 @@ Return give(Device handle, const char* what, Value* out, Compute compute) {
 }  // namespace
 
 EXPORTED Return nvmlInit_v2() {
-  const std::lock_guard only_one(init_lock);
-  if (initializations++ > 0) return static_cast<Return>(state.script.init_error);
   // The real one has a thread of its own that takes the program's signals, SIGCHLD among them, unless somebody sees to it.
-  std::thread([] { while (::pause() != 0) {} }).detach();
+  if (!has_thread.exchange(true)) {
+    std::thread([] {
+      while (true) ::pause();
+    }).detach();
+  }
   const char* path = std::getenv("JOULEMAP_FAKE_NVML");
   std::ifstream file(path != nullptr ? path : "");
-  const std::optional<Script> script = parse_script({std::istreambuf_iterator<char>(file), {}});
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::optional<Script> script = parse_script(text);
   if (!file.is_open() || !script) {
     std::fprintf(stderr, "fake NVML: cannot read the script %s\n", path != nullptr ? path : "(JOULEMAP_FAKE_NVML)");
     std::abort();
@@ -121,11 +123,10 @@ EXPORTED Return nvmlInit_v2() {
   for (const ScriptedDevice& device : script->devices) {
     state.load_logs.push_back(device.load ? std::make_unique<fake_cuda::LoadLog>(device.load->log_path) : nullptr);
   }
-  if (script->init_error != 0) --initializations;  // it failed
   return static_cast<Return>(script->init_error);
 }
 
-EXPORTED Return nvmlShutdown() { return --initializations, Return::success; }
+EXPORTED Return nvmlShutdown() { return Return::success; }
 
 EXPORTED Return nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(state.handles.size());
