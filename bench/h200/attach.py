@@ -206,10 +206,10 @@ def judge(findings: list[dict]) -> list[str]:
     for one in findings:
         if one["background"] >= MOST_BACKGROUND:
             missed.append(f"{one['way']}: {100 * one['background']:.1f} % background")
-    alike = [one for one in findings if "workers" not in one["way"]]
-    if alike:
-        median_j = statistics.median(one["j_per_step"] for one in alike)
-        for one in alike:
+    without_workers = [one for one in findings if "workers" not in one["way"]]
+    if without_workers:
+        median_j = statistics.median(one["j_per_step"] for one in without_workers)
+        for one in without_workers:
             difference = one["j_per_step"] / median_j - 1
             if abs(difference) > MOST_DIFFERENCE:
                 missed.append(f"{one['way']}: {100 * difference:+.1f} % joules per step from the median")

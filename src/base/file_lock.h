@@ -28,7 +28,7 @@ class FileLock {
  public:
   using LockCall = int (*)(int fd, int operation);
 
-  // Nothing when another process holds it. Does not wait. `lock` stands for flock.
+  // Nothing when another process holds it. Does not wait. `lock` replaces flock in tests.
   static Result<std::optional<FileLock>> try_take(const std::string& path, LockScope scope, LockCall lock = &::flock);
   // Waits, at most `patience`.
   static Result<FileLock> take(const std::string& path, LockScope scope, std::chrono::milliseconds patience,

@@ -253,7 +253,7 @@ def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Se
         return attention(name, args, outs)
     if name.startswith("_foreach_") and name != "_foreach_mm":
         return elements.of_each(name, args, outs)
-    if name.endswith("_copy") and outs:  # a view of before, written out
+    if name.endswith("_copy") and outs:  # a view, written out
         return elements.cloned(name, args, outs)
     if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
         return elements.pointwise(name, args, outs)

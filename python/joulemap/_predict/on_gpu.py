@@ -33,7 +33,7 @@ ATTENDED_DIMENSIONS = 4
 
 
 def one_operation(torch: Any, recorder: Any) -> Callable:
-    """A function that stands for one kernel: it is told to the recorder, and so is its backward pass. Its outputs have the
+    """A function that is one kernel: the recorder counts it and its backward pass. Its outputs have the
     shapes that it is given: one, or a list of several."""
 
     class Single(torch.autograd.Function):

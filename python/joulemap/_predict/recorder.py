@@ -154,7 +154,7 @@ class Recorder:
 
     def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> Told:
         known = namespace in ("aten", "prims")
-        reason = "an operation that no kind stands for" if known else f"an operation of the library {namespace}"
+        reason = "an operation of no known kind" if known else f"an operation of the library {namespace}"
         self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
         sizes = [sum(int(one.numel()) for one in tensors) for tensors in (tensors_in(args), outs)]
         return Told("unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]})
