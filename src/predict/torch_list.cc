@@ -195,7 +195,7 @@ void name_unlisted(Graph& graph) {
     if (std::any_of(graph.unknown.begin(), graph.unknown.end(), is_it)) continue;
     const Parameters& p = operation.parameters;
     const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
-    graph.unknown.push_back({operation.layer, operation.source, "an operation that no kind stands for", is_bounded});
+    graph.unknown.push_back({operation.layer, operation.source, "an operation of no known kind", is_bounded});
   }
 }
 
