@@ -28,7 +28,7 @@ class CalibratedGpu : public testing::Test {
   }
 
   CalibrateResult calibrated(const std::string& traits, const load::WavePlan& waves = {}) {
-    VirtualClock clock;
+    const VirtualClock clock;
     const TemporaryDirectory folder;
     const std::string device = "device GPU-11111111-2222-3333-4444-555555555555\n";
     const std::string log = folder.path() + "/load-log";
@@ -39,7 +39,6 @@ class CalibratedGpu : public testing::Test {
     Result<OpenSensors> opened = open_sensors({.root = SystemRoot{sysroot("no-sensors")}, .sensors = "nvml"});
     EXPECT_TRUE(opened) << opened.error().message;
     Sampler sampler(std::move(opened->sensors));
-    clock.expect_threads(sampler.sensor_count());
     return calibrate(sampler, {.idle_ns = 3 * kNanosecondsPerSecond,
                                .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
                                .waves = waves});

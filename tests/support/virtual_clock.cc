@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include <condition_variable>
 #include <cstdarg>
 #include <ctime>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -29,13 +32,14 @@ std::int64_t whole_ns(const timespec& time) {
 }
 
 struct VirtualThread {
-  std::int64_t time_ns = 0;    // when it goes on
+  std::int64_t time_ns = 0;    // when it continues
   std::int64_t cpu_ns = 0;     // in all
   const void* word = nullptr;  // the futex that it waits for
   std::condition_variable turn;
 };
 
-// Whose turn it is. A thread takes part from its first look at a clock on until it ends.
+// Whose turn it is. A thread takes part from its creation until it ends; one that was there before the clock, from its first
+// look on.
 class VirtualThreads {
  public:
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
@@ -44,7 +48,6 @@ class VirtualThreads {
     const std::lock_guard lock(mutex_);
     JOULEMAP_CHECK(!is_on_ && members_.empty(), "there is one virtual clock at a time");
     begin_ns_ = kVirtualBegin_ns;
-    expected_ = 1;
     is_on_ = true;
   }
 
@@ -55,9 +58,21 @@ class VirtualThreads {
     members_.clear();
   }
 
-  void expect(std::size_t count) {
+  // A thread that the caller is about to create: it begins when it was created, however late the machine lets it run.
+  std::unique_ptr<VirtualThread> created() {
     const std::lock_guard lock(mutex_);
-    expected_ += count;
+    auto thread = std::make_unique<VirtualThread>();
+    thread->time_ns = joined().time_ns;
+    members_.push_back(thread.get());
+    return thread;
+  }
+
+  // The caller is that thread.
+  void adopt(std::unique_ptr<VirtualThread> thread) {
+    std::unique_lock lock(mutex_);
+    VirtualThread& self = *thread;
+    membership().thread = std::move(thread);
+    wait_for_turn(lock, self);
   }
 
   struct Now {
@@ -69,7 +84,7 @@ class VirtualThreads {
     VirtualThread& self = joined();
     self.time_ns += VirtualClock::kLookCost_ns;
     self.cpu_ns += VirtualClock::kLookCost_ns;
-    if (members_.size() >= expected_) wait_for_turn(lock, self);  // else it may be about to start those that are to come
+    wait_for_turn(lock, self);
     return {self.time_ns, self.cpu_ns};
   }
 
@@ -85,6 +100,12 @@ class VirtualThreads {
     VirtualThread& self = joined();
     self.time_ns += duration_ns;
     wait_for_turn(lock, self);
+  }
+
+  // The caller is about to stop for good: nobody waits for it.
+  void leave_for_good() {
+    const std::lock_guard lock(mutex_);
+    leave(joined(), lock);
   }
 
   void wait(const std::uint32_t* word, std::uint32_t seen, std::int64_t deadline_ns) {
@@ -109,27 +130,35 @@ class VirtualThreads {
 
   void leave(VirtualThread& self) {
     const std::lock_guard lock(mutex_);
-    if (std::erase(members_, &self) == 0) return;
-    --expected_;
-    begin_ns_ = std::max(begin_ns_, self.time_ns);
-    if (VirtualThread* next = next_one()) next->turn.notify_one();
+    leave(self, lock);
   }
 
  private:
+  void leave(VirtualThread& self, const std::lock_guard<std::mutex>&) {
+    if (std::erase(members_, &self) == 0) return;
+    begin_ns_ = std::max(begin_ns_, self.time_ns);
+    if (VirtualThread* next = earliest()) next->turn.notify_one();
+  }
+
   struct Membership {
-    VirtualThread thread;
+    std::unique_ptr<VirtualThread> thread = std::make_unique<VirtualThread>();
     ~Membership();
   };
 
-  VirtualThread& joined() {
+  static Membership& membership() {
     static thread_local Membership mine;
-    if (is_on_ && std::find(members_.begin(), members_.end(), &mine.thread) == members_.end()) {
+    return mine;
+  }
+
+  VirtualThread& joined() {
+    VirtualThread& self = *membership().thread;
+    if (is_on_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
       const VirtualThread* first = earliest();
-      mine.thread.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
-      mine.thread.cpu_ns = 0;
-      members_.push_back(&mine.thread);
+      self.time_ns = first == nullptr ? begin_ns_ : first->time_ns;
+      self.cpu_ns = 0;
+      members_.push_back(&self);
     }
-    return mine.thread;
+    return self;
   }
 
   // Of equals the one that came first.
@@ -139,20 +168,16 @@ class VirtualThreads {
     return found == members_.end() ? nullptr : *found;
   }
 
-  // Nobody while some are still to come.
-  VirtualThread* next_one() const { return members_.size() < expected_ ? nullptr : earliest(); }
-
   void wait_for_turn(std::unique_lock<std::mutex>& lock, VirtualThread& self) {
-    VirtualThread* const next = next_one();
+    VirtualThread* const next = earliest();
     if (next == &self || !is_on_) return;
     if (next != nullptr) next->turn.notify_one();
-    self.turn.wait(lock, [&] { return !is_on_ || next_one() == &self; });
+    self.turn.wait(lock, [&] { return !is_on_ || earliest() == &self; });
   }
 
   std::mutex mutex_;
   std::atomic<bool> is_on_{false};
   std::int64_t begin_ns_ = 0;
-  std::size_t expected_ = 0;
   std::vector<VirtualThread*> members_;
 };
 
@@ -161,7 +186,20 @@ VirtualThreads& virtual_threads() {
   return threads;
 }
 
-VirtualThreads::Membership::~Membership() { virtual_threads().leave(thread); }
+VirtualThreads::Membership::~Membership() { virtual_threads().leave(*thread); }
+
+// What a thread that is created under a virtual clock runs.
+struct ThreadStart {
+  std::unique_ptr<VirtualThread> thread;
+  void* (*routine)(void*);
+  void* argument;
+};
+
+void* run_as_virtual_thread(void* given) {
+  const std::unique_ptr<ThreadStart> start(static_cast<ThreadStart*>(given));
+  virtual_threads().adopt(std::move(start->thread));
+  return start->routine(start->argument);
+}
 
 bool is_simulated(clockid_t clock) {
   return virtual_threads().is_on() && (clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME ||
@@ -181,7 +219,6 @@ VirtualClock::VirtualClock() {
   virtual_threads().look();
 }
 VirtualClock::~VirtualClock() { virtual_threads().end(); }
-void VirtualClock::expect_threads(std::size_t count) { virtual_threads().expect(count); }
 void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_for(duration_ns); }
 
 }  // namespace joulemap
@@ -230,4 +267,20 @@ IN_PLACE long syscall(long number, ...) noexcept {
     if (operation == FUTEX_WAKE_PRIVATE) virtual_threads().wake(reinterpret_cast<const void*>(words[0]));
   }
   return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+IN_PLACE int pause() {
+  static auto* const real = real_function<int()>("pause");
+  if (virtual_threads().is_on()) virtual_threads().leave_for_good();
+  return real();
+}
+
+IN_PLACE int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) noexcept {
+  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static auto* const real = real_function<Create>("pthread_create");
+  if (!virtual_threads().is_on()) return real(id, attributes, routine, argument);
+  auto* const start = new joulemap::ThreadStart{virtual_threads().created(), routine, argument};
+  const int failure = real(id, attributes, joulemap::run_as_virtual_thread, start);
+  JOULEMAP_CHECK(failure == 0, "a test has room for its threads");
+  return 0;
 }
