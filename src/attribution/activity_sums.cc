@@ -19,6 +19,27 @@ StandsFor ProcessNames::stands_for(TimeSpan told, bool probes, std::uint32_t cla
   return steps.of(told);
 }
 
+void ProcessNames::group_kernels() {
+  if (classes.size() > kMostKernelNames) {
+    std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
+    ranked.reserve(classes.size());
+    for (const auto& [id, known] : classes) {
+      const auto time = kernel_ns.find(id);
+      ranked.emplace_back(time == kernel_ns.end() ? 0 : time->second, id);
+    }
+    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMostKernelNames);
+    std::ranges::nth_element(ranked, last_named, [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    for (auto other = last_named; other != ranked.end(); ++other) {
+      const KernelKind kind = classes[other->second].kind;
+      classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
+    }
+    grouped_kernels = classes.size() - kMostKernelNames;
+  }
+  kernel_ns.clear();
+}
+
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   ProcessNames& names = processes_[process];
   for (const Place& place : activity.places) names.places.add(place);
@@ -31,6 +52,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool stands_for_itself = names.places.probes(tally.place) || tally.class_id == kLostClass;
     busy_s[{tally.queue, stands_for_itself}] += seconds(tally.time_ns);
+    names.kernel_ns[tally.class_id] += tally.time_ns;
   }
   for (const auto& [key, time_s] : busy_s) {
     busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
@@ -41,6 +63,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
 
 void ActivitySums::finish() {
   captured_s_.finish();
+  for (auto& [process, names] : processes_) names.group_kernels();
   for (const Busy& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
     const std::string device = names.device_of(busy.queue);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,11 @@
 
 namespace joulemap::attribution {
 
+// A program has some hundred kernels. So many get a row each; what is beyond them is one row, so that a trace which names
+// each of a million kernels differently is read in bounded memory.
+inline constexpr std::size_t kMostKernelNames = 20000;
+inline constexpr std::string_view kOtherKernels = "other kernels";
+
 // What is known of one process.
 struct ProcessNames {
   PlacePaths places;
@@ -25,11 +31,15 @@ struct ProcessNames {
   std::unordered_map<std::uint32_t, KernelQueue> queues;
   FollowedSteps steps;
   std::string rank = {};  // of a distributed run
+  std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
+  std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
 
   // What sums of kernels of a stretch of time stand for. Those of probing, and lost ones, only for themselves.
   StandsFor stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const;
   // Which GPU a queue is of: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
+  // After all were added: of too many classes of kernels, those of least time lose their names.
+  void group_kernels();
 };
 
 class ActivitySums {

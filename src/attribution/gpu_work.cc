@@ -124,6 +124,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     where[index] = {&work, column, &process->second, line.probes, line.class_id, 0};
     const auto known = process->second.classes.find(line.class_id);
     if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
+    if (known->second.name == kOtherKernels) continue;  // many kinds of things: they teach nothing
     const SeenKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(some.code, some);
     if (!is_new) same->second.add(some);

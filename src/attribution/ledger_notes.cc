@@ -15,6 +15,17 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   }
 }
 
+void note_grouped_kernels(const ActivitySums& sums, Diagnostics& diagnostics) {
+  for (const auto& [process, names] : sums.processes()) {
+    if (names.grouped_kernels == 0) continue;
+    diagnostics.add({"kernels_grouped", names.grouped_kernels,
+                     fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
+                                 "one row, '{}'",
+                                 names.classes.size(), kMostKernelNames, kOtherKernels),
+                     ""});
+  }
+}
+
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
   PlacePaths::Operations all;
   for (const auto& [process, names] : sums.processes()) {

@@ -10,6 +10,7 @@
 namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
+void note_grouped_kernels(const ActivitySums& sums, Diagnostics& diagnostics);
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
 // Counts that are not known are nothing from then on.
 void mark_unknown_counts(LedgerResult& result);

@@ -10,13 +10,28 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/printable_text.h"
+
 namespace joulemap {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr int kMostCpus = 65536;
 
-// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode standard.
+// How much of the text's beginning is ASCII: eight bytes at a time, because most of all texts is.
+std::size_t ascii_length(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if ((word & kHighBits) != 0) break;
+  }
+  while (at < text.size() && static_cast<signed char>(text[at]) >= 0) ++at;
+  return at;
+}
+
+}  // namespace
+
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -35,20 +50,6 @@ std::size_t utf8_length(std::string_view text) {
   }
   return 0;
 }
-
-// How much of the text's beginning is ASCII: eight bytes at a time, because most of all texts is.
-std::size_t ascii_length(std::string_view text) {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080;
-  std::size_t at = 0;
-  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
-    std::memcpy(&word, text.data() + at, sizeof word);
-    if ((word & kHighBits) != 0) break;
-  }
-  while (at < text.size() && static_cast<signed char>(text[at]) >= 0) ++at;
-  return at;
-}
-
-}  // namespace
 
 std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -115,17 +116,15 @@ std::string quoted(std::string_view text, std::size_t limit) {
   std::string out = "'";
   for (std::string_view rest = text.substr(0, limit); !rest.empty();) {
     const std::size_t length = utf8_length(rest);
-    const auto first = static_cast<unsigned char>(rest[0]);
-    // C0 and DEL in one byte; C1, which terminals obey as well, in two (0xc2 0x80 to 0xc2 0x9f).
-    const bool control =
-        first < 32 || first == 127 || (length == 2 && first == 0xc2 && static_cast<unsigned char>(rest[1]) < 0xa0);
-    if (length == 0 || control) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", first);
-      rest.remove_prefix(1);
+    const std::string_view character = rest.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && printable(character) == character) {
+      out += character;
     } else {
-      out += rest.substr(0, length);
-      rest.remove_prefix(length);
+      for (const char byte : character) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(byte));
+      }
     }
+    rest.remove_prefix(character.size());
   }
   out += text.size() > limit ? "...'" : "'";
   return out;

@@ -28,8 +28,11 @@ std::vector<std::string_view> split_blanks(std::string_view text);
 // A Linux CPU list: "0,18-19" is 0, 18, 19. Nothing when it is malformed or names more than 65536 CPUs.
 std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
 
-// At most `limit` bytes of a text from outside, in quotes; control characters and bytes that are no UTF-8 as "\xNN":
-// safe in a message and on a terminal.
+// Length of the UTF-8 character at the start of the text, 0 when there is none. Table 3-7 of the Unicode standard.
+std::size_t utf8_length(std::string_view text);
+
+// At most `limit` bytes of a text from outside, in quotes; what printable() replaces, and bytes that are no UTF-8, as
+// "\xNN": safe in a message and on a terminal.
 std::string quoted(std::string_view text, std::size_t limit = 40);
 
 // The same text with every byte that belongs to no UTF-8 character replaced by U+FFFD.

@@ -76,7 +76,7 @@ int export_to_file(const report::ExportFormat& format, const ExportFlags& flags)
   if (!view) return fail(view.error());
   const Result<std::string> bytes = format.bytes_of(*view, {flags.by});
   if (!bytes) return fail(bytes.error());
-  const Status written = write_to_file_or_stdout(flags.output, *bytes);
+  const Status written = write_bytes_to_file_or_stdout(flags.output, *bytes);
   return written ? kDone : fail(written.error());
 }
 

@@ -226,7 +226,9 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the times of traces")
       ->type_name("MS")
       ->check(number_between(-kLongestOffset_ms, kLongestOffset_ms));
-  verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")->type_name("UNIX_NS");
+  verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")
+      ->type_name("UNIX_NS")
+      ->check(whole_number(0, 9'000'000'000'000'000'000));
   verb.add_option("--utc-offset", flags->utc_offset, "of nvidia-smi's times, +HH:MM; else this machine's zone")
       ->type_name("OFFSET");
   verb.add_option("--epochs", flags->epochs,

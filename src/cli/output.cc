@@ -6,14 +6,16 @@
 
 #include <cerrno>
 
+#include "base/printable_text.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 
 namespace joulemap::cli {
 
 Status write_to(Stream stream, std::string_view text) {
-  return stream == Stream::out ? write_fully(STDOUT_FILENO, text, "stdout")
-                               : write_fully(STDERR_FILENO, text, "stderr");
+  const std::string shown = printable_lines(text);
+  return stream == Stream::out ? write_fully(STDOUT_FILENO, shown, "stdout")
+                               : write_fully(STDERR_FILENO, shown, "stderr");
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
@@ -29,10 +31,14 @@ Status OutputFile::replace_content(std::string_view text) {
 }
 
 Status write_to_file_or_stdout(const std::string& path, std::string_view text) {
-  if (path.empty()) return write_to(Stream::out, text);
+  return write_bytes_to_file_or_stdout(path, printable_lines(text));
+}
+
+Status write_bytes_to_file_or_stdout(const std::string& path, std::string_view bytes) {
+  if (path.empty()) return write_fully(STDOUT_FILENO, bytes, "stdout");
   Result<OutputFile> file = OutputFile::open(path);
   if (!file) return std::move(file).error();
-  return file->replace_content(text);
+  return file->replace_content(bytes);
 }
 
 }  // namespace joulemap::cli

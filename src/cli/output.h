@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where results go. The only place that writes to stdout, stderr or a file named by -o, and the one that
-// notices when that fails: a full disk or a closed pipe must not look like success.
+// notices when that fails: a full disk or a closed pipe must not look like success. Texts are made printable here
+// (base/printable_text.h), whatever names they hold.
 #pragma once
 
 #include <string>
@@ -31,5 +32,7 @@ class OutputFile {
 
 // Into the file named by -o, or to stdout when none is named.
 Status write_to_file_or_stdout(const std::string& path, std::string_view text);
+// The same for what need not be text, as it is.
+Status write_bytes_to_file_or_stdout(const std::string& path, std::string_view bytes);
 
 }  // namespace joulemap::cli

@@ -148,7 +148,7 @@ int run_predict(PredictFlags flags) {
   const Status written = write_to_file_or_stdout(flags.output, text);
   if (!written) return fail(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
-    const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", report::printable(warning)));
+    const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
     if (!warned) return fail(warned.error());
   }
   if (report->prediction.is_total_sound) return kDone;

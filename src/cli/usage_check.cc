@@ -19,7 +19,7 @@ std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
   return chain;
 }
 
-std::string printable(std::string_view word) {
+std::string shown_word(std::string_view word) {
   const bool is_plain = std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
   return is_plain && word.size() <= 60 ? std::string(word) : joulemap::quoted(word);
 }
@@ -54,7 +54,7 @@ Error unknown_option(const std::vector<const CLI::App*>& chain, const std::strin
     return usage_error_of(program, fmt::format("{0} stands before the verb: joulemap {0} ...", option));
   }
   return usage_error_of(
-      program, fmt::format("unknown option {}{}", printable(option), suggestion(name, option_names(chain), "--")));
+      program, fmt::format("unknown option {}{}", shown_word(option), suggestion(name, option_names(chain), "--")));
 }
 
 Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string& word) {
@@ -63,7 +63,7 @@ Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string&
     verbs.push_back(verb->get_name());
   }
   if (verbs.empty()) {
-    return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", printable(word)));
+    return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", shown_word(word)));
   }
   return usage_error_of(*chain.front(),
                         fmt::format("there is no verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));

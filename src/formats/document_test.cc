@@ -72,5 +72,15 @@ TEST(Csv, LinesOfWindowsAndOtherSeparatorsAreRead) {
   EXPECT_EQ(read_csv("a;b\r\n\r\n1;\"2;3\"\r\n", ';'), (std::vector<CsvRecord>{{"a", "b"}, {"1", "2;3"}}));
 }
 
+TEST(Document, KeysOfManyNamesAreRefusedAndDotsElsewhereAreNone) {
+  std::string deep;
+  for (int i = 0; i < 20000; ++i) deep += "a.";
+  const Result<DocumentValue> refused = read_toml(deep + "b = 1\n", "deep.toml");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("16 names"), std::string::npos) << refused.error().message;
+  EXPECT_FALSE(read_toml("[" + deep + "b]\n", "deep.toml"));
+  EXPECT_TRUE(read_toml("a.b.c = \"" + deep + "\" # " + deep + "\nd = [1.5, 2.5, 3.5]\n", "flat.toml"));
+}
+
 }  // namespace
 }  // namespace joulemap::formats

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/printable_text.h"
 #include "base/text.h"
 
 namespace joulemap::formats {
@@ -81,7 +82,7 @@ JsonWriter& JsonWriter::text_or_null(std::string_view name, std::string_view tex
 
 std::string JsonWriter::text() && {
   JOULEMAP_CHECK(state_->writer.IsComplete(), "an object or array was left open");
-  return {state_->buffer.GetString(), state_->buffer.GetSize()};
+  return with_json_escapes({state_->buffer.GetString(), state_->buffer.GetSize()});
 }
 
 }  // namespace joulemap::formats

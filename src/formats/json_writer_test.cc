@@ -38,5 +38,11 @@ TEST(JsonWriter, StaysValidWhateverBytesAreInAText) {
   EXPECT_EQ(written("bad\xff\xc3"), "{\"x\":\"bad\xef\xbf\xbd\xef\xbf\xbd\"}");
 }
 
+TEST(JsonWriter, WhatATerminalWouldObeyIsEscaped) {
+  JsonWriter json;
+  json.value("\u202E\u2028\xC2\x9B");
+  EXPECT_EQ(std::move(json).text(), "\"\\u202e\\u2028\\u009b\"");
+}
+
 }  // namespace
 }  // namespace joulemap::formats

@@ -3,6 +3,7 @@
 // The face of toml++, which no other file includes.
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
+#define TOML_MAX_NESTED_VALUES 64
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -14,6 +15,10 @@
 
 namespace joulemap::formats {
 namespace {
+
+// Tables inside of tables are read and freed by recursion. toml++ bounds values (TOML_MAX_NESTED_VALUES), and from 3.4 on
+// keys; with both bounded, the depth is at most their product.
+constexpr std::size_t kMostNamesInKey = 16;
 
 DocumentValue value_of(const toml::node& node);
 
@@ -104,12 +109,31 @@ std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
   return std::nullopt;
 }
 
+// How many names the longest key of the text has: dots between them, outside of texts and comments. A number has one dot.
+std::size_t longest_key(std::string_view toml) {
+  std::size_t longest = 0;
+  std::size_t names = 1;
+  for (std::size_t i = 0; i < toml.size();) {
+    std::size_t next = i + 1;
+    if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
+    if (toml[i] == '"' || toml[i] == '\'') next = end_of_text(toml, i);
+    if (toml[i] == '.') longest = std::max(longest, ++names);
+    if (std::string_view("\n=[]{},#").find(toml[i]) != std::string_view::npos) names = 1;
+    i = next;
+  }
+  return longest;
+}
+
 }  // namespace
 
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
   if (const std::optional<std::size_t> line = line_of_stray_letter(text)) {
     return Error{ErrorCode::malformed, fmt::format("{}:{}: a letter beyond ASCII outside of quotes", name, *line),
                  "put names with such letters in quotes"};
+  }
+  if (longest_key(text) > kMostNamesInKey) {
+    return Error{ErrorCode::malformed, fmt::format("{}: a key of more than {} names", name, kMostNamesInKey),
+                 "no key of an experiment or a profile is that long"};
   }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {

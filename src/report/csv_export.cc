@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, layers step by step, or power
-// over time. Numbers are as exact
-// as they are known to us; what is not known is empty.
+// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, layers step by step, or power over time.
+// Numbers are as exact as they are known to us; what is not known is empty.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "base/text.h"
 #include "report/exports.h"
 #include "report/plots.h"
+#include "report/table_escapes.h"
 
 namespace joulemap::report {
 namespace {
@@ -17,14 +16,7 @@ namespace {
 class CsvLine {
  public:
   CsvLine& add(std::string_view text) {
-    const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos;
-    std::string cell = to_valid_utf8(text);
-    if (!is_plain) {
-      std::string quotes;
-      for (const char c : cell) quotes += c == '"' ? "\"\"" : std::string(1, c);
-      cell = '"' + quotes + '"';
-    }
-    return put(cell);
+    return put(csv_text(text));
   }
   CsvLine& add(const char* text) { return add(std::string_view(text)); }
   CsvLine& add(const std::string& text) { return add(std::string_view(text)); }

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/printable_text.h"
 #include "model/amount_text.h"
 #include "model/cause_class.h"
 #include "report/energy_stacks.h"
@@ -67,7 +68,7 @@ CallGraph graph_of(const EnergyStacks& stacks) {
 
 std::string quoted_dot(std::string_view text) {
   std::string out = "\"";
-  for (const char letter : text) {
+  for (const char letter : printable(text)) {
     if (letter == '"' || letter == '\\') out += '\\';
     out += letter;
   }

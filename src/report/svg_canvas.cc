@@ -70,10 +70,12 @@ std::string end_of(std::string_view element, const Fill& fill) {
   return fill.title.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(fill.title), element);
 }
 
+constexpr double kNarrowest = 0.34;
+
 double character_width(char c) {
   constexpr std::string_view kNarrow = "iljtfrI.,:;|!'()[]{} -/";
   constexpr std::string_view kWide = "mwMW%@";
-  if (kNarrow.find(c) != kNarrow.npos) return 0.34;
+  if (kNarrow.find(c) != kNarrow.npos) return kNarrowest;
   if (kWide.find(c) != kWide.npos) return 0.9;
   return c >= 'A' && c <= 'Z' ? 0.7 : 0.58;
 }
@@ -144,8 +146,11 @@ double text_width(std::string_view text, double size) {
 
 std::string fitted_text(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
-  for (std::size_t columns = columns_of(text); columns > 2; --columns) {
-    std::string shorter = shortened(text, columns);
+  // No more columns than of the narrowest characters, however long the text is.
+  const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowest * size)) + 1;
+  const std::string ends = both_ends(text, most);
+  for (std::size_t columns = std::min(columns_of(ends), most); columns > 2; --columns) {
+    std::string shorter = shortened(ends, columns);
     if (text_width(shorter, size) <= width) return shorter;
   }
   return {};

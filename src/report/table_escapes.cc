@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "report/text_style.h"
 
 namespace joulemap::report {
@@ -42,8 +43,12 @@ std::string latex_text(std::string_view text) {
 }
 
 std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return std::string(text);
-  return "\"" + with_escapes(text, "\"", "\"") + "\"";
+  // Spreadsheets compute what begins so. Who reads a name back takes the apostrophe away.
+  constexpr std::string_view kBeginsFormula = "=+-@";
+  std::string shown = printable(text);
+  if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown)) shown.insert(0, "'");
+  if (shown.find_first_of(",\"") == shown.npos) return shown;
+  return "\"" + with_escapes(shown, "\"", "\"") + "\"";
 }
 
 }  // namespace joulemap::report

@@ -11,7 +11,7 @@ namespace joulemap::report {
 
 std::string markdown_text(std::string_view text);
 std::string latex_text(std::string_view text);
-// In quotes where it needs them (RFC 4180).
+// In quotes where it needs them (RFC 4180); behind an apostrophe where a spreadsheet would take it for a formula.
 std::string csv_text(std::string_view text);
 
 }  // namespace joulemap::report

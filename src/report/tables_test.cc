@@ -5,6 +5,8 @@
 
 #include "report/citation.h"
 #include "report/tables.h"
+
+#include "report/table_escapes.h"
 #include "support/golden.h"
 #include "support/ledger_example.h"
 
@@ -47,6 +49,15 @@ TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {
   ASSERT_TRUE(unknown);
   EXPECT_EQ(unknown->find("\n  emissions:"), std::string::npos);
   EXPECT_FALSE(model_card({}, {400, "", "", ""}, "0.1.0")) << "no energy, no card";
+}
+
+TEST(TableEscapes, ACellThatWouldBeAFormulaStandsBehindAnApostrophe) {
+  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_text("@SUM(a,\"b\")"), "\"'@SUM(a,\"\"b\"\")\"");
+  EXPECT_EQ(csv_text("-m"), "'-m");
+  EXPECT_EQ(csv_text("-1.5e3"), "-1.5e3");
+  EXPECT_EQ(csv_text("\t=1"), "?=1");
+  EXPECT_EQ(csv_text("plain"), "plain");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/text.h"
 #include "report/energy_rows.h"
 
 namespace joulemap::report {
@@ -60,11 +59,11 @@ std::string shortened(std::string_view text, std::size_t columns) {
          std::string(text.substr(byte_of_column(text, used - (kept - front))));
 }
 
-std::string printable(std::string_view text) {
-  std::string out = to_valid_utf8(text);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-  return out;
+std::string both_ends(std::string_view text, std::size_t columns) {
+  const std::size_t used = columns_of(text);
+  if (used <= 2 * columns) return std::string(text);
+  return std::string(text.substr(0, byte_of_column(text, columns))) +
+         std::string(text.substr(byte_of_column(text, used - columns)));
 }
 
 std::string bar_text(double share, std::size_t columns, Characters characters) {

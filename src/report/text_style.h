@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable_text.h"
+
 namespace joulemap::report {
 
 enum class Characters { unicode, ascii };
@@ -40,8 +42,8 @@ std::string right_aligned(std::string_view text, std::size_t columns);
 // At most so many columns: what does not fit is left out in the middle, two points for it. Begin and end of a name
 // both tell.
 std::string shortened(std::string_view text, std::size_t columns);
-// Control characters, which a name from a recording may hold, as question marks: a terminal must not obey them.
-std::string printable(std::string_view text);
+// The first and the last of so many characters each: shortened() to fewer gives the same of it as of the whole text.
+std::string both_ends(std::string_view text, std::size_t columns);
 
 // A share from 0 to 1 as a bar of that many columns, to an eighth of a column where the terminal has such characters.
 std::string bar_text(double share, std::size_t columns, Characters characters);

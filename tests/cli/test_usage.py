@@ -14,7 +14,7 @@ WRONG_USAGE = 2
 AROUND_A_COMMAND = (("stat",), ("record",))
 # Types of values in the help: what is a number, of any kind.
 NUMBERS = ("B", "F", "G", "GRAMS", "MS", "N", "P", "PID", "S", "UNIX_NS", "W", "X")
-MAY_BE_NEGATIVE = ("--offset-ms", "--start")
+MAY_BE_NEGATIVE = ("--offset-ms",)
 EXAMPLE = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.0.joule"
 
 

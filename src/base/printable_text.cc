@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/printable_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+
+#include "base/text.h"
+
+namespace joulemap {
+namespace {
+
+struct CharacterRange {
+  char32_t first;
+  char32_t last;
+};
+// Unicode 15: general categories Cc, Zl, Zp, and of Cf those that turn direction or are not seen. U+200C and U+200D stay:
+// scripts and emoji need them.
+constexpr std::array<CharacterRange, 10> kObeyed = {{{0x00, 0x1F},
+                                                     {0x7F, 0x9F},
+                                                     {0x061C, 0x061C},
+                                                     {0x200B, 0x200B},
+                                                     {0x200E, 0x200F},
+                                                     {0x2028, 0x202E},
+                                                     {0x2060, 0x206F},
+                                                     {0xFEFF, 0xFEFF},
+                                                     {0xFFF9, 0xFFFB},
+                                                     {0xE0000, 0xE007F}}};
+
+// Of a valid character.
+char32_t code_point(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  char32_t code = byte(0) & kFirstBits.at(character.size());
+  for (std::size_t i = 1; i < character.size(); ++i) code = (code << 6U) | (byte(i) & 0x3FU);
+  return code;
+}
+
+// Length of "ESC [ digits and semicolons m" at the beginning of the text; 0 when it begins otherwise.
+std::size_t colour_length(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != text.npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+// `replace(rest, code)` tells what stands for the character at the beginning of `rest`; nothing: itself.
+template <class Replace>
+std::string replaced(std::string_view text, const Replace& replace) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(utf8_length(text), 1);
+    const char32_t code = code_point(text.substr(0, length));
+    const std::optional<std::string> other = is_obeyed(code) ? replace(text, code) : std::nullopt;
+    other ? out += *other : out += text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::string json_escape(char32_t code) {
+  if (code < 0x10000) return fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+  const std::uint32_t rest = static_cast<std::uint32_t>(code) - 0x10000;
+  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10U), 0xDC00 + (rest & 0x3FFU));
+}
+
+}  // namespace
+
+bool is_obeyed(char32_t character) {
+  return std::any_of(kObeyed.begin(), kObeyed.end(), [character](const CharacterRange& range) {
+    return character >= range.first && character <= range.last;
+  });
+}
+
+std::string printable(std::string_view text) {
+  return replaced(to_valid_utf8(text), [](std::string_view, char32_t) { return std::optional<std::string>("?"); });
+}
+
+std::string printable_lines(std::string_view text) {
+  return replaced(to_valid_utf8(text), [](std::string_view rest, char32_t code) -> std::optional<std::string> {
+    if (code == '\n' || code == '\t' || (code == 0x1B && colour_length(rest) > 0)) return std::nullopt;
+    return "?";
+  });
+}
+
+std::string with_json_escapes(std::string json) {
+  // Most texts have none: only what begins with one of these bytes can be such a character.
+  if (json.find_first_of("\x7F\xC2\xD8\xE2\xEF\xF3") == std::string::npos) return json;
+  return replaced(json, [](std::string_view, char32_t code) -> std::optional<std::string> {
+    if (code < 0x20) return std::nullopt;  // between values: inside of them the writer has escaped it
+    return json_escape(code);
+  });
+}
+
+}  // namespace joulemap

@@ -1,0 +1,96 @@
+"""Inputs that are made to take all memory, all time or all stack: each is read within bounds, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MEMORY_BYTES = 1 << 30
+CPU_S = 60
+
+
+def bounded(program: Path, *arguments: object) -> subprocess.CompletedProcess:
+    """A run that is ended by the kernel where it takes more than it may."""
+
+    def bound() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+
+    return subprocess.run(
+        [program, *map(str, arguments)], capture_output=True, text=True, timeout=600, preexec_fn=bound, check=False
+    )
+
+
+@pytest.fixture
+def program(binaries: Path) -> Path:
+    return binaries / "joulemap"
+
+
+DEEP = 20_000
+DEEP_TOML = {
+    "a key": "a." * DEEP + "b = 1\n",
+    "a table": "[" + "a." * DEEP + "b]\n",
+    "arrays": "a = " + "[" * DEEP + "]" * DEEP + "\n",
+    "inline tables": "a = " + "{a=" * DEEP + "1" + "}" * DEEP + "\n",
+    "inline tables with keys": "a = " + "{a.a.a.a.a.a.a.a.a.a=" * 60 + "1" + "}" * 60 + "\n",
+    "keys in quotes": '"a".' * DEEP + "b = 1\n",
+}
+
+
+@pytest.mark.parametrize("verb", ["plan", "status", "analyze", "run"])
+@pytest.mark.parametrize("shape", DEEP_TOML)
+def test_an_experiment_that_is_nested_deep_is_refused(program, tmp_path, verb, shape):
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    file = folder / "experiment.toml"
+    file.write_text('name = "deep"\ncommand = "true"\n' + DEEP_TOML[shape])
+    outcome = bounded(program, "experiment", verb, file if verb in ("plan", "run") else folder)
+    assert outcome.returncode in (1, 2), outcome
+    assert "joulemap" in outcome.stderr
+
+
+def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
+    file = tmp_path / "usual.toml"
+    file.write_text('name = "usual"\ncommand = "echo 1.2.3.4.5.6.7.8.9.0.1.2.3.4.5.6.7.8.9 {a}"\nrepetitions = 2\n[factors]\na = [1.5, 2]\n')
+    assert bounded(program, "experiment", "plan", file).returncode == 0
+
+
+def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
+    """A trace in which each kernel has a name and a stream of its own."""
+    with open(path, "w") as file:
+        file.write('{"schemaVersion":1,"traceEvents":[')
+        for i in range(kernels):
+            args = {"device": 0, "stream": i, "correlation": i, "grid": [1, 1, 1], "block": [32, 1, 1]}
+            event = {"ph": "X", "cat": "kernel", "name": f"kernel_{i}".ljust(name_length, "_"), "pid": 0, "tid": i,
+                     "ts": 1000 + 2 * i, "dur": 1 + (i < 10), "args": args}  # fmt: skip
+            file.write(("," if i else "") + json.dumps(event))
+        file.write("]}")
+    return path
+
+
+def test_many_different_kernels_are_grouped_and_that_is_stated(program, tmp_path):
+    made = tmp_path / "many.joule"
+    trace = million_kernels(tmp_path / "many.json", 200_000)
+    outcome = bounded(program, "import", "kineto", trace, "-o", made)
+    assert outcome.returncode == 0, outcome.stderr
+    outcome = bounded(program, "report", made, "--by", "kernel", "--json")
+    assert outcome.returncode == 0, outcome.stderr
+    result = json.loads(outcome.stdout)
+    rows = {row["name"]: row for row in result["rows"]}
+    assert len(rows) == 20_001
+    assert rows["other kernels"]["count"] == 180_000
+    assert {f"kernel_{i}" for i in range(10)} <= rows.keys(), "those with the most time have rows"
+    assert "kernels_grouped" in {note["code"] for note in result["diagnostics"]}
+
+
+@pytest.mark.parametrize("plot", ["bars", "flame", "heatmap"])
+def test_names_of_a_hundred_thousand_letters_are_drawn_at_once(program, tmp_path, plot):
+    made = tmp_path / "long.joule"
+    trace = million_kernels(tmp_path / "long.json", 60, name_length=100_000)
+    assert bounded(program, "import", "kineto", trace, "-o", made).returncode == 0
+    outcome = bounded(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
+    assert outcome.returncode in (0, 1, 2), outcome  # killed for time: -9 or -24

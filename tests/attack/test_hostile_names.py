@@ -1,0 +1,132 @@
+"""Names that came from a trace, a model, an experiment or a command line reach no terminal and no spreadsheet as commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from attack.hostile_text import NAMES, formulas, obeyed_characters
+from support import onnx_bytes
+from support.kineto_trace import KinetoTrace, begin_ns
+
+
+@pytest.fixture(scope="session")
+def recording(binaries: Path, tmp_path_factory) -> Path:
+    """Layers, operations, kernels and a file with those names."""
+    folder = tmp_path_factory.mktemp("hostile")
+    trace = KinetoTrace()
+    trace.add("user_annotation", "ProfilerStep#0", 0, 1_000_000)
+    for i, name in enumerate(NAMES):
+        begin = 1000 + 50_000 * i
+        trace.add("python_function", f"nn.Module: {name}_0", begin, 40_000)
+        trace.add("cpu_op", name, begin + 100, 30_000)
+        trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
+    power = folder / "power.csv"
+    times = [begin_ns() + i * 10**8 for i in range(12)]
+    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
+    file = folder / "\x1b[2J\u202enet.json"
+    trace.write(file)
+    made = folder / "\u009b2Jhostile.joule"
+    run = [binaries / "joulemap", "import", "kineto", file, "--power", power, "-o", made]
+    subprocess.run(run, check=True, timeout=60, capture_output=True)
+    return made
+
+
+def in_terminal(program: Path, *arguments: object) -> str:
+    """What the program writes to a terminal."""
+    main, side = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "200"}
+    process = subprocess.Popen([program, *map(str, arguments)], stdout=side, stderr=side, env=environment)
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            more = os.read(main, 65536)
+        except OSError:  # the terminal's other side is closed
+            break
+        if not more:
+            break
+        shown += more
+    process.wait(timeout=60)
+    os.close(main)
+    # The terminal ends lines by CR LF, as CSV does.
+    return shown.decode(errors="replace").replace("\r\n", "\n").replace("\r\n", "\n")
+
+
+VIEWS = [
+    *(("report", "--top", "0", "--by", by) for by in ("layer", "op", "kernel", "phase", "function", "stack", "domain")),
+    ("report", "--json"),
+    ("report", "--top", "0", "--by", "layer", "--filter", "\x1b[2J\u202e"),
+    *(("report", "--format", form, "--by", "kernel") for form in ("markdown", "latex", "csv")),
+    *(("export", "--to", form) for form in ("csv", "folded", "dot", "speedscope")),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_a_terminal_is_given_nothing_to_obey(binaries, recording, view):
+    shown = in_terminal(binaries / "joulemap", view[0], recording, *view[1:])
+    assert len(shown) > 100
+    assert obeyed_characters(shown) == set()
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_a_pipe_and_a_file_are_given_nothing_to_obey_either(joulemap, recording, tmp_path, view):
+    file = tmp_path / "out"
+    piped = joulemap(view[0], recording, *view[1:])
+    written = joulemap(view[0], recording, *view[1:], "-o", file)
+    assert (piped.code, written.code) == (0, 0), piped.err + written.err
+    assert obeyed_characters(piped.out) | obeyed_characters(file.read_text()) == set()
+
+
+def test_json_holds_the_names_as_they_were(joulemap, recording):
+    rows = joulemap("report", recording, "--json", "--by", "kernel").json["rows"]
+    names = {row["name"] for row in rows}
+    assert {name for name in NAMES if "\x00" not in name} <= names
+
+
+@pytest.mark.parametrize("view", [("report", "--format", "csv", "--by", "kernel"), ("export", "--to", "csv", "--by", "kernel")])
+def test_a_spreadsheet_is_given_nothing_to_compute(joulemap, recording, view):
+    outcome = joulemap(view[0], recording, *view[1:])
+    assert "HYPERLINK" in outcome.out
+    assert formulas(outcome.out) == []
+
+
+def test_what_is_no_recording_is_refused_by_a_name_that_a_terminal_only_shows(binaries, tmp_path):
+    for name in NAMES:
+        if "/" in name or "\x00" in name:
+            continue
+        file = tmp_path / name
+        file.write_text("no recording")
+        for verb in ("report", "diff", "export", "predict"):
+            assert obeyed_characters(in_terminal(binaries / "joulemap", verb, file, file)) == set()
+
+
+def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries, tmp_path):
+    nodes, last = [], "x"
+    for i, name in enumerate(name for name in NAMES if "\x00" not in name):
+        nodes.append(onnx_bytes.node("Relu", [last], [f"{name}{i}"]) + onnx_bytes.block(3, name))
+        last = f"{name}{i}"
+    made = onnx_bytes.model(nodes, [onnx_bytes.value("x", [1, 8])], [onnx_bytes.value(last, [1, 8])])
+    file = tmp_path / "\u202enet.onnx"
+    file.write_bytes(made)
+    shown = in_terminal(binaries / "joulemap", "predict", file, "--device", "h200")
+    assert "Relu" in shown
+    assert obeyed_characters(shown) == set()
+    outcome = joulemap("predict", file, "--device", "h200", "--json")
+    assert outcome.code == 0, outcome.err
+    assert obeyed_characters(outcome.out) == set()
+
+
+def test_levels_and_notes_of_an_experiment_are_shown_and_not_obeyed(binaries, tmp_path):
+    levels = [name for name in NAMES if "\x00" not in name and "`" not in name and "'" not in name]
+    spec = tmp_path / "hostile.toml"
+    spec.write_text(
+        f'name = "hostile"\ncommand = "true"\nrepetitions = 2\n[factors]\nlevel = {json.dumps(levels, ensure_ascii=True)}\n'
+    )
+    shown = in_terminal(binaries / "joulemap", "experiment", "plan", spec)
+    assert "hostile" in shown
+    assert obeyed_characters(shown) == set()
