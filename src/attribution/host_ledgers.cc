@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ranges>
 
 #include "attribution/clipped_activity.h"
@@ -260,7 +259,7 @@ LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& gro
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
   mark_unknown_counts(result);
   note_light_mode(host.sums, result.diagnostics);
-  if (level == Level::kernel || level == Level::stack) note_grouped_kernels(host.sums, result.diagnostics);
+  note_grouped_kernels(host.sums, level, result.diagnostics);
   if (level == Level::tensor) note_unknown_tensors(host.sums, !host.energy.samples_calls, result.diagnostics);
   return result;
 }

@@ -15,7 +15,8 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   }
 }
 
-void note_grouped_kernels(const ActivitySums& sums, Diagnostics& diagnostics) {
+void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& diagnostics) {
+  if (level != Level::kernel && level != Level::stack) return;
   for (const auto& [process, names] : sums.processes()) {
     if (names.grouped_kernels == 0) continue;
     diagnostics.add({"kernels_grouped", names.grouped_kernels,

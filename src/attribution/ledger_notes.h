@@ -10,7 +10,8 @@
 namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
-void note_grouped_kernels(const ActivitySums& sums, Diagnostics& diagnostics);
+// At levels whose rows are kernels.
+void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& diagnostics);
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
 // Counts that are not known are nothing from then on.
 void mark_unknown_counts(LedgerResult& result);

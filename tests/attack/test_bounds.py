@@ -55,7 +55,8 @@ def test_an_experiment_that_is_nested_deep_is_refused(program, tmp_path, verb, s
 
 def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
     file = tmp_path / "usual.toml"
-    file.write_text('name = "usual"\ncommand = "echo 1.2.3.4.5.6.7.8.9.0.1.2.3.4.5.6.7.8.9 {a}"\nrepetitions = 2\n[factors]\na = [1.5, 2]\n')
+    command = "echo 1.2.3.4.5.6.7.8.9.0.1.2.3.4.5.6.7.8.9 {a}"
+    file.write_text(f'name = "usual"\ncommand = "{command}"\nrepetitions = 2\n[factors]\na = [1.5, 2]\n')
     assert bounded(program, "experiment", "plan", file).returncode == 0
 
 

@@ -275,7 +275,8 @@ IN_PLACE int pause() {
   return real();
 }
 
-IN_PLACE int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) noexcept {
+IN_PLACE int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*routine)(void*),
+                            void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static auto* const real = real_function<Create>("pthread_create");
   if (!virtual_threads().is_on()) return real(id, attributes, routine, argument);
