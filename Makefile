@@ -7,7 +7,7 @@ PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
 
 .DEFAULT_GOAL := build
-.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a
 test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
 	@cmake --build --preset dev --target joulemap_fork_stress
 	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
+
+ATTACK_ROUNDS ?= 100
+test-attack: build-all $(VENV)/.tests-installed ## hostile files, names, folders and users, with many more damaged files than `make test`; minutes
+	@JOULEMAP_ATTACK_ROUNDS=$(ATTACK_ROUNDS) $(PYTHON) -m pytest -q -n 2 tests/attack
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

@@ -1,5 +1,4 @@
-"""Names that came from a trace, a model, an experiment or a command line are shown by a terminal or a spreadsheet, and obeyed
-by none."""
+"""Names that came from a trace, a model, an experiment or a command line are shown, and never obeyed."""
 
 from __future__ import annotations
 

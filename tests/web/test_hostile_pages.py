@@ -1,0 +1,101 @@
+"""Pages of recordings and experiments whose names are an attacker's: a browser shows them, runs nothing and asks for nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from attack.hostile_text import NAMES
+from cli.made_rows import domain, wobble, write_rows
+
+MARKUP = [name for name in NAMES if "\x00" not in name] + [
+    '"><script>hostile()</script>',
+    "' onmouseover='hostile()",
+    "</style><script>hostile()</script>",
+    "<!--<script>",
+    "javascript:hostile()",
+    "]]><script>hostile()</script>",
+    "${hostile()}",
+    "<svg/onload=hostile()>",
+]
+
+
+def analysis_page(binaries: Path, folder: Path) -> Path:
+    """Functions, domains, metrics, flags and levels with those names."""
+
+    def row_of(level: int, block: int) -> dict:
+        cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
+        functions = [
+            {"name": name, "device": "gpu0", "count": 9, "time_s": 2.0, "energy_j": 10.0 + level, **cause} for name in MARKUP
+        ]
+        return {
+            "elapsed_s": 10 + wobble(block + 3),
+            "domains": [domain(MARKUP[block], 100 * (1 + level) + wobble(block)), domain("gpu0", 50 + level)],
+            "metrics": {"accuracy": 0.7 + 0.1 * level},
+            "functions": functions,
+            "diagnostics": [{"code": name, "count": 1, "message": name, "remedy": name} for name in MARKUP],
+        }
+
+    made = write_rows(folder / "exp", row_of)
+    file = folder / "analysis.html"
+    analyze = [binaries / "joulemap", "experiment", "analyze", made, "--html", file]
+    outcome = subprocess.run(analyze, capture_output=True, text=True, timeout=60, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    return file
+
+
+def check_page(browser, file: Path) -> str:
+    """The text that is shown. What a script of an attacker would do fails the test."""
+    page = browser.new_page()
+    asked: list[str] = []
+    ran: list[str] = []
+    page.expose_function("hostile", lambda: ran.append("hostile"))
+    page.on("request", lambda request: None if request.url.startswith("file://") else asked.append(request.url))
+    page.on("dialog", lambda dialog: (ran.append("dialog"), dialog.dismiss()))
+    page.goto(file.as_uri())
+    for element in page.query_selector_all("td, th, rect, text")[:200]:
+        if element.is_visible():
+            element.dispatch_event("mouseover")
+    page.wait_for_timeout(0)
+    handlers = page.evaluate(
+        "[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => a.name.startsWith('on'))).length"
+    )
+    shown = page.inner_text("body")
+    page.close()
+    assert (ran, asked, handlers) == ([], [], 0)
+    return shown
+
+
+def test_a_page_of_an_experiment_shows_hostile_names_and_runs_nothing(browser, binaries, tmp_path):
+    shown = check_page(browser, analysis_page(binaries, tmp_path))
+    assert "<svg/onload=hostile()>" in shown or "onload" in shown
+
+
+@pytest.fixture
+def hostile_recording(binaries, tmp_path) -> Path:
+    from support.kineto_trace import KinetoTrace, begin_ns  # noqa: PLC0415
+
+    trace = KinetoTrace()
+    trace.add("user_annotation", "ProfilerStep#0", 0, 2_000_000)
+    for i, name in enumerate(MARKUP):
+        begin = 1000 + 50_000 * i
+        trace.add("python_function", f"nn.Module: {name}_0", begin, 40_000)
+        trace.add("cpu_op", name, begin + 100, 30_000)
+        trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
+    power = tmp_path / "power.csv"
+    times = [begin_ns() + i * 10**8 for i in range(22)]
+    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
+    made = tmp_path / "hostile.joule"
+    run = [binaries / "joulemap", "import", "kineto", trace.write(tmp_path / "t.json"), "--power", power, "-o", made]
+    subprocess.run(run, check=True, timeout=60, capture_output=True)
+    return made
+
+
+@pytest.mark.parametrize("verb", ["report", "diff"])
+def test_a_page_of_a_recording_shows_hostile_names_and_runs_nothing(browser, joulemap, hostile_recording, tmp_path, verb):
+    file = tmp_path / "page.html"
+    inputs = [hostile_recording] * (2 if verb == "diff" else 1)
+    outcome = joulemap(verb, *inputs, "--html", file)
+    assert outcome.code == 0, outcome.err
+    check_page(browser, file)
