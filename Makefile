@@ -124,7 +124,7 @@ sanitized: $(VENV)/.tests-installed $(VENV)/.examples-installed
 	@cmake --preset $(SANITIZER) $(CMAKE_QUIET)
 	@cmake --build --preset $(SANITIZER)
 	@ctest --preset $(SANITIZER) --output-on-failure -j2 --no-tests=error
-	@JOULEMAP_BUILD=$(BUILD)/$(SANITIZER) $(PYTHON) -m pytest -q tests
+	@JOULEMAP_BUILD=$(BUILD)/$(SANITIZER) $(PYTHON) -m pytest -q -n 2 --dist loadfile tests
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS, with libFuzzer
