@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole recordings with right checksums and wrong contents, from the file to the report: reader, attribution and
-// JSON meet what no checksum has kept away. The bytes are chunks: type, source, length (two bytes each but the type), payload.
-// Whatever a recording says, its report is made or refused with a reason; no energy in it is negative or infinite.
+// Whole recordings with right checksums and wrong contents, from the file to the report: reader, attribution and JSON meet
+// what no checksum has kept away. The bytes are chunks: type, source, length (two bytes each but the type), payload.
+// Whatever a recording holds, its report is made or refused with a reason; no energy in it is negative or infinite.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

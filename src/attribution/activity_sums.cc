@@ -61,9 +61,18 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   has_activity_ = has_activity_ || !activity.place_tallies.empty() || !activity.kernel_tallies.empty();
 }
 
+void ActivitySums::add_used_queues(std::uint32_t process, const Activity& activity) {
+  for (const KernelTally& tally : activity.kernel_tallies) used_.emplace(process, tally.queue);
+}
+
 void ActivitySums::finish() {
   captured_s_.finish();
   for (auto& [process, names] : processes_) names.group_kernels();
+  for (const auto& [process, queue] : used_) {
+    const std::string device = processes_[process].device_of(queue);
+    gpu_busy_s_.try_emplace(device, span_, cells_for(span_));
+    gpu_stretches_[device];
+  }
   for (const Busy& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
     const std::string device = names.device_of(busy.queue);

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "attribution/followed_steps.h"
@@ -24,12 +26,19 @@ namespace joulemap::attribution {
 inline constexpr std::size_t kMostKernelNames = 20000;
 inline constexpr std::string_view kOtherKernels = "other kernels";
 
+// Of the whole run.
+struct StepCounts {
+  std::uint64_t traced = 0;
+  std::uint64_t all = 0;
+};
+
 // What is known of one process.
 struct ProcessNames {
   PlacePaths places;
   std::unordered_map<std::uint32_t, KernelClass> classes;
   std::unordered_map<std::uint32_t, KernelQueue> queues;
   FollowedSteps steps;
+  StepCounts traced;
   std::string rank = {};  // of a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
@@ -47,6 +56,8 @@ class ActivitySums {
   explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cells_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
+  // Of an activity outside of the span: a GPU that runs its kernels is idle inside, not unknown.
+  void add_used_queues(std::uint32_t process, const Activity& activity);
   // After everything was added.
   void finish();
 
@@ -72,6 +83,7 @@ class ActivitySums {
   TimeSpan span_;
   std::map<std::uint32_t, ProcessNames> processes_;
   TimeCurve captured_s_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> used_;  // process and queue
   std::vector<Busy> busy_;  // until the queues' devices are known
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_stretches_;

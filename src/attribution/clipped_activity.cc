@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "attribution/lost_kernels.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -66,6 +69,27 @@ Activity clipped(const Activity& activity, TimeSpan span) {
   rest.kernel_tallies = activity.kernel_tallies;
   scale_tallies(rest, share);
   return rest;
+}
+
+std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
+                              const PlacePaths& places) {
+  Activity traced = activity;
+  Activity extrapolated;
+  traced.kernel_tallies.clear();
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    const bool is_alone = places.probes(tally.place) || tally.class_id == kLostClass;
+    (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
+  }
+  for (StepRecord& step : traced.steps) step.listened = true;
+  std::vector<Activity> parts = {clipped(traced, span)};
+  if (extrapolated.kernel_tallies.empty()) return parts;
+  const StandsFor all = steps.of({activity.begin_ns, activity.end_ns});
+  extrapolated.begin_ns = all.span.begin_ns;
+  extrapolated.end_ns = all.span.end_ns;
+  scale_tallies(extrapolated, all.weight);
+  Activity part = clipped(extrapolated, span);
+  if (!part.kernel_tallies.empty()) parts.push_back(std::move(part));
+  return parts;
 }
 
 }  // namespace joulemap::attribution

@@ -7,6 +7,10 @@
 // inside, which is about a second for a live recording. Kernels that were told one by one are cut where the span is.
 #pragma once
 
+#include <vector>
+
+#include "attribution/followed_steps.h"
+#include "attribution/place_paths.h"
 #include "attribution/time_curve.h"
 #include "model/activity.h"
 
@@ -14,5 +18,9 @@ namespace joulemap::attribution {
 
 bool is_inside(const Activity& activity, TimeSpan span);
 Activity clipped(const Activity& activity, TimeSpan span);
+// The same for a process in light mode: kernels of traced steps extrapolate to the steps after them, and count as far as
+// those lie inside. `steps` are the whole run's. The parts need no further extrapolation: their steps are marked as traced.
+std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
+                              const PlacePaths& places);
 
 }  // namespace joulemap::attribution

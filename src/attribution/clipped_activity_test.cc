@@ -58,5 +58,40 @@ TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
   EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
 }
 
+// 100 steps of 10; the first two are traced and extrapolate to all.
+FollowedSteps light_run() {
+  FollowedSteps steps;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .listened = i < 2});
+  }
+  return steps;
+}
+
+TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapolate_to_it) {
+  Activity traced{.begin_ns = 0, .end_ns = 20};
+  traced.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  traced.kernel_tallies = {{0, 0, 1, 6, 8}};
+  const std::vector<Activity> parts = clipped(traced, {500, 600}, light_run(), PlacePaths());
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].place_tallies.empty());
+  EXPECT_EQ(parts[1].begin_ns, 500);
+  EXPECT_EQ(parts[1].end_ns, 600);
+  ASSERT_EQ(parts[1].kernel_tallies.size(), 1u);
+  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);    // 3 of each of 10 steps
+  EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 of each
+}
+
+TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {
+  Activity traced{.begin_ns = 0, .end_ns = 20};
+  traced.kernel_tallies = {{0, 0, 1, 600, 800}};
+  std::int64_t time_ns = 0;
+  for (std::int64_t from = 0; from < 1000; from += 50) {
+    for (const Activity& part : clipped(traced, {from, from + 50}, light_run(), PlacePaths())) {
+      for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
+    }
+  }
+  EXPECT_EQ(time_ns, 40'000);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution

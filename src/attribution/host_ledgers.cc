@@ -10,6 +10,7 @@
 #include "attribution/kernel_learning.h"
 #include "attribution/ledger_notes.h"
 #include "attribution/lost_kernels.h"
+#include "attribution/machine_rows.h"
 #include "base/quadrature.h"
 
 namespace joulemap::attribution {
@@ -34,34 +35,12 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
-// A number that two machines give two devices of theirs.
-void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
-  for (ReportRow& row : rows) {
-    if (row.device.empty() || row.device.starts_with(prefix)) continue;
-    row.device = prefix + row.device;
-    if (row.path.empty()) row.name = row.display_name = row.device;  // of a branch that is all of a device
-  }
-}
-
 // By domain, step and epoch nobody is given a part.
 bool gives_parts(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
 
 const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::vector<NumberedMoment>>& moments) {
   const auto most = std::ranges::max_element(moments, {}, [](const auto& told) { return told.second.size(); });
   return most == moments.end() ? nullptr : &most->second;
-}
-
-// All but its rows.
-void append(LedgerResult& all, LedgerResult one) {
-  const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
-    if (part) sum = sum.value_or(0) + *part;
-  };
-  add(all.attributed_j, one.attributed_j);
-  add(all.idle_j, one.idle_j);
-  add(all.unattributed_j, one.unattributed_j);
-  all.diagnostics.add_all(one.diagnostics);
-  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
-                    std::make_move_iterator(one.groups.end()));
 }
 
 }  // namespace
@@ -84,6 +63,13 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Wanted want
     Host* const host = sources[i].rank.empty() ? nullptr : host_of(i);
     if (host != nullptr) host->sums.names(i).rank = sources[i].rank;
   }
+  const bool is_clipped = std::ranges::any_of(sources, &SurveyedSource::is_clipped);
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    Host* const host = sources[i].traced_steps.is_light() ? host_of(i) : nullptr;
+    if (host == nullptr) continue;
+    host->sums.names(i).traced = {sources[i].traced_steps.followed(), sources[i].traced_steps.all()};
+    if (is_clipped) light_.emplace(i, sources[i].traced_steps);
+  }
 }
 
 HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
@@ -100,8 +86,17 @@ HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
 void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
-  if (!is_inside(activity, host->span)) return add_sums_inside(*host, source, clipped(activity, host->span));
-  add_sums_inside(*host, source, activity);
+  if (!is_inside(activity, host->span)) host->sums.add_used_queues(source, activity);
+  for_each_part(*host, source, activity, [&](const Activity& part) { add_sums_inside(*host, source, part); });
+}
+
+// What of it lies in the host's time.
+void HostLedgers::for_each_part(Host& host, std::uint32_t source, const Activity& activity,
+                                const std::function<void(const Activity&)>& use) {
+  const auto light = light_.find(source);
+  if (light == light_.end()) return is_inside(activity, host.span) ? use(activity) : use(clipped(activity, host.span));
+  const PlacePaths& places = host.sums.names(source).places;
+  for (const Activity& part : clipped(activity, host.span, light->second, places)) use(part);
 }
 
 void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
@@ -242,11 +237,10 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
 void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
-  const auto add_inside = [&](const Activity& inside) {
-    for (auto& [level, ledger] : host->ledgers) ledger.add(source, inside);
-    if (host->view) host->view->add(source, inside);
-  };
-  is_inside(activity, host->span) ? add_inside(activity) : add_inside(clipped(activity, host->span));
+  for_each_part(*host, source, activity, [&](const Activity& part) {
+    for (auto& [level, ledger] : host->ledgers) ledger.add(source, part);
+    if (host->view) host->view->add(source, part);
+  });
 }
 
 LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& grouping) const {

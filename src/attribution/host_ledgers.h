@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -85,6 +86,8 @@ class HostLedgers {
   };
 
   Host* host_of(std::uint32_t source);
+  void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
+                     const std::function<void(const Activity&)>& use);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool shares_out() const;
   bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
@@ -107,6 +110,7 @@ class HostLedgers {
   std::vector<std::string> boot_of_;      // by source
   std::vector<std::int64_t> started_ns_;  // likewise
   std::map<std::uint32_t, Host> hosts_;   // by recorder
+  std::map<std::uint32_t, FollowedSteps> light_;  // of processes in light mode, where less than their run is wanted
 };
 
 }  // namespace joulemap::attribution

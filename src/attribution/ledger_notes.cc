@@ -7,10 +7,10 @@ namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
-    if (!names.steps.is_light()) continue;
+    if (names.traced.traced == 0) continue;
     diagnostics.add({"kernels_sampled", 1,
                      fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
-                                 names.steps.followed(), names.steps.all()),
+                                 names.traced.traced, names.traced.all),
                      "record --trace full records all, at a cost"});
   }
 }

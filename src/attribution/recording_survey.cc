@@ -89,6 +89,10 @@ void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& know
   if (powers_.size() < kMostPowers) powers_.push_back(known);
 }
 
+void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {
+  for (const StepRecord& step : activity.steps) at(source).traced_steps.add(step);
+}
+
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
 
 void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {

@@ -39,6 +39,7 @@ struct SurveyedSource {
   std::string cpus_online;   // a list such as "0-3", where it was told
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty where it is none, or not known
+  FollowedSteps traced_steps;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
 
@@ -56,6 +57,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_metric(std::uint32_t source, const Metric& metric) override;
   void on_fact(std::uint32_t source, const EnvironmentFact& fact) override;
   void on_calibration(std::uint32_t source, const ChannelCalibration& known) override;
+  void on_activity(std::uint32_t source, const Activity& activity) override;
   void on_power(std::uint32_t source, const KernelPower& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 

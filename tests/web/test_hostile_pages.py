@@ -1,4 +1,4 @@
-"""Pages of recordings and experiments whose names are an attacker's: a browser shows them, runs nothing and asks for nothing."""
+"""Pages of recordings and experiments with an attacker's names: a browser shows them, runs nothing and asks for nothing."""
 
 from __future__ import annotations
 
