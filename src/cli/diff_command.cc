@@ -75,10 +75,14 @@ Result<RunDifference> difference_of(const DiffFlags& flags) {
 }
 
 int run_diff(const DiffFlags& flags) {
+  std::vector<std::string> inputs = flags.recordings;
+  inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
+  Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
+  if (!output) return fail(output.error());
   const Result<RunDifference> difference = difference_of(flags);
   if (!difference) return fail(difference.error());
   if (!flags.html.empty()) {
-    const Status page = write_to_file_or_stdout(flags.html, page::diff_html(*difference));
+    const Status page = output->write(page::diff_html(*difference));
     if (!page) return fail(page.error());
     return difference->failed ? kFailed : kDone;
   }
@@ -86,7 +90,7 @@ int run_diff(const DiffFlags& flags) {
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = output->write(text);
   if (!written) return fail(written.error());
   return difference->failed ? kFailed : kDone;
 }

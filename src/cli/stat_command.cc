@@ -52,10 +52,10 @@ int exit_code_of(const StatResult& result) {
 }
 
 // The report goes out after the command has ended: whatever happens here, its exit code stays.
-void deliver(const StatFlags& flags, const StatResult& result, std::optional<OutputFile>& file) {
+void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
-  if (file) {
-    const Status written = file->replace_content(text);
+  if (!flags.output.empty()) {
+    const Status written = output.write(text);
     if (written) return;
     fail(written.error());  // a full disk: what was measured must not be lost
     static_cast<void>(write_to(Stream::error, text));
@@ -84,12 +84,8 @@ sampling::StatOptions options_of(const StatFlags& flags) {
 
 int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
-  std::optional<OutputFile> file;
-  if (!flags.output.empty()) {
-    Result<OutputFile> opened = OutputFile::open(flags.output);
-    if (!opened) return fail(opened.error());
-    file = std::move(*opened);
-  }
+  Result<Output> output = Output::open(flags.output, std::vector{line.replay});
+  if (!output) return fail(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
@@ -102,7 +98,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   result->summary = report::summarize(result->runs, result->interval);
-  deliver(flags, *result, file);
+  deliver(flags, *result, *output);
   return exit_code_of(*result);
 }
 
