@@ -29,6 +29,7 @@ struct DiffFlags {
   bool json = false;
   std::string html;
   std::string output;
+  bool strict = false;
 };
 
 // "5%", "5 %" or "0.05".
@@ -84,7 +85,7 @@ int run_diff(const DiffFlags& flags) {
   if (!flags.html.empty()) {
     const Status page = output->write(page::diff_html(*difference));
     if (!page) return fail(page.error());
-    return difference->failed ? kFailed : kDone;
+    return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
   }
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
@@ -92,7 +93,7 @@ int run_diff(const DiffFlags& flags) {
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
   const Status written = output->write(text);
   if (!written) return fail(written.error());
-  return difference->failed ? kFailed : kDone;
+  return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
 }
 
 }  // namespace
@@ -128,6 +129,7 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &line] { line.exit_code = run_diff(*flags); });
 }
 

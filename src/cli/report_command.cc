@@ -43,6 +43,7 @@ struct ReportFlags {
   bool model_card = false;
   report::CardQuery card;
   std::string output;
+  bool strict = false;
 };
 
 Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
@@ -86,7 +87,7 @@ int run_plot(const ReportFlags& flags) {
   const Result<std::string> svg = report::plot_svg(*view, query);
   if (!svg) return fail(svg.error());
   const Status written = picture->write(*svg);
-  return written ? kDone : fail(written.error());
+  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
 // The page has all levels: what rows would be by is chosen there.
@@ -101,7 +102,7 @@ int write_page(const ReportFlags& flags) {
   if (!view) return fail(view.error());
   view->run.diagnostics.add_all(question->diagnostics);
   const Status written = output->write(page::page_html(*view));
-  return written ? kDone : fail(written.error());
+  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
 // They say different things: one at a time.
@@ -133,7 +134,7 @@ int run_report(const ReportFlags& flags) {
   const Result<std::string> text = text_of(*result, flags);
   if (!text) return fail(text.error());
   const Status written = output->write(*text);
-  return written ? kDone : fail(written.error());
+  return written ? strict_exit_code(kDone, flags.strict, result->diagnostics) : fail(written.error());
 }
 
 void add_view_flags(CLI::App& verb, ReportFlags& flags) {
@@ -199,6 +200,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &line] { line.exit_code = run_report(*flags); });
 }
 

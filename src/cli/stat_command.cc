@@ -29,6 +29,7 @@ struct StatFlags {
   std::string sensors;
   bool json = false;
   std::string output;
+  bool strict = false;
   std::vector<std::string> command;
 };
 
@@ -99,7 +100,9 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   result->summary = report::summarize(result->runs, result->interval);
   deliver(flags, *result, *output);
-  return exit_code_of(*result);
+  Diagnostics all = result->diagnostics;
+  for (const StatRun& run : result->runs) all.add_all(run.diagnostics);
+  return strict_exit_code(exit_code_of(*result), flags.strict, all);
 }
 
 }  // namespace
@@ -127,6 +130,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &verb, &line] {
     flags->command = wrapped_command(verb, line);
     line.exit_code = run_stat(*flags, line);

@@ -147,6 +147,8 @@ RecordResult Recorder::finish() {
   end.diagnostics = result_.diagnostics;
   for (const SensorStatus& sensor : meter_.sensors()) end.diagnostics.add_all(sensor.diagnostics);
   const Status ended = writer_.finish(std::move(end));
+  result_.lost_samples = writer_.lost_samples();
+  result_.is_written = writer_.bytes_written() > 0;
   if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "make room on that disk"});
   return std::move(result_);
 }
