@@ -117,7 +117,7 @@ bool has_known_gpu(std::span<const Channel> channels) {
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
-  if (const Status distinct = check_not_input(flags.file, std::vector{line.replay}); !distinct) {
+  if (const Status distinct = check_not_input(flags.file, with_parts(std::vector{line.replay})); !distinct) {
     return fail(distinct.error());
   }
   sampling::SensorOptions sensors{

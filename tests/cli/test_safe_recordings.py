@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ from commands import wait_for
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from small_disk import fill, small_disk  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def recorder(binaries, sysroots):
 
     yield start
     for process in started:
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
@@ -131,10 +135,12 @@ def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
     assert record(file, flags=("--strict",)).code == 0
     assert joulemap("report", file, "--strict").code == 0
     assert joulemap("diff", file, file, "--by", "domain", "--strict").code == 0
-    damaged = tmp_path / "damaged.joule"
-    damaged.write_bytes(file.read_bytes()[:-40])
+    whole, damaged = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"
+    content = bytearray(whole.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
     assert joulemap("report", damaged).code == 0
-    for words in (("report", damaged), ("report", damaged, "--json"), ("diff", file, damaged, "--by", "domain")):
+    for words in (("report", damaged), ("report", damaged, "--json"), ("diff", whole, damaged, "--by", "domain")):
         outcome = joulemap(*words, "--strict")
         assert outcome.code == 3 and "lost or damaged" in outcome.err, words
 
