@@ -99,7 +99,8 @@ TEST_F(OutputFiles, ALinkStaysAndItsTargetIsReplaced) {
 TEST_F(OutputFiles, PipesAreWrittenDirectly) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   std::string got;
-  std::thread reader([&] { got = std::string(std::istreambuf_iterator<char>(std::ifstream(path("fifo")).rdbuf()), {}); });
+  std::thread reader(
+      [&] { got = std::string(std::istreambuf_iterator<char>(std::ifstream(path("fifo")).rdbuf()), {}); });
   const Status written = replace_file(path("fifo"), "through");
   reader.join();
   ASSERT_TRUE(written);

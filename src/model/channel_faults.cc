@@ -66,10 +66,10 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
                      "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
   } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_steps(channel))) {
-    diagnostics.add({"energy_missing", 1,
-                     fmt::format("{}: {} readings do not cover the command: its energy is not known", subject,
-                                 energy.tally.good),
-                     ""});
+    diagnostics.add(
+        {"energy_missing", 1,
+         fmt::format("{}: {} readings do not cover the command: its energy is not known", subject, energy.tally.good),
+         ""});
   } else if (energy.reason == "too-short") {
     diagnostics.add({"window_too_short", 1,
                      fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),

@@ -141,7 +141,11 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall 
     return error;
   }
   Result<std::optional<FileLock>> taken = FileLock::try_take(lock_path(path), LockScope::shared, lock);
-  if (!taken) return std::move(taken).error();
+  if (!taken) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    return std::move(taken).error();
+  }
   if (!*taken) return held(path);
   // On a full disk the name alone marks the folder; the command runs nevertheless.
   static_cast<void>(write_over(lock_path(path), fmt::format("{}{}\n", kMark, this_process_identity())));

@@ -14,7 +14,7 @@
 namespace joulemap::recording {
 
 inline constexpr std::string_view kPartSuffix = ".joule";
-inline constexpr std::string_view kTracesFolder = "traces";   // of profilers of frameworks, until they are read
+inline constexpr std::string_view kTracesFolder = "traces";    // of profilers of frameworks, until they are read
 inline constexpr std::string_view kJoinedName = "joined.tmp";  // the joined file, until it is complete
 
 // Paths of the files of the folder that end so, in the order of their names.

@@ -39,11 +39,11 @@ struct JoinSummary {
   Diagnostics diagnostics;       // also recorded in the joined file
 };
 
-// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is
-// written in the folder and renamed); nothing is removed before that. Parts that cannot be read stay where they are. If `path` already is of the same recording, because
-// an earlier join was cut off, it is kept and completed; another recording of that name is replaced. Unknown chunks are
-// copied; those that must be understood are an error. Samples are packed again, several seconds to a chunk: half the
-// size.
+// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is written
+// in the folder and renamed); nothing is removed before that. Parts that cannot be read stay where they are. If `path`
+// already is of the same recording, because an earlier join was cut off, it is kept and completed; another recording of
+// that name is replaced. Unknown chunks are copied; those that must be understood are an error. Samples are packed again,
+// several seconds to a chunk: half the size.
 // `make_room` is called when the joined file is complete, before it takes its name; where that fails, nothing changes.
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
                                const std::function<Status()>& make_room = {});

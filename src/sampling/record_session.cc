@@ -155,7 +155,8 @@ RecordResult Recorder::finish() {
 
 // What profilers of frameworks left is read and removed; the part it becomes is joined with the others.
 void take_in_traces(const recording::PartFolder& folder, RecordResult& result) {
-  ingest::FrameworkActivity traces = ingest::read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
+  ingest::FrameworkActivity traces =
+      ingest::read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
   if (traces.activity.empty() && traces.diagnostics.empty()) return;
   Result<recording::RecordingWriter> writer = folder.open_further_part("process");
   RecordingEnd end;
