@@ -169,7 +169,9 @@ Status OutputFile::replace_content(std::string_view content) {
   Status done = fill(*fresh, content, path_, older);
   if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
     // A file that is mounted on its own cannot be replaced; an empty one has nothing to lose.
-    done = is_empty ? write_in_place(target_, content, path_) : Status(system_error("replace", path_, errno));
+    Error refused = system_error("replace", path_, errno);
+    refused.remedy = "name a file that is not there yet, or one in a folder of your own";
+    done = is_empty ? write_in_place(target_, content, path_) : Status(std::move(refused));
   } else if (done) {
     return done;
   }

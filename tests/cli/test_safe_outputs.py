@@ -139,6 +139,24 @@ def test_a_full_disk_leaves_the_older_result(joulemap, recording, tmp_path):
         assert older.read_text().startswith("{") and older.stat().st_mode & 0o777 == 0o640
 
 
+def test_a_file_that_is_mounted_on_its_own_is_written_only_while_it_is_empty(joulemap, recording, tmp_path):
+    """As containers mount single files: nothing can take the place of such a file."""
+    behind, result = tmp_path / "behind", tmp_path / "result"
+    for file in (behind, result):
+        file.write_text("")
+    mount = ["mount", "--bind", str(behind), str(result)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    try:
+        assert joulemap("report", recording, "--json", "-o", result).code == 0
+        first = behind.read_text()
+        outcome = joulemap("report", recording, "-o", result)
+        assert outcome.code == 1 and "->" in outcome.err
+        assert first.startswith("{") and behind.read_text() == first
+    finally:
+        subprocess.run(["umount", "-l", str(result)], check=False)
+
+
 def test_streams_and_devices_are_written_directly(joulemap, binaries, recording, tmp_path):
     text = joulemap("report", recording, "--json").out
     assert joulemap("report", recording, "--json", "-o", "/dev/stdout").out == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,6 +144,14 @@ def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
     for words in (("report", damaged), ("report", damaged, "--json"), ("diff", whole, damaged, "--by", "domain")):
         outcome = joulemap(*words, "--strict")
         assert outcome.code == 3 and "lost or damaged" in outcome.err, words
+
+
+def test_the_codes_of_lost_data_are_documented():
+    source = (ROOT / "src" / "model" / "data_loss.cc").read_text()
+    table = (ROOT / "docs" / "record.md").read_text().split("## Exit code 3")[1].split("\n## ")[0]
+    codes = re.findall(r'"([a-z_]+)"', source.split("kLosses = {")[1].split("};")[0])
+    rows = "\n".join(line for line in table.splitlines() if line.startswith("| "))
+    assert sorted(codes) == sorted(re.findall(r"`([a-z_]+)`", rows)) and len(set(codes)) == len(codes)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link", "device"])
