@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from ._energy import Energy
 from ._library import JoulemapError
+from ._output import replaced
 
 SCHEMA = "joulemap.total/1"
 
@@ -44,10 +45,8 @@ class EnergyTotal:
         self._own.update(
             state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
         )
-        beside = f"{self._path}.{os.getpid()}.new"
-        with open(beside, "w", encoding="utf-8") as file:
+        with replaced(self._path) as beside, open(beside, "w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
-        os.replace(beside, self._path)
 
     def _sum(self, name: str) -> Optional[float]:
         known = [run[name] for run in self.runs if run.get(name) is not None]

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, Sequence, Union
 
 from ._ledger import imported
 from ._library import JoulemapError
+from ._output import replaced
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -58,10 +59,11 @@ class LayerSteps:
 
     def to_parquet(self, path: Path) -> None:
         table = self.to_arrow()
-        imported("pyarrow.parquet").write_table(table, os.fspath(path))
+        with replaced(path) as beside:
+            imported("pyarrow.parquet").write_table(table, beside)
 
     def to_csv(self, path: Path) -> None:
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow([self.index_name, *self.columns])
             writer.writerows(zip(self.index, *self.columns.values()))

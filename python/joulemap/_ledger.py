@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Diagnostic
 from ._library import JoulemapError
+from ._output import replaced
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -128,10 +129,11 @@ class Ledger:
         table = self.to_arrow()
         import pyarrow.parquet
 
-        pyarrow.parquet.write_table(table, os.fspath(path))
+        with replaced(path) as beside:
+            pyarrow.parquet.write_table(table, beside)
 
     def to_csv(self, path: Path) -> None:
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, _FIELDS)
             writer.writeheader()
             writer.writerows(self.to_dicts())

@@ -11,6 +11,7 @@ import json
 from os import PathLike
 from typing import Any, Union
 
+from ._output import replaced
 from ._torch_wrappers import WRAPPERS
 
 
@@ -33,8 +34,9 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
 
 def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
     """Writes module_names() where `joulemap import kineto --modules` reads them."""
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(module_names(model, *inputs, **named_inputs), file, indent=1)
+    names = module_names(model, *inputs, **named_inputs)
+    with replaced(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        json.dump(names, file, indent=1)
         file.write("\n")
 
 

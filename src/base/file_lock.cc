@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -98,6 +99,14 @@ Result<FileLock> FileLock::take(const std::string& path, LockScope scope, std::c
     if (std::chrono::steady_clock::now() >= until) return held_by_another(path);
     std::this_thread::sleep_for(kLockPollPeriod);
   }
+}
+
+bool FileLock::is_at(const std::string& path) const {
+  if (is_owner_file()) return file_exists(owner_path_) && file_exists(path);
+  struct stat locked {};
+  struct stat named {};
+  if (::fstat(fd_.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0) return false;
+  return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

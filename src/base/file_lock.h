@@ -40,6 +40,9 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
 
+  // Whether the file of that name is still the one that is locked: it may have been moved or replaced meanwhile.
+  bool is_at(const std::string& path) const;
+
   // Without flock: an owner that is killed on another machine keeps it until its file is removed.
   bool is_owner_file() const { return !owner_path_.empty(); }
 

@@ -79,16 +79,21 @@ int run_analyze(const AnalyzeFlags& flags) {
   }
   const Result<experiment::AnalysisOptions> options = options_of(flags);
   if (!options) return fail(options.error());
+  const std::vector<std::string> inputs = experiment::experiment_files(flags.folder);
+  Result<Output> html = Output::open(flags.html, inputs);
+  if (!html) return fail(html.error());
+  Result<Output> output = Output::open(flags.output, inputs);
+  if (!output) return fail(output.error());
   const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
   if (!data) return fail(data.error());
   const Result<AnalysisResult> result = experiment::analyze(*data, *options);
   if (!result) return fail(result.error());
   if (!flags.html.empty()) {
-    const Status page = write_to_file_or_stdout(flags.html, page::analysis_html(*result, *data));
+    const Status page = html->write(page::analysis_html(*result, *data));
     if (!page) return fail(page.error());
     if (formats == 0 && flags.output.empty()) return kDone;
   }
-  const Status written = write_to_file_or_stdout(flags.output, text_of(*result, *data, flags));
+  const Status written = output->write(text_of(*result, *data, flags));
   return written ? kDone : fail(written.error());
 }
 

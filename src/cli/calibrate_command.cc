@@ -31,6 +31,8 @@ struct CalibrateFlags {
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
+  Result<Output> output = Output::open(flags.output, std::vector{line.replay, calibration_path()});
+  if (!output) return fail(output.error());
   Result<sampling::OpenSensors> opened = sampling::open_sensors(
       {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
   if (!opened) return fail(opened.error());
@@ -55,7 +57,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
     }
   }
   const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = output->write(text);
   return written ? kDone : fail(written.error());
 }
 

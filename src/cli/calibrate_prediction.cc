@@ -67,7 +67,9 @@ int calibrate_prediction(const PredictionCalibration& wanted, const std::string&
   if (!profile) return fail(profile.error());
   const std::string path = output.empty() ? profile_path(profile->device) : output;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-  if (const Status written = write_to_file_or_stdout(path, predict::profile_json(*profile)); !written) {
+  if (const Status written =
+          write_to_file_or_stdout(path, predict::profile_json(*profile), measured_table_files({tables}));
+      !written) {
     return fail(written.error());
   }
   const Status told =

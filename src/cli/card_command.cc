@@ -28,7 +28,7 @@ int run_card(const CardFlags& flags) {
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text = flags.json ? report::card_json(card) + "\n" : report::card_text(card, style);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = write_to_file_or_stdout(flags.output, text, std::vector{flags.device.profile});
   return written ? kDone : fail(written.error());
 }
 

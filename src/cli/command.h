@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/system_root.h"
+#include "model/diagnostics.h"
 
 namespace joulemap::cli {
 
@@ -21,6 +22,7 @@ namespace joulemap::cli {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kWrongUsage = 2;
+inline constexpr int kDataLost = 3;  // with --strict alone; around a command, where the command itself succeeded
 inline constexpr int kNotPossibleHere = 77;
 
 // What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
@@ -47,6 +49,11 @@ std::span<const Command> commands();
 // The one place that turns an error into an exit code: wrong usage 2, not possible here 77, a command that is not
 // there 127 or cannot be executed 126, anything else 1.
 int exit_code_of(ErrorCode code);
+
+// --strict of the verbs that show numbers: `strict` outlives the parser.
+void add_strict_flag(CLI::App& verb, bool& strict);
+// `code`, or with --strict kDataLost where all went well but data were lost or damaged.
+int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics);
 
 // Prints "joulemap: message" and the remedy to stderr; returns the exit code. "joulemap diff: message" where the verb
 // does not follow from the message.

@@ -17,6 +17,7 @@
 #include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/stat_command.h"
+#include "model/data_loss.h"
 
 namespace joulemap::cli {
 namespace {
@@ -60,6 +61,17 @@ int exit_code_of(ErrorCode code) {
     default:
       return kFailed;
   }
+}
+
+void add_strict_flag(CLI::App& verb, bool& strict) {
+  verb.add_flag("--strict", strict, "exit with 3 when data were lost or damaged (docs/record.md)");
+}
+
+int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
+  if (!strict || code != kDone || !has_data_loss(diagnostics)) return code;
+  // When stderr is gone, the exit code is all that is left.
+  static_cast<void>(write_to(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
+  return kDataLost;
 }
 
 int fail(const Error& error, std::string_view verb) {

@@ -29,6 +29,7 @@ struct DiffFlags {
   bool json = false;
   std::string html;
   std::string output;
+  bool strict = false;
 };
 
 // "5%", "5 %" or "0.05".
@@ -75,20 +76,24 @@ Result<RunDifference> difference_of(const DiffFlags& flags) {
 }
 
 int run_diff(const DiffFlags& flags) {
+  std::vector<std::string> inputs = flags.recordings;
+  inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
+  Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
+  if (!output) return fail(output.error());
   const Result<RunDifference> difference = difference_of(flags);
   if (!difference) return fail(difference.error());
   if (!flags.html.empty()) {
-    const Status page = write_to_file_or_stdout(flags.html, page::diff_html(*difference));
+    const Status page = output->write(page::diff_html(*difference));
     if (!page) return fail(page.error());
-    return difference->failed ? kFailed : kDone;
+    return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
   }
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = output->write(text);
   if (!written) return fail(written.error());
-  return difference->failed ? kFailed : kDone;
+  return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
 }
 
 }  // namespace
@@ -124,6 +129,7 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &line] { line.exit_code = run_diff(*flags); });
 }
 

@@ -21,7 +21,7 @@ int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
   const Result<DoctorResult> result = sampling::examine(line.root, flags.sensors, line.program);
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = write_to_file_or_stdout(flags.output, text, {});
   return written ? kDone : fail(written.error());
 }
 

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/output_file.h"
 #include "base/small_file.h"
-#include "base/write_fully.h"
 
 namespace joulemap::cli {
 namespace {
@@ -48,11 +48,12 @@ Result<std::string> EventFolder::add_file(std::string_view host, std::string_vie
   for (int i = 0; i < kMostNames; ++i) {
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
-    const FileDescriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file.is_open() && errno == EEXIST) continue;
-    if (!file.is_open()) return system_error("create", name, errno);
-    if (const Status written = write_fully(file.get(), content, name); !written) {
-      ::unlink(name.c_str());  // half a file would be shown as a whole one
+    // The name is taken by an empty file, which the whole one then replaces: half a file would be shown as a whole one.
+    const FileDescriptor taken(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOutputMode));
+    if (!taken.is_open() && errno == EEXIST) continue;
+    if (!taken.is_open()) return system_error("create", name, errno);
+    if (const Status written = replace_file(name, content); !written) {
+      ::unlink(name.c_str());
       return written.error();
     }
     return name;

@@ -38,9 +38,19 @@ Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution:
   return view;
 }
 
+// What must not be overwritten.
+std::vector<std::string> inputs_of(const ExportFlags& flags) {
+  std::vector<std::string> inputs = flags.files;
+  if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
+  return inputs;
+}
+
 int export_to_tensorboard(const ExportFlags& flags) {
   if (flags.output.empty())
     return fail({ErrorCode::usage, "TensorBoard reads folders: -o names one", "-o runs/joules"});
+  if (const Status distinct = check_not_input(flags.output, with_parts(inputs_of(flags))); !distinct) {
+    return fail(distinct.error());
+  }
   const Result<EventFolder> folder = EventFolder::open(flags.output);
   if (!folder) return fail(folder.error());
   const Result<RunView> view = view_of(flags, {attribution::Level::layer});
@@ -72,11 +82,13 @@ Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
   if (const Status possible = can_write(format, flags); !possible) return fail(possible.error());
+  Result<Output> output = Output::open(flags.output, inputs_of(flags));
+  if (!output) return fail(output.error());
   const Result<RunView> view = view_of(flags, levels_of(format, flags.by));
   if (!view) return fail(view.error());
   const Result<std::string> bytes = format.bytes_of(*view, {flags.by});
   if (!bytes) return fail(bytes.error());
-  const Status written = write_bytes_to_file_or_stdout(flags.output, *bytes);
+  const Status written = output->write_bytes(*bytes);
   return written ? kDone : fail(written.error());
 }
 

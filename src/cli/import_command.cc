@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
@@ -184,6 +185,18 @@ Result<ImportResult> import(const ImportFlags& flags) {
   return result;
 }
 
+// What must not be overwritten. A new file may lie in a folder that is an input.
+std::vector<std::string> inputs_of(const ImportFlags& flags) {
+  std::vector<std::string> inputs = flags.power;
+  inputs.push_back(flags.modules);
+  const bool is_new = !file_exists(flags.output);
+  for (const std::string& input : flags.inputs) {
+    std::error_code error;
+    if (!is_new || !std::filesystem::is_directory(input, error)) inputs.push_back(input);
+  }
+  return inputs;
+}
+
 int run_import(const ImportFlags& flags) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
   if (makes_experiment(flags)) {
@@ -192,6 +205,7 @@ int run_import(const ImportFlags& flags) {
     return run_experiment_import(
         {flags.format, flags.inputs, flags.pattern, flags.epochs, *utc_offset_s, flags.output, flags.json});
   }
+  if (const Status distinct = check_not_input(flags.output, inputs_of(flags)); !distinct) return fail(distinct.error());
   const Result<ImportResult> result = import(flags);
   if (!result) return fail(result.error());
   const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")

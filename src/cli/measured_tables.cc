@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/measured_tables.h"
 
+#include <array>
 #include <filesystem>
 #include <tuple>
 
@@ -12,9 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<const char*, 2> kEndings = {".csv.gz", ".csv"};
+
 // "operations" is operations.csv.gz, or operations.csv where somebody has unpacked it. Empty where there is neither.
 Result<std::string> read_table(const fs::path& folder, const std::string& name) {
-  for (const char* ending : {".csv.gz", ".csv"}) {
+  for (const char* ending : kEndings) {
     const std::string path = (folder / (name + ending)).string();
     if (file_exists(path)) return read_maybe_gzip(path);
   }
@@ -75,6 +78,22 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
                  "joulemap collect --out ROWS --tables " + folders.front()};
   }
   return tables;
+}
+
+std::vector<std::string> measured_table_files(const std::vector<std::string>& folders) {
+  std::vector<std::string> files;
+  for (const std::string& folder : folders) {
+    for (const fs::path& place : {fs::path(folder), beside(folder, "networks"), beside(folder, "seed")}) {
+      for (const char* name : {"operations", "layers", "networks", "busy", "settings"}) {
+        for (const char* ending : kEndings) {
+          if (std::string path = (place / (std::string(name) + ending)).string(); file_exists(path)) {
+            files.push_back(std::move(path));
+          }
+        }
+      }
+    }
+  }
+  return files;
 }
 
 Result<std::string> read_networks_table(const std::string& folder) {

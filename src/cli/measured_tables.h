@@ -15,6 +15,9 @@ namespace joulemap::cli {
 // Several folders are one table: the rows of all. Of networks there may be none; operations there must be.
 Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& folders, const std::string& device);
 
+// The files that it reads, as far as they are there.
+std::vector<std::string> measured_table_files(const std::vector<std::string>& folders);
+
 // Its networks.csv.gz.
 Result<std::string> read_networks_table(const std::string& folder);
 

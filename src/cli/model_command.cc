@@ -24,15 +24,14 @@ struct ModelFlags {
 };
 
 int run_fit(const ModelFlags& flags) {
-  // A wrong path is told before the work begins.
-  Result<OutputFile> file = OutputFile::open(flags.output);
-  if (!file) return fail(file.error());
+  Result<Output> output = Output::open(flags.output, measured_table_files(flags.folders));
+  if (!output) return fail(output.error());
   const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
   if (!tables) return fail(tables.error());
   const Result<predict::Profile> profile = predict::fit_profile(*tables);
   if (!profile) return fail(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
-  if (const Status written = file->replace_content(text); !written) return fail(written.error());
+  if (const Status written = output->write(text); !written) return fail(written.error());
   const Status told = write_to(
       Stream::out, fmt::format("{}: {}, fitted to {} operations and {} settings of networks; {} kB\n", flags.output,
                                profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
@@ -40,6 +39,12 @@ int run_fit(const ModelFlags& flags) {
 }
 
 int run_eval(const ModelFlags& flags) {
+  std::vector<std::string> inputs = measured_table_files(flags.folders);
+  for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
+  Result<Output> output = Output::open(flags.output, inputs);
+  if (!output) return fail(output.error());
+  Result<Output> predictions = Output::open(flags.predictions, inputs);
+  if (!predictions) return fail(predictions.error());
   Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
   if (!tables) return fail(tables.error());
   if (!flags.held_out.empty()) {
@@ -50,11 +55,11 @@ int run_eval(const ModelFlags& flags) {
   const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds);
   if (!evaluation) return fail(evaluation.error());
   if (!flags.predictions.empty()) {
-    const Status written = write_to_file_or_stdout(flags.predictions, predict::predictions_csv(*evaluation));
+    const Status written = predictions->write(predict::predictions_csv(*evaluation));
     if (!written) return fail(written.error());
   }
-  const Status written = write_to_file_or_stdout(flags.output, flags.json ? predict::evaluation_json(*evaluation) + "\n"
-                                                                          : predict::evaluation_markdown(*evaluation));
+  const Status written = output->write(flags.json ? predict::evaluation_json(*evaluation) + "\n"
+                                                  : predict::evaluation_markdown(*evaluation));
   return written ? kDone : fail(written.error());
 }
 

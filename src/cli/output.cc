@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
-#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "base/printable_text.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
+#include "recording/recording_parts.h"
 
 namespace joulemap::cli {
+namespace {
+
+Status check_no_recording(const std::string& path) {
+  struct stat status {};
+  const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  if (!is_file || !recording::has_recording_magic(path)) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} is a recording: it would be overwritten", path),
+               fmt::format("name another file, or remove it first: rm {}", path)};
+}
+
+}  // namespace
 
 Status write_to(Stream stream, std::string_view text) {
   const std::string shown = printable_lines(text);
@@ -18,27 +29,32 @@ Status write_to(Stream stream, std::string_view text) {
                                : write_fully(STDERR_FILENO, shown, "stderr");
 }
 
-Result<OutputFile> OutputFile::open(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd.is_open()) return system_error("create", path, errno);
-  return OutputFile(path, std::move(fd));
+std::vector<std::string> with_parts(std::span<const std::string> inputs) {
+  std::vector<std::string> all(inputs.begin(), inputs.end());
+  for (const std::string& input : inputs) {
+    if (!input.empty()) all.push_back(recording::recording_folder(input));
+  }
+  return all;
 }
 
-Status OutputFile::replace_content(std::string_view text) {
-  // EINVAL: a pipe or a device, which has no content to replace.
-  if (::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL) return system_error("empty", path_, errno);
-  return write_fully(fd_.get(), text, path_);
-}
-
-Status write_to_file_or_stdout(const std::string& path, std::string_view text) {
-  return write_bytes_to_file_or_stdout(path, printable_lines(text));
-}
-
-Status write_bytes_to_file_or_stdout(const std::string& path, std::string_view bytes) {
-  if (path.empty()) return write_fully(STDOUT_FILENO, bytes, "stdout");
-  Result<OutputFile> file = OutputFile::open(path);
+Result<Output> Output::open(const std::string& path, std::span<const std::string> inputs) {
+  if (path.empty()) return Output(std::nullopt);
+  Result<OutputFile> file = OutputFile::open(path, with_parts(inputs));
   if (!file) return std::move(file).error();
-  return file->replace_content(bytes);
+  if (Status free = check_no_recording(path); !free) return std::move(free).error();
+  return Output(std::move(*file));
+}
+
+Status Output::write(std::string_view text) { return write_bytes(printable_lines(text)); }
+
+Status Output::write_bytes(std::string_view bytes) {
+  return file_ ? file_->replace_content(bytes) : write_fully(STDOUT_FILENO, bytes, "stdout");
+}
+
+Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs) {
+  Result<Output> output = Output::open(path, inputs);
+  if (!output) return std::move(output).error();
+  return output->write(text);
 }
 
 }  // namespace joulemap::cli

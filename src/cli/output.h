@@ -5,10 +5,13 @@
 // (base/printable_text.h), whatever names they hold.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/file_descriptor.h"
+#include "base/output_file.h"
 #include "base/result.h"
 
 namespace joulemap::cli {
@@ -17,22 +20,25 @@ enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
 
-// A file named by -o, opened before the work starts so that a wrong path is told at once. Its old content stays
-// until the new one is written; permissions and links are kept.
-class OutputFile {
+// The file named by -o, or stdout where the path is empty. Opened before the work starts, so that a wrong path is found at
+// once. An input is never overwritten (base/output_file.h), and neither is any recording: results are none.
+class Output {
  public:
-  static Result<OutputFile> open(const std::string& path);
-  Status replace_content(std::string_view text);
+  // `inputs`: every file and folder that the command reads. Recordings bring their folders of parts along.
+  static Result<Output> open(const std::string& path, std::span<const std::string> inputs);
+  Status write(std::string_view text);
+  // As it is: for what need not be text.
+  Status write_bytes(std::string_view bytes);
 
  private:
-  OutputFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  std::string path_;
-  FileDescriptor fd_;
+  explicit Output(std::optional<OutputFile> file) : file_(std::move(file)) {}
+  std::optional<OutputFile> file_;
 };
 
-// Into the file named by -o, or to stdout when none is named.
-Status write_to_file_or_stdout(const std::string& path, std::string_view text);
-// The same for what need not be text, as it is.
-Status write_bytes_to_file_or_stdout(const std::string& path, std::string_view bytes);
+// Both at once, for what is made quickly.
+Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
+
+// Inputs and the folders of parts that belong to those that are recordings.
+std::vector<std::string> with_parts(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

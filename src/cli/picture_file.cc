@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -15,7 +16,6 @@
 #include "base/small_file.h"
 #include "base/text.h"
 #include "base/write_fully.h"
-#include "cli/output.h"
 #include "cli/terminal.h"
 
 namespace joulemap::cli {
@@ -50,13 +50,29 @@ Result<FileDescriptor> unnamed_file(std::string_view content) {
   return file;
 }
 
-Status convert(const std::string& kind, const std::string& path, std::string_view svg) {
+// The content of a file from its beginning.
+Result<std::string> content_of(const FileDescriptor& file) {
+  std::string content;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t got = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(content.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read", "the picture", errno);
+    if (got == 0) return content;
+    content.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<std::string> converted(const std::string& kind, std::string_view svg) {
   const Result<FileDescriptor> source = unnamed_file(svg);
   if (!source) return source.error();
+  const Result<FileDescriptor> picture = unnamed_file("");
+  if (!picture) return picture.error();
+  const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
   // Twice as many pixels as the plot has: sharp on the screens that people have.
-  std::vector<std::string> command = {std::string(kConverter), "--format", kind, "--output", path};
+  std::vector<std::string> command = {std::string(kConverter), "--format", kind, "--output", name_of(*picture)};
   if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
-  command.push_back(fmt::format("/proc/{}/fd/{}", ::getpid(), source->get()));
+  command.push_back(name_of(*source));
   sigset_t no_signals;
   sigemptyset(&no_signals);
   Result<ChildProcess> child = ChildProcess::prepare(command, no_signals);
@@ -67,12 +83,11 @@ Status convert(const std::string& kind, const std::string& path, std::string_vie
     if (errno != EINTR) return system_error("wait for", std::string(kConverter), errno);
   }
   const ExitStatus ended = ExitStatus::from_wait_status(status);
-  if (ended.code == 0) return Done{};
+  if (ended.code == 0) return content_of(*picture);
   return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kConverter, ended.code), "write .svg instead"};
 }
 
-}  // namespace
-
+// Whether the plot can go there at all.
 Status can_write_picture(const std::string& path) {
   if (path.empty()) {
     if (!stdout_is_terminal()) return Done{};
@@ -90,9 +105,19 @@ Status can_write_picture(const std::string& path) {
                "sudo apt install librsvg2-bin, or -o plot.svg"};
 }
 
-Status write_picture(const std::string& path, std::string_view svg) {
-  const std::string kind = kind_of(path);
-  return path.empty() || kind == "svg" ? write_to_file_or_stdout(path, svg) : convert(kind, path, svg);
+}  // namespace
+
+Result<PictureFile> PictureFile::open(const std::string& path, std::span<const std::string> inputs) {
+  if (Status possible = can_write_picture(path); !possible) return std::move(possible).error();
+  Result<Output> output = Output::open(path, inputs);
+  if (!output) return std::move(output).error();
+  return PictureFile(path.empty() ? "svg" : kind_of(path), std::move(*output));
+}
+
+Status PictureFile::write(std::string_view svg) {
+  if (kind_ == "svg") return output_.write(svg);
+  const Result<std::string> picture = converted(kind_, svg);
+  return picture ? output_.write(*picture) : Status(picture.error());
 }
 
 }  // namespace joulemap::cli

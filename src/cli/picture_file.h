@@ -4,18 +4,26 @@
 // of it by rsvg-convert, a program of librsvg, where it is installed. Main thread; it waits for that program.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/output.h"
 
 namespace joulemap::cli {
 
-// Before the work is done: whether the plot can go there at all. Not to a terminal, not to a kind that cannot be made
-// here.
-Status can_write_picture(const std::string& path);
+class PictureFile {
+ public:
+  // Before the work is done: not to a terminal, not to a kind that cannot be made here, not over an input. An empty path:
+  // stdout.
+  static Result<PictureFile> open(const std::string& path, std::span<const std::string> inputs);
+  Status write(std::string_view svg);
 
-// An empty path: stdout.
-Status write_picture(const std::string& path, std::string_view svg);
+ private:
+  PictureFile(std::string kind, Output output) : kind_(std::move(kind)), output_(std::move(output)) {}
+  std::string kind_;
+  Output output_;
+};
 
 }  // namespace joulemap::cli

@@ -139,13 +139,15 @@ int run_predict(PredictFlags flags) {
   if (flags.model.empty()) {
     return fail({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});
   }
+  Result<Output> output = Output::open(flags.output, std::vector{flags.model, flags.device.profile});
+  if (!output) return fail(output.error());
   const Result<predict::PredictionReport> report = report_of(flags);
   if (!report) return fail(report.error());
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
-  const Status written = write_to_file_or_stdout(flags.output, text);
+  const Status written = output->write(text);
   if (!written) return fail(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
     const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));

@@ -46,6 +46,7 @@ struct RecordFlags {
   bool no_learn = false;
   bool json = false;
   bool announce = false;
+  bool strict = false;
   std::optional<int> pid;
   std::vector<std::string> command;
 };
@@ -116,6 +117,9 @@ bool has_known_gpu(std::span<const Channel> channels) {
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  if (const Status distinct = check_not_input(flags.file, with_parts(std::vector{line.replay})); !distinct) {
+    return fail(distinct.error());
+  }
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   if (flags.period_ms) {
@@ -171,7 +175,9 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
                                     : write_to(Stream::error, report::record_text(*result));
   if (!written) fail(written.error());
-  return result->exit_code.value_or(kDone);
+  Diagnostics all = result->diagnostics;
+  all.add_all(result->energy.diagnostics);
+  return strict_exit_code(result->exit_code.value_or(kDone), flags.strict, all);
 }
 
 }  // namespace
@@ -209,6 +215,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &verb, &line] {
     flags->probe = flags->probe || flags->probe_s;
     flags->command = wrapped_command(verb, line);

@@ -43,6 +43,7 @@ struct ReportFlags {
   bool model_card = false;
   report::CardQuery card;
   std::string output;
+  bool strict = false;
 };
 
 Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
@@ -58,11 +59,19 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
   return report::report_text(result, {rows, flags.depth, flags.top}, style);
 }
 
+// What must not be overwritten.
+std::vector<std::string> inputs_of(const ReportFlags& flags) {
+  std::vector<std::string> inputs = flags.files;
+  if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
+  return inputs;
+}
+
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
                                 flags.top, flags.smooth};
   if (const Status possible = report::can_plot(query); !possible) return fail(possible.error());
-  if (const Status possible = can_write_picture(flags.output); !possible) return fail(possible.error());
+  Result<PictureFile> picture = PictureFile::open(flags.output, inputs_of(flags));
+  if (!picture) return fail(picture.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
@@ -77,14 +86,14 @@ int run_plot(const ReportFlags& flags) {
   view->run.diagnostics.add_all(question->diagnostics);
   const Result<std::string> svg = report::plot_svg(*view, query);
   if (!svg) return fail(svg.error());
-  const Status written = write_picture(flags.output, *svg);
-  return written ? kDone : fail(written.error());
+  const Status written = picture->write(*svg);
+  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
 // The page has all levels: what rows would be by is chosen there.
 int write_page(const ReportFlags& flags) {
-  Result<OutputFile> file = OutputFile::open(flags.html);
-  if (!file) return fail(file.error());
+  Result<Output> output = Output::open(flags.html, inputs_of(flags));
+  if (!output) return fail(output.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true};
@@ -92,8 +101,8 @@ int write_page(const ReportFlags& flags) {
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
   if (!view) return fail(view.error());
   view->run.diagnostics.add_all(question->diagnostics);
-  const Status written = file->replace_content(page::page_html(*view));
-  return written ? kDone : fail(written.error());
+  const Status written = output->write(page::page_html(*view));
+  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
 // They say different things: one at a time.
@@ -109,12 +118,8 @@ int run_report(const ReportFlags& flags) {
   if (const Status is_clear = is_one_output(flags); !is_clear) return fail(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) return write_page(flags);
-  std::optional<OutputFile> file;
-  if (!flags.output.empty()) {
-    Result<OutputFile> opened = OutputFile::open(flags.output);
-    if (!opened) return fail(opened.error());
-    file = std::move(*opened);
-  }
+  Result<Output> output = Output::open(flags.output, inputs_of(flags));
+  if (!output) return fail(output.error());
   Result<Question> question = question_of(flags.question);
   if (!question) return fail(question.error());
   attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
@@ -128,8 +133,8 @@ int run_report(const ReportFlags& flags) {
   result->diagnostics.add_all(question->diagnostics);
   const Result<std::string> text = text_of(*result, flags);
   if (!text) return fail(text.error());
-  const Status written = file ? file->replace_content(*text) : write_to(Stream::out, *text);
-  return written ? kDone : fail(written.error());
+  const Status written = output->write(*text);
+  return written ? strict_exit_code(kDone, flags.strict, result->diagnostics) : fail(written.error());
 }
 
 void add_view_flags(CLI::App& verb, ReportFlags& flags) {
@@ -195,6 +200,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &line] { line.exit_code = run_report(*flags); });
 }
 

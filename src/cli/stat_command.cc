@@ -29,6 +29,7 @@ struct StatFlags {
   std::string sensors;
   bool json = false;
   std::string output;
+  bool strict = false;
   std::vector<std::string> command;
 };
 
@@ -52,10 +53,10 @@ int exit_code_of(const StatResult& result) {
 }
 
 // The report goes out after the command has ended: whatever happens here, its exit code stays.
-void deliver(const StatFlags& flags, const StatResult& result, std::optional<OutputFile>& file) {
+void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
-  if (file) {
-    const Status written = file->replace_content(text);
+  if (!flags.output.empty()) {
+    const Status written = output.write(text);
     if (written) return;
     fail(written.error());  // a full disk: what was measured must not be lost
     static_cast<void>(write_to(Stream::error, text));
@@ -84,12 +85,8 @@ sampling::StatOptions options_of(const StatFlags& flags) {
 
 int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
-  std::optional<OutputFile> file;
-  if (!flags.output.empty()) {
-    Result<OutputFile> opened = OutputFile::open(flags.output);
-    if (!opened) return fail(opened.error());
-    file = std::move(*opened);
-  }
+  Result<Output> output = Output::open(flags.output, std::vector{line.replay});
+  if (!output) return fail(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
@@ -102,8 +99,10 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   result->summary = report::summarize(result->runs, result->interval);
-  deliver(flags, *result, file);
-  return exit_code_of(*result);
+  deliver(flags, *result, *output);
+  Diagnostics all = result->diagnostics;
+  for (const StatRun& run : result->runs) all.add_all(run.diagnostics);
+  return strict_exit_code(exit_code_of(*result), flags.strict, all);
 }
 
 }  // namespace
@@ -131,6 +130,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
   verb.callback([flags, &verb, &line] {
     flags->command = wrapped_command(verb, line);
     line.exit_code = run_stat(*flags, line);

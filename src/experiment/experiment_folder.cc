@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/experiment_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,11 +11,9 @@
 #include <map>
 
 #include "base/clock.h"
-#include "base/file_descriptor.h"
 #include "base/file_lock.h"
 #include "base/small_file.h"
 #include "base/text.h"
-#include "base/write_fully.h"
 #include "experiment/attempt_owner.h"
 #include "formats/document.h"
 #include "formats/json_writer.h"
@@ -102,18 +99,6 @@ void reconcile(TableRow& row, const std::string& row_path, const ExperimentData&
 }
 
 }  // namespace
-
-Status replace_file(const std::string& path, std::string_view content) {
-  const std::string fresh = fmt::format("{}.new-{}", path, ::getpid());
-  {
-    FileDescriptor fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!fd.is_open()) return system_error("open", fresh, errno);
-    if (Status written = write_fully(fd.get(), content, fresh); !written) return written;
-    if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", fresh, errno);
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return system_error("rename to", path, errno);
-  return Done{};
-}
 
 Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path, std::string_view toml,
                                                   const std::string& directory) {
@@ -274,6 +259,16 @@ Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool fro
   table_[row].attempts = attempt->number;
   if (Status written = write_table(); !written) return std::move(written).error();
   return std::optional<Attempt>(std::move(*attempt));
+}
+
+// Reports may lie beside them; folders within hold rows and logs.
+std::vector<std::string> experiment_files(const std::string& path) {
+  std::vector<std::string> files = {path + "/experiment.toml", path + "/plan.json", path + "/run_table.csv"};
+  std::error_code error;  // what is no folder has none
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory(error)) files.push_back(entry.path().string());
+  }
+  return files;
 }
 
 Result<ExperimentData> read_experiment(const std::string& path) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "experiment/experiment_spec.h"
 #include "experiment/row_json.h"
@@ -78,10 +79,10 @@ class ExperimentFolder {
 // The folder's data; what `analyze` begins with.
 Result<ExperimentData> read_experiment(const std::string& path);
 
+// The files and folders of an experiment that it is read from: what no output may replace.
+std::vector<std::string> experiment_files(const std::string& path);
+
 // A folder for rows that somebody else has run: a plan that describes them, the table, and a row.json for each.
 Status write_experiment(const std::string& path, const ExperimentData& data);
-
-// A file that appears complete or not at all, even if the machine stops meanwhile.
-Status replace_file(const std::string& path, std::string_view content);
 
 }  // namespace joulemap::experiment

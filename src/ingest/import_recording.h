@@ -49,7 +49,7 @@ class ImportSession {
   Status add(Trace trace, const std::string& name);
   Result<ImportResult> finish();
   // As if nothing had happened.
-  void abandon() const { folder_.remove(); }
+  void abandon() { folder_.remove(); }
 
  private:
   struct Span {

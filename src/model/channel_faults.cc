@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "model/edge_rules.h"
+
 namespace joulemap {
 namespace {
 
@@ -63,6 +65,11 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   } else if (energy.reason == "frozen") {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
                      "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
+  } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_steps(channel))) {
+    diagnostics.add(
+        {"energy_missing", 1,
+         fmt::format("{}: {} readings do not cover the command: its energy is not known", subject, energy.tally.good),
+         ""});
   } else if (energy.reason == "too-short") {
     diagnostics.add({"window_too_short", 1,
                      fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),

@@ -11,6 +11,9 @@
 namespace joulemap {
 namespace {
 
+// Of a window: what must be known of it to say anything about its energy.
+constexpr double kLeastKnownShare = 0.01;
+
 EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
   EnergyTally tally = now;
   tally.wraps -= then.wraps;
@@ -161,6 +164,13 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
   const double gap_s = seconds(end.gap_after_ns - begin.gap_before_ns);
   energy.missing_s = std::min(begin.missing_s + end.missing_s + gap_s + energy.bridged_s, elapsed_s);
   const double still_s = seconds(tally().last_ns - end.before_ns);
+  // A window that no reading covers: 0 J would be a claim, and the interval around it another.
+  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
+  const bool is_empty = elapsed_s <= 0 && !begin.settled;
+  if (is_empty || (energy.missing_s > 0 && known_s < kLeastKnownShare * elapsed_s)) {
+    energy.reason = reason_for_no_step(tally(), has_steps(channel_) ? still_s : 0, energy.refresh_s);
+    return energy;
+  }
   const bool is_frozen = has_steps(channel_) && !failed && end.missing_s > 0;
   energy.frozen_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.missing_s, elapsed_s)) : 0;
   energy.joules = std::max(end.energy.joules - begin.energy.joules, 0.0);

@@ -158,6 +158,22 @@ TEST(EnergyCurve, SaysWhyThereIsNoEnergyYet) {
   EXPECT_EQ(energy.reason, "too-short");
 }
 
+TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
+  Channel gauge = package();
+  gauge.kind = ChannelKind::gauge;
+  EnergyCurve curve(gauge);
+  for (const std::int64_t time_ns : {kSecond_ns, kSecond_ns + kMillisecond_ns, kSecond_ns + 2 * kMillisecond_ns}) {
+    curve.observe({7'000'000, time_ns, time_ns, ReadCode::ok});
+  }
+  const std::int64_t begin_ns = kSecond_ns + kMillisecond_ns;
+  for (const std::int64_t end_ns : {begin_ns + kSecond_ns, begin_ns + 60 * kSecond_ns}) {
+    const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
+    EXPECT_FALSE(energy.joules);
+    EXPECT_EQ(energy.reason, "too-short");
+  }
+  EXPECT_NEAR(*curve.energy_between(kSecond_ns, begin_ns).joules, 7e-3, 1e-4);
+}
+
 TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
   const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
   EnergyCurve curve(package(), EnergyCurve::Keep::latest);

@@ -18,7 +18,9 @@ struct RecordResult {
   std::vector<std::string> command;
   std::string file;  // where the recording is: the file, or its folder of parts when they could not be joined
   std::uint64_t file_bytes = 0;
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;       // that were read
+  std::uint64_t lost_samples = 0;  // of which, and of CPU times, could not be written
+  bool is_written = true;          // else nothing of the run is in the recording
   double elapsed_s = 0;
   std::optional<int> exit_code;
   std::optional<int> signal;

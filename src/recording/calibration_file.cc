@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/calibration_file.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <chrono>
 
+#include "base/file_lock.h"
 #include "base/small_file.h"
 #include "recording/kept_file.h"
 #include "recording/recording_reader.h"
@@ -13,6 +12,8 @@
 
 namespace joulemap::recording {
 namespace {
+
+constexpr std::chrono::milliseconds kCalibrationPatience{3000};
 
 class Collector final : public RecordingVisitor {
  public:
@@ -39,15 +40,18 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 
 Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
   if (Status made = make_folder_of(path); !made) return made;
-  // A file that cannot be read is not worth keeping: calibrating again takes seconds.
+  // Of a file beside it, as for the library: two calibrations keep what both found.
+  const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kCalibrationPatience);
+  if (!held) return held.error();
+  // A ruined file is not worth keeping: calibrating again takes seconds. One of a newer version is.
   Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
+  if (!known && known.error().code != ErrorCode::malformed) return std::move(known).error();
   std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};
   for (const ChannelCalibration& finding : findings) {
     std::erase_if(all, [&](const ChannelCalibration& old) { return same_subject(old, finding); });
     all.push_back(finding);
   }
-  const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
-  return replace_kept_file(path, fresh, "calibration", [&](RecordingWriter& writer) {
+  return replace_kept_file(path, "calibration", [&](RecordingWriter& writer) {
     for (const ChannelCalibration& entry : all) writer.add(entry);
   });
 }

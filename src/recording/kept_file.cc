@@ -2,9 +2,11 @@
 #include "recording/kept_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "recording/part_folder.h"
 
 namespace joulemap::recording {
@@ -17,8 +19,10 @@ Status make_folder_of(const std::string& path) {
   return Done{};
 }
 
-Status replace_kept_file(const std::string& path, const std::string& fresh, const std::string& kind,
+Status replace_kept_file(const std::string& named, const std::string& kind,
                          const std::function<void(RecordingWriter&)>& fill) {
+  const std::string path = resolve_links(named);  // a link to a file elsewhere stays
+  const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;
   std::filesystem::remove(fresh, error);
   Result<RecordingWriter> writer = RecordingWriter::create(fresh, describe_this_process(kind, kind));

@@ -16,8 +16,8 @@ namespace joulemap::recording {
 // The folder in which the file is to lie.
 Status make_folder_of(const std::string& path);
 
-// Written as `fresh` first, in the same folder. `kind`: "calibration", say, as its source is called.
-Status replace_kept_file(const std::string& path, const std::string& fresh, const std::string& kind,
+// Written beside it first. `kind`: "calibration", say, as its source is called.
+Status replace_kept_file(const std::string& named, const std::string& kind,
                          const std::function<void(RecordingWriter&)>& fill);
 
 }  // namespace joulemap::recording

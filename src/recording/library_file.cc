@@ -61,6 +61,8 @@ Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPo
   const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kLibraryPatience);
   if (!held) return held.error();
   Result<LoadedLibrary> loaded = load_library(path);
+  // Of a newer version, or unreadable just now: it stays.
+  if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
   LoadedLibrary library = loaded ? std::move(*loaded) : LoadedLibrary{};
   if (!loaded) {
     const std::string aside = path + ".damaged";
@@ -81,7 +83,7 @@ Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPo
                                          path, most),
                              {}});
   }
-  Status replaced = replace_kept_file(path, path + ".tmp", "library", [&](RecordingWriter& writer) {
+  Status replaced = replace_kept_file(path, "library", [&](RecordingWriter& writer) {
     for (const KernelPower& known : library.powers) writer.add(known);
   });
   if (!replaced) return std::move(replaced).error();

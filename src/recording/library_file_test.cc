@@ -5,8 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
+#include "recording/calibration_file.h"
+#include "recording/chunk.h"
 #include "recording/power_codec.h"
 #include "support/recordings.h"
 #include "support/temporary_directory.h"
@@ -60,6 +63,32 @@ TEST(LibraryFile, ADamagedOneIsToldAndBegunAnew) {
   EXPECT_TRUE(added->contains("library_damaged"));
   EXPECT_TRUE(std::filesystem::exists(path + ".damaged"));
   EXPECT_EQ(load_library(path)->powers.size(), 1U);
+}
+
+TEST(LibraryFile, OneOfANewerVersionStays) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  ASSERT_TRUE(add_to_library(path, {one("add")}));
+  std::string before = file_bytes(path);
+  std::optional<ChunkHeader> header = parse_chunk_header(before.substr(0, kChunkHeaderSize));
+  ASSERT_TRUE(header);
+  header->major = kFormatMajor + 1;
+  before.replace(0, kChunkHeaderSize, to_bytes(*header));
+  std::ofstream(path, std::ios::binary) << before;
+  EXPECT_FALSE(add_to_library(path, {one("add")}));
+  EXPECT_FALSE(keep_calibrations(path, {}));
+  EXPECT_EQ(file_bytes(path), before);
+}
+
+TEST(LibraryFile, ALinkToOneStays) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() + "/shared");
+  const std::string path = directory.path() + "/library.joule";
+  std::filesystem::create_symlink("shared/library.joule", path);
+  ASSERT_TRUE(add_to_library(path, {one("add")}));
+  ASSERT_TRUE(add_to_library(path, {one("mul")}));
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(load_library(directory.path() + "/shared/library.joule")->powers.size(), 2U);
 }
 
 TEST(LibraryFile, AFlippedByteIsTold) {

@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/output_file.h"
 #include "base/small_file.h"
 #include "base/text.h"
 
@@ -39,13 +42,29 @@ std::string id_of_run(std::string_view run) {
   return id;
 }
 
-Status move_aside(const std::string& from, const std::string& to) {
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+// The recording takes the place of what is there: never of a folder, or, for root, of a device.
+Status check_file_name(const std::string& file) {
   std::error_code error;
-  fs::remove_all(to, error);
-  fs::rename(from, to, error);
-  if (error)
-    return Error{ErrorCode::io, fmt::format("move {} to {}: {}", from, to, error.message()), "choose another -o"};
-  return Done{};
+  const std::string remedy = "name a file: -o run.joule";
+  if (fs::is_directory(file, error)) return Error{ErrorCode::usage, fmt::format("{} is a folder", file), remedy};
+  const bool is_file = !fs::exists(file, error) || fs::is_regular_file(file, error);
+  if (!file.empty() && !file.ends_with('/') && is_file) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} is no file", joulemap::quoted(file)), remedy};
+}
+
+// Whether `older` may be replaced: by an older recording, where it is one itself.
+Status check_older(const std::string& file, const std::string& older) {
+  std::error_code error;
+  if (!exists(file) || !exists(older)) return Done{};
+  const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
+  if (is_plain && (has_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
+  return Error{ErrorCode::usage, fmt::format("{} is no recording, and {} would replace it", older, file),
+               fmt::format("move it away: mv {} ELSEWHERE, or choose another -o", older)};
 }
 
 }  // namespace
@@ -69,35 +88,19 @@ std::string choose_recording_id(std::string_view run) { return run.empty() ? new
 
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
+  if (Status named = check_file_name(file); !named) return std::move(named).error();
   std::error_code error;
-  PartFolder folder;
-  folder.file_ = file;
-  folder.path_ = fs::absolute(recording_folder(file), error).string();
+  const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
+  if (Status replaceable = check_older(target, target + ".old"); !replaceable) return std::move(replaceable).error();
+  Result<FolderClaim> claim = FolderClaim::take(recording_folder(target), recording_folder(target + ".old"));
+  if (!claim) return std::move(claim).error();
+  PartFolder folder(std::move(*claim));
+  folder.file_ = file;
+  folder.target_ = target;
+  folder.path_ = recording_folder(target);
   folder.recording_id_ = recording_id.empty() ? new_recording_id() : std::move(recording_id);
   folder.command_ = std::move(command);
-  if (fs::is_directory(file, error)) {
-    return Error{ErrorCode::usage, fmt::format("{} is a folder", file), "name a file: -o run.joule"};
-  }
-  // The recording takes the place of what is there: of a device, for root, /dev/null's.
-  if (file.empty() || (fs::exists(file, error) && !fs::is_regular_file(file, error))) {
-    return Error{ErrorCode::usage, fmt::format("{} is no file", joulemap::quoted(file)), "name a file: -o run.joule"};
-  }
-  if (fs::exists(folder.path_, error)) {
-    if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved)
-      return std::move(moved).error();
-  }
-  if (!fs::create_directory(folder.path_, error)) {
-    return Error{error == std::errc::permission_denied ? ErrorCode::permission : ErrorCode::io,
-                 fmt::format("create {}: {}", folder.path_, error.message()), "choose another place with -o"};
-  }
-  if (fs::is_regular_file(file, error)) {
-    if (Status moved = move_aside(file, file + ".old"); !moved) {
-      folder.remove();
-      return std::move(moved).error();
-    }
-    folder.moved_from_ = file + ".old";
-  }
   return folder;
 }
 
@@ -143,16 +146,27 @@ bool PartFolder::is_probed() const {
   return fs::exists(fs::path(path_) / kProbingFolder, error);
 }
 
-Result<JoinSummary> PartFolder::join() const {
-  std::error_code error;  // of a process that was killed while it probed; what cannot be removed stays
-  fs::remove_all(fs::path(path_) / kProbingFolder, error);
-  return join_parts(path_, file_);
+Status PartFolder::keep_older() {
+  has_begun_ = true;
+  claim_.commit();
+  if (!exists(target_)) return Done{};
+  const std::string older = target_ + ".old";
+  if (Status replaceable = check_older(target_, older); !replaceable) return replaceable;
+  if (::rename(target_.c_str(), older.c_str()) == 0) return Done{};
+  return system_error("rename to", older, errno);
 }
 
-void PartFolder::remove() const {
-  std::error_code error;
-  fs::remove_all(path_, error);
-  if (!moved_from_.empty()) fs::rename(moved_from_, file_, error);
+Result<JoinSummary> PartFolder::join() {
+  std::error_code error;  // of a process that was killed while it probed; what cannot be removed stays
+  fs::remove_all(fs::path(path_) / kProbingFolder, error);
+  return join_parts(path_, target_, [this]() -> Status {
+    if (!has_begun_) return keep_older();
+    if (!exists(target_)) return Done{};
+    return Error{ErrorCode::io, fmt::format("{} is there already and is not overwritten", file_),
+                 fmt::format("move it away; the parts of the recording are in {}", path_)};
+  });
 }
+
+void PartFolder::remove() { claim_.rollback(); }
 
 }  // namespace joulemap::recording

@@ -3,7 +3,9 @@
 // PartFolder: the folder F.d of a recording F while it is being made. Who owns it is the recorder: it makes the folder,
 // tells the command's processes of it through their environment, and joins what lies in it at the end. Main thread.
 //
-// An older recording F becomes F.old, as perf does it, and older parts F.old.d; nothing else is ever overwritten.
+// An older recording F becomes F.old, as perf does it, once the new one has begun, and older parts F.old.d. What is not
+// recognized as a recording is never replaced or removed, and one recorder at a time writes to F (folder_claim.h).
+// Where F is a symbolic link, all of this happens beside the file it points to.
 #pragma once
 
 #include <string>
@@ -13,6 +15,7 @@
 #include "base/result.h"
 #include "model/diagnostics.h"
 #include "model/recorded.h"
+#include "recording/folder_claim.h"
 #include "recording/recording_parts.h"
 #include "recording/recording_writer.h"
 #include "recording/sampler_lock.h"
@@ -36,6 +39,8 @@ std::string choose_recording_id(std::string_view run);
 class PartFolder {
  public:
   // `recording_id`: from choose_recording_id; empty: a new one.
+  // An error of usage, before anything has changed, where another recorder writes to the same file or where something
+  // would be lost.
   static Result<PartFolder> create(const std::string& file, std::vector<std::string> command,
                                    std::string recording_id = {});
 
@@ -57,18 +62,23 @@ class PartFolder {
   // Whether one of the command's processes replays its modules at present: it holds a file in a folder of that name.
   bool is_probed() const;
 
-  Result<JoinSummary> join() const;
+  // The recording has begun: the older one becomes F.old. Without this call, once the new one is complete.
+  Status keep_older();
+  // Fails where a file of that name has come meanwhile.
+  Result<JoinSummary> join();
   // When the command could not be started: as if nothing had happened.
-  void remove() const;
+  void remove();
 
  private:
-  PartFolder() = default;
+  explicit PartFolder(FolderClaim claim) : claim_(std::move(claim)) {}
 
-  std::string file_;
+  FolderClaim claim_;
+  std::string file_;    // as the user named it
+  std::string target_;  // where its links lead
   std::string path_;
+  bool has_begun_ = false;
   std::string recording_id_;
   std::vector<std::string> command_;
-  std::string moved_from_;  // the older recording, where it lies now
   std::optional<SamplerLock> lock_;
 };
 

@@ -13,6 +13,7 @@
 #include "base/small_file.h"
 #include "recording/chunk_file.h"
 #include "recording/damage_log.h"
+#include "recording/folder_claim.h"
 #include "recording/part_list.h"
 #include "recording/recording_decoder.h"
 #include "recording/recording_parts.h"
@@ -197,17 +198,27 @@ struct JoinInputs {
 };
 
 Result<JoinInputs> find_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
-  Result<std::vector<std::string>> parts = list_parts(folder);
-  if (!parts) return std::move(parts).error();
+  Result<ListedParts> listed = list_parts(folder);
+  if (!listed) return std::move(listed).error();
+  for (const std::string& other : listed->skipped) {
+    if (const std::optional<Error> fault = part_fault(other)) summary.diagnostics.add(skipped_part(*fault));
+  }
   JoinInputs inputs;
   std::optional<std::string> id;
-  for (const std::string& part : *parts) {
+  for (const std::string& part : listed->parts) {
     if (is_being_written(part)) {
       ++summary.parts_left;
       summary.diagnostics.add(
           {"recording_part_open", 1,
            fmt::format("{} is still being written by its process; it stays beside the recording", part),
            "reports read both; once the process has ended, join again"});
+      continue;
+    }
+    if (const Result<FileSource> readable = FileSource::open(part); !readable) {
+      summary.diagnostics.add({"recording_part_unreadable", 1,
+                               fmt::format("{}; it stays in {}", readable.error().message, folder),
+                               fmt::format("make it readable: chmod u+r {}", part)});
+      ++summary.parts_left;
       continue;
     }
     inputs.finished.push_back(part);
@@ -247,8 +258,9 @@ Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& 
 void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
   for (const std::string& part : inputs.finished) ::unlink(part.c_str());
   if (summary.parts_left > 0) return;
-  if (const Result<std::vector<std::string>> locks = list_files(folder, kSamplerLockSuffix)) {
-    for (const std::string& lock : *locks) ::unlink(lock.c_str());
+  for (const std::string_view suffix : {kSamplerLockSuffix, kFolderLockName}) {
+    const Result<std::vector<std::string>> locks = list_files(folder, suffix);
+    for (const std::string& lock : locks ? *locks : std::vector<std::string>()) ::unlink(lock.c_str());
   }
   if (::rmdir(folder.c_str()) != 0) {
     summary.diagnostics.add({"recording_folder_left", 1, system_error("remove", folder, errno).message,
@@ -258,7 +270,8 @@ void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSumma
 
 }  // namespace
 
-Result<JoinSummary> join_parts(const std::string& folder, const std::string& path) {
+Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
+                               const std::function<Status()>& make_room) {
   JoinSummary summary;
   Result<JoinInputs> inputs = find_inputs(folder, path, summary);
   if (!inputs) return std::move(inputs).error();
@@ -266,13 +279,15 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
     return Error{ErrorCode::not_found, fmt::format("{} holds no part of a recording that could be joined", folder),
                  "wait until the recorded processes have ended"};
   }
-  const std::string temporary = path + ".tmp";
+  // In the folder, which is ours: beside `path` a file of any name may be the user's.
+  const std::string temporary = fmt::format("{}/{}", folder, kJoinedName);
   if (is_being_written(temporary)) {
     return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),
                  "wait until it is done"};
   }
   ::unlink(temporary.c_str());
   Result<std::uint64_t> size = write_joined(*inputs, temporary, summary);
+  if (Status free = size && make_room ? make_room() : Status(Done{}); !free) size = std::move(free).error();
   if (size && ::rename(temporary.c_str(), path.c_str()) != 0) size = system_error("rename to", path, errno);
   if (!size) {
     ::unlink(temporary.c_str());

@@ -6,7 +6,9 @@
 
 #include <optional>
 
+#include "base/output_file.h"
 #include "base/small_file.h"
+#include "recording/chunk.h"
 #include "recording/part_list.h"
 #include "recording/recording_decoder.h"
 
@@ -26,8 +28,9 @@ struct IdentifiedFile {
 // Compares the id of a file with that of the first one. A part that cannot be read says nothing: its process was killed
 // early, and reading it will tell.
 Status check_same_recording(const RecordingFile& file, std::optional<IdentifiedFile>& first) {
+  if (file.is_part && part_fault(file.path)) return Done{};
   Result<std::string> id = recording_id_of(file.path);
-  if (!id && file.is_part && id.error().code == ErrorCode::malformed) return Done{};
+  if (!id && file.is_part && id.error().code != ErrorCode::unsupported) return Done{};
   if (!id) return std::move(id).error();
   if (!first) {
     first = IdentifiedFile{file.path, *id};
@@ -38,10 +41,12 @@ Status check_same_recording(const RecordingFile& file, std::optional<IdentifiedF
 }
 
 Result<std::vector<RecordingFile>> parts_in(const std::string& folder) {
-  Result<std::vector<std::string>> parts = list_parts(folder);
-  if (!parts) return std::move(parts).error();
+  Result<ListedParts> listed = list_parts(folder);
+  if (!listed) return std::move(listed).error();
   std::vector<RecordingFile> files;
-  for (std::string& part : *parts) files.push_back({std::move(part), true});
+  if (listed->parts.empty()) return files;
+  for (std::string& part : listed->parts) files.push_back({std::move(part), true});
+  for (std::string& other : listed->skipped) files.push_back({std::move(other), true});
   return files;
 }
 
@@ -76,7 +81,12 @@ Error left_over_parts(Error error, const std::string& path) {
 
 }  // namespace
 
-std::string recording_folder(const std::string& path) { return path + ".d"; }
+std::string recording_folder(const std::string& path) { return resolve_links(path) + ".d"; }
+
+bool has_recording_magic(const std::string& path) {
+  const Result<std::string> start = read_file_start(path, kChunkMagic.size());
+  return start && *start == kChunkMagic;
+}
 
 std::string as_file_name(std::string_view text) {
   std::string name(text);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,7 @@
 
 namespace joulemap::recording {
 
-// Where the parts of the recording `path` are written.
+// Where the parts of the recording `path` are written. Of a symbolic link, beside what it points to.
 std::string recording_folder(const std::string& path);
 
 // <folder>/<boot>-<pid>-<start>.joule: no two processes have the same.
@@ -33,21 +34,26 @@ std::string as_file_name(std::string_view text);
 
 struct JoinSummary {
   std::uint64_t parts = 0;       // joined
-  std::uint64_t parts_left = 0;  // still being written by a living process; they stay where they are
+  std::uint64_t parts_left = 0;  // still being written, or unreadable; they stay where they are
   std::uint64_t bytes = 0;       // of the joined file
   Diagnostics diagnostics;       // also recorded in the joined file
 };
 
-// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is
-// written as path.tmp and renamed); nothing is removed before that. If `path` already is of the same recording, because
-// an earlier join was cut off, it is kept and completed; another recording of that name is replaced. Unknown chunks are
-// copied; those that must be understood are an error. Samples are packed again, several seconds to a chunk: half the
-// size.
-Result<JoinSummary> join_parts(const std::string& folder, const std::string& path);
+// Copies the chunks of all parts into `path` and removes the folder. The file appears whole or not at all (it is written
+// in the folder and renamed); nothing is removed before that. Parts that cannot be read stay where they are. If `path`
+// already is of the same recording, because an earlier join was cut off, it is kept and completed; another recording of
+// that name is replaced. Unknown chunks are copied; those that must be understood are an error. Samples are packed again,
+// several seconds to a chunk: half the size.
+// `make_room` is called when the joined file is complete, before it takes its name; where that fails, nothing changes.
+Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
+                               const std::function<Status()>& make_room = {});
 
 // The files behind what a user names: recordings, their names before they were joined, or folders of parts. An error
 // that says what to do when they belong to different recordings.
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths);
+
+// Whether a file begins as recordings do. Not so where it cannot be read.
+bool has_recording_magic(const std::string& path);
 
 // The id of the recording a file belongs to.
 Result<std::string> recording_id_of(const std::string& path);

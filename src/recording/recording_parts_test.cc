@@ -2,7 +2,10 @@
 #include "recording/recording_parts.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -269,6 +272,45 @@ TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
   EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(RecordingParts, WhatIsNoFileCostsNothingButItself) {
+  const std::string part = write_part(recording_source(1), "package-0");
+  ASSERT_EQ(::mkfifo((folder_ + "/fifo.joule").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ + "/folder.joule");
+  std::filesystem::create_symlink(part, folder_ + "/link.joule");
+  const Result<RecordingSummary> read_apart = read({folder_});
+  ASSERT_TRUE(read_apart) << read_apart.error().message;
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  ASSERT_TRUE(joined) << joined.error().message;
+  for (const Diagnostics* told : {&read_apart->diagnostics, &joined->diagnostics}) {
+    EXPECT_EQ(std::ranges::count(told->list(), "recording_part_skipped", &Diagnostic::code), 3);
+  }
+  EXPECT_EQ(joined->parts, 1u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/fifo.joule"));
+  EXPECT_EQ(read({path_})->samples, static_cast<std::uint64_t>(kTicks));
+}
+
+TEST_F(RecordingParts, APartThatMayNotBeReadStaysAndIsReported) {
+  write_part(recording_source(1), "package-0");
+  const std::string closed = write_part(recording_source(2), "package-1");
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
+  std::filesystem::permissions(folder_, std::filesystem::perms::all);
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    ASSERT_EQ(::seteuid(65534), 0);  // whom permissions hold for
+  }
+  const Result<JoinSummary> joined = join_parts(folder_, path_);
+  const Result<RecordingSummary> read_both = read({path_});
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ASSERT_TRUE(joined && read_both);
+  EXPECT_TRUE(joined->diagnostics.contains("recording_part_unreadable"));
+  EXPECT_TRUE(read_both->diagnostics.contains("recording_part_unreadable"));
+  EXPECT_EQ(read_both->samples, static_cast<std::uint64_t>(kTicks));
+  EXPECT_TRUE(std::filesystem::exists(closed));
 }
 
 }  // namespace

@@ -3,15 +3,22 @@
 
 #include <optional>
 
+#include "recording/part_list.h"
 #include "recording/recording_decoder.h"
 
 namespace joulemap::recording {
 namespace {
 
-Status read_file(RecordingDecoder& decoder, const std::string& path) {
-  Result<FileSource> file = FileSource::open(path);
-  if (!file) return std::move(file).error();
-  return decoder.read(*file, path);
+// A part that cannot be opened costs itself, and no more.
+Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const RecordingFile& file) {
+  const std::optional<Error> fault = file.is_part ? part_fault(file.path) : std::nullopt;
+  if (fault) decoder.add_diagnostic(skipped_part(*fault));
+  if (fault) return std::optional<FileSource>();
+  Result<FileSource> opened = FileSource::open(file.path);
+  if (opened) return std::optional(std::move(*opened));
+  if (!file.is_part) return std::move(opened).error();
+  decoder.add_diagnostic({"recording_part_unreadable", 1, opened.error().message, "make it readable"});
+  return std::optional<FileSource>();
 }
 
 }  // namespace
@@ -33,7 +40,10 @@ Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, Re
   std::optional<Error> first_error;
   bool any_read = false;
   for (const RecordingFile& file : files) {
-    const Status read = read_file(decoder, file.path);
+    Result<std::optional<FileSource>> opened = open_file(decoder, file);
+    if (!opened) return std::move(opened).error();
+    if (!*opened) continue;
+    const Status read = decoder.read(**opened, file.path);
     any_read = any_read || read.has_value();
     if (read) continue;
     if (!file.is_part || read.error().code != ErrorCode::malformed) return read.error();

@@ -16,6 +16,7 @@ std::string record_json(const RecordResult& result) {
       .member("file", result.file)
       .member("file_bytes", result.file_bytes)
       .member("samples", result.samples)
+      .member("lost_samples", result.lost_samples)
       .member("elapsed_s", result.elapsed_s)
       .member("exit_code", result.exit_code)
       .member("signal", result.signal)

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/diagnostics_text.h"
 #include "report/energy_rows.h"
 
@@ -27,12 +29,24 @@ std::string total_text(const RecordResult& result) {
   return "no energy: no sensor gave a value";
 }
 
+std::string samples_text(const RecordResult& result) {
+  if (!result.is_written) {
+    return fmt::format("joulemap: {} samples were read and none could be written: nothing of this run is in {}\n",
+                       result.samples, result.file);
+  }
+  const std::string lost =
+      result.lost_samples > 0 ? fmt::format(", {} more could not be written", result.lost_samples) : "";
+  const std::uint64_t written = result.samples - std::min(result.samples, result.lost_samples);
+  const std::string size = result.file_bytes > 0 ? size_text(result.file_bytes) : "in parts";
+  return fmt::format("joulemap: {} samples in {} ({}{}); joulemap report {} tells more\n", written, result.file, size,
+                     lost, result.file);
+}
+
 }  // namespace
 
 std::string record_text(const RecordResult& result) {
   std::string out = fmt::format("\njoulemap: {} s, {}\n", number(result.elapsed_s), total_text(result));
-  out += fmt::format("joulemap: {} samples in {} ({}); joulemap report {} tells more\n", result.samples, result.file,
-                     size_text(result.file_bytes), result.file);
+  out += samples_text(result);
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);
   return out + diagnostics_text(all);

@@ -10,6 +10,7 @@
 #include "base/signal_gate.h"
 #include "ingest/framework_traces.h"
 #include "recording/part_folder.h"
+#include "recording/part_list.h"
 #include "recording/recording_writer.h"
 #include "sampling/command_cpu_time.h"
 #include "sampling/cpu_time_log.h"
@@ -146,13 +147,16 @@ RecordResult Recorder::finish() {
   end.diagnostics = result_.diagnostics;
   for (const SensorStatus& sensor : meter_.sensors()) end.diagnostics.add_all(sensor.diagnostics);
   const Status ended = writer_.finish(std::move(end));
+  result_.lost_samples = writer_.lost_samples();
+  result_.is_written = writer_.bytes_written() > 0;
   if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "make room on that disk"});
   return std::move(result_);
 }
 
 // What profilers of frameworks left is read and removed; the part it becomes is joined with the others.
 void take_in_traces(const recording::PartFolder& folder, RecordResult& result) {
-  ingest::FrameworkActivity traces = ingest::read_framework_traces(folder.path() + "/traces");
+  ingest::FrameworkActivity traces =
+      ingest::read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
   if (traces.activity.empty() && traces.diagnostics.empty()) return;
   Result<recording::RecordingWriter> writer = folder.open_further_part("process");
   RecordingEnd end;
@@ -182,7 +186,7 @@ void keep_known_powers(const recording::PartFolder& folder, const RecordOptions&
 }
 
 // What could not be joined stays in the folder, where `report` finds it, too.
-void join(const recording::PartFolder& folder, RecordResult& result) {
+void join(recording::PartFolder& folder, RecordResult& result) {
   Result<recording::JoinSummary> joined = folder.join();
   if (joined) {
     result.file = folder.file();
@@ -204,15 +208,20 @@ Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
       recording::PartFolder::create(options.file, options.command, options.recording_id);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
-  if (!writer) return std::move(writer).error();
+  if (!writer) {
+    folder->remove();
+    return std::move(writer).error();
+  }
   if (!options.watched) adopt_orphans();
   Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
   if (Status started = recorder.start(); !started) {
     folder->remove();
     return std::move(started).error();
   }
+  const Status kept = folder->keep_older();
   recorder.run();
   RecordResult result = recorder.finish();
+  if (!kept) result.diagnostics.add({"older_not_kept", 1, kept.error().message, kept.error().remedy});
   take_in_traces(*folder, result);
   keep_known_powers(*folder, options, result);
   join(*folder, result);

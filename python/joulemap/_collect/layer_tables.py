@@ -53,4 +53,4 @@ def sums_of(line: dict) -> list[float]:
 
 
 def packed(rows: Sequence[dict], columns: Sequence[str], path: Path) -> None:
-    path.write_bytes(gzip.compress(tables.table_of(rows, columns).encode(), mtime=0))
+    tables.replace(path, gzip.compress(tables.table_of(rows, columns).encode(), mtime=0))

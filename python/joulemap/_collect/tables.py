@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
@@ -82,10 +83,20 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
         tables["compiled"] = compiled
     for name, rows in tables.items():
         # Without a time in it, so that equal rows are equal bytes.
-        (out / f"{name}.csv.gz").write_bytes(gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
+        replace(out / f"{name}.csv.gz", gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
     told = {line["slice"]: line for line in slices}
-    (out / "slices.csv").write_text(table_of([told[name] for name in sorted(told)], SLICE_COLUMNS))
+    replace(out / "slices.csv", table_of([told[name] for name in sorted(told)], SLICE_COLUMNS).encode())
     return {name: len(rows) for name, rows in tables.items()}
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Complete or not at all: a full disk leaves the older table."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "base/small_file.h"
+#include "base/write_fully.h"
+
+namespace joulemap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostNames = 1000;
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::optional<struct stat> status_of(const std::string& path) {
+  struct stat status {};
+  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+  return failed == 0 ? std::optional(status) : std::nullopt;
+}
+
+bool is_same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+// A name of procfs is a file that is open already, not one to be replaced.
+bool is_named_by_procfs(const std::string& path) {
+  struct statfs system {};
+  return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
+
+struct ResolvedPath {
+  std::string path;
+  bool is_direct = false;  // by way of procfs
+};
+
+ResolvedPath follow(std::string path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    if (is_named_by_procfs(path)) return {std::move(path), true};
+    std::error_code error;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target.string() : (fs::path(folder_of(path)) / target).string();
+  }
+  return {std::move(path), false};
+}
+
+// Whether `folder` is that one, or lies in it.
+bool lies_in(const std::string& folder, const struct stat& outer) {
+  std::error_code error;
+  fs::path place = fs::canonical(folder, error);
+  while (!error && !place.empty()) {
+    const std::optional<struct stat> status = status_of(place.string());
+    if (status && is_same(*status, outer)) return true;
+    if (place == place.parent_path()) break;
+    place = place.parent_path();
+  }
+  return false;
+}
+
+// Why the target cannot be replaced, found before the work starts.
+Status check_replaceable(const std::string& path, const std::string& target, const std::optional<struct stat>& older) {
+  if (target.ends_with('/')) return system_error("create", path, EISDIR);
+  if (older && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return system_error("open", path, errno);
+  if (::faccessat(AT_FDCWD, folder_of(target).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Done{};
+  if (older && older->st_size == 0) return Done{};  // nothing to lose: it is written directly
+  Error error = system_error("create", path, errno);
+  if (older) {
+    error.message = fmt::format("{} cannot be replaced: {} cannot be written to", path, folder_of(target));
+    error.remedy = "name a file in another folder; the new content is written beside the older one first";
+  }
+  return error;
+}
+
+struct FreshFile {
+  std::string path;
+  FileDescriptor fd;
+};
+
+// The name does not depend on that of the target, which may be as long as names can be.
+Result<FreshFile> create_beside(const std::string& target) {
+  for (int number = 0; number < kMostNames; ++number) {
+    std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
+    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOutputMode));
+    if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};
+    if (errno != EEXIST) return system_error("create", path, errno);
+  }
+  return Error{ErrorCode::io, fmt::format("{} is full of unfinished files", folder_of(target)),
+               fmt::format("remove them: rm {}/.joulemap-*.tmp", folder_of(target))};
+}
+
+Status fill(const FreshFile& fresh, std::string_view content, const std::string& path,
+            const std::optional<struct stat>& older) {
+  if (Status written = write_fully(fresh.fd.get(), content, path); !written) return written;
+  if (older) {
+    // Only root can give a file away; the permissions count.
+    static_cast<void>(::fchown(fresh.fd.get(), older->st_uid, older->st_gid));
+    if (::fchmod(fresh.fd.get(), older->st_mode & 07777) != 0) return system_error("set permissions of", path, errno);
+  }
+  if (::fsync(fresh.fd.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", path, errno);
+  return Done{};
+}
+
+Status write_in_place(const std::string& target, std::string_view content, const std::string& path) {
+  const FileDescriptor fd(::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.is_open()) return system_error("open", path, errno);
+  return write_fully(fd.get(), content, path);
+}
+
+}  // namespace
+
+std::string resolve_links(const std::string& path) { return follow(path).path; }
+
+Status check_not_input(const std::string& output, std::span<const std::string> inputs) {
+  const std::string target = resolve_links(output);
+  const std::optional<struct stat> older = status_of(target);
+  if (older && !S_ISREG(older->st_mode) && !S_ISDIR(older->st_mode)) return Done{};
+  for (const std::string& input : inputs) {
+    const std::optional<struct stat> read = status_of(input);
+    if (!read) continue;
+    const std::string remedy = "name another file for the output";
+    if (older && is_same(*older, *read)) {
+      return Error{ErrorCode::usage, fmt::format("{} is an input of this command: it would be overwritten", output),
+                   remedy};
+    }
+    if (S_ISDIR(read->st_mode) && lies_in(folder_of(target), *read)) {
+      return Error{ErrorCode::usage, fmt::format("{} lies in {}, which is an input of this command", output, input),
+                   remedy};
+    }
+  }
+  return Done{};
+}
+
+Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
+  if (Status distinct = check_not_input(path, inputs); !distinct) return std::move(distinct).error();
+  ResolvedPath resolved = follow(path);
+  const std::optional<struct stat> older = status_of(resolved.path);
+  if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
+  if (resolved.is_direct || (older && !S_ISREG(older->st_mode))) {
+    FileDescriptor direct(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!direct.is_open()) return system_error("open", path, errno);
+    return OutputFile(path, std::move(resolved.path), std::move(direct));
+  }
+  if (Status possible = check_replaceable(path, resolved.path, older); !possible) return std::move(possible).error();
+  return OutputFile(path, std::move(resolved.path), FileDescriptor());
+}
+
+Status OutputFile::replace_content(std::string_view content) {
+  if (direct_.is_open()) return write_fully(direct_.get(), content, path_);
+  const std::optional<struct stat> older = status_of(target_);
+  const bool is_empty = older && older->st_size == 0;
+  Result<FreshFile> fresh = create_beside(target_);
+  if (!fresh && is_empty) return write_in_place(target_, content, path_);
+  if (!fresh) return std::move(fresh).error();
+  Status done = fill(*fresh, content, path_, older);
+  if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
+    // A file that is mounted on its own cannot be replaced; an empty one has nothing to lose.
+    Error refused = system_error("replace", path_, errno);
+    refused.remedy = "name a file that is not there yet, or one in a folder of your own";
+    done = is_empty ? write_in_place(target_, content, path_) : Status(std::move(refused));
+  } else if (done) {
+    return done;
+  }
+  ::unlink(fresh->path.c_str());
+  return done;
+}
+
+Status replace_file(const std::string& path, std::string_view content) {
+  Result<OutputFile> file = OutputFile::open(path);
+  if (!file) return std::move(file).error();
+  return file->replace_content(content);
+}
+
+}  // namespace joulemap

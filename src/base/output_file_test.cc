@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/small_file.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OutputFiles : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
+  std::string made(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name)) << content;
+    return path(name);
+  }
+  static std::string content_of(const std::string& path) {
+    const Result<std::string> content = read_small_file(path);
+    return content ? *content : "unreadable";
+  }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_.path()), {}));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(OutputFiles, AppearComplete) {
+  ASSERT_TRUE(replace_file(path("new"), "text"));
+  EXPECT_EQ(content_of(path("new")), "text");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFiles, NothingChangesBeforeTheContentIsThere) {
+  const std::string older = made("older", "kept");
+  const Result<OutputFile> opened = OutputFile::open(older);
+  const Result<OutputFile> fresh = OutputFile::open(path("fresh"));
+  ASSERT_TRUE(opened && fresh);
+  EXPECT_EQ(content_of(older), "kept");
+  EXPECT_FALSE(fs::exists(path("fresh")));
+}
+
+TEST_F(OutputFiles, PermissionsOfAnOlderFileStay) {
+  const std::string older = made("older", "x");
+  ASSERT_EQ(::chmod(older.c_str(), 0640), 0);
+  ASSERT_TRUE(replace_file(older, "new"));
+  EXPECT_EQ(fs::status(older).permissions(), fs::perms(0640));
+  EXPECT_EQ(content_of(older), "new");
+}
+
+TEST_F(OutputFiles, AnInputIsRefusedByEveryName) {
+  const std::string input = made("input", "precious");
+  fs::create_symlink("input", path("link"));
+  fs::create_hard_link(input, path("hard"));
+  fs::create_directory_symlink(directory_.path(), path("folder"));
+  for (const std::string& name : {input, path("link"), path("hard"), path("folder/input"), path("./input")}) {
+    const Result<OutputFile> file = OutputFile::open(name, std::vector{input});
+    ASSERT_FALSE(file) << name;
+    EXPECT_EQ(file.error().code, ErrorCode::usage);
+    EXPECT_NE(file.error().message.find("input of this command"), std::string::npos);
+    EXPECT_FALSE(file.error().remedy.empty());
+  }
+  EXPECT_TRUE(OutputFile::open(path("other"), std::vector{input}));
+}
+
+TEST_F(OutputFiles, NothingIsWrittenIntoAFolderThatIsAnInput) {
+  fs::create_directories(path("parts/within"));
+  const std::vector<std::string> inputs = {path("parts")};
+  EXPECT_FALSE(OutputFile::open(path("parts/new"), inputs));
+  EXPECT_FALSE(OutputFile::open(path("parts/within/new"), inputs));
+  EXPECT_TRUE(OutputFile::open(path("new"), inputs));
+}
+
+TEST_F(OutputFiles, ALinkStaysAndItsTargetIsReplaced) {
+  fs::create_directory(path("elsewhere"));
+  made("elsewhere/real", "old");
+  fs::create_symlink("elsewhere/real", path("link"));
+  fs::create_symlink("elsewhere/dangling", path("new"));
+  ASSERT_TRUE(replace_file(path("link"), "text"));
+  ASSERT_TRUE(replace_file(path("new"), "more"));
+  EXPECT_TRUE(fs::is_symlink(path("link")) && fs::is_symlink(path("new")));
+  EXPECT_EQ(content_of(path("elsewhere/real")), "text");
+  EXPECT_EQ(content_of(path("elsewhere/dangling")), "more");
+}
+
+TEST_F(OutputFiles, PipesAreWrittenDirectly) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  std::string got;
+  std::thread reader(
+      [&] { got = std::string(std::istreambuf_iterator<char>(std::ifstream(path("fifo")).rdbuf()), {}); });
+  const Status written = replace_file(path("fifo"), "through");
+  reader.join();
+  ASSERT_TRUE(written);
+  EXPECT_EQ(got, "through");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFiles, AnOpenFileThatProcfsNamesGetsTheContentAtItsEnd) {
+  const FileDescriptor log(::open(made("log", "before\n").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  ASSERT_TRUE(replace_file("/dev/fd/" + std::to_string(log.get()), "after\n"));
+  EXPECT_EQ(content_of(path("log")), "before\nafter\n");
+}
+
+TEST_F(OutputFiles, AFullDeviceIsAnError) { EXPECT_FALSE(replace_file("/dev/full", "text")); }
+
+TEST_F(OutputFiles, AWriteThatFailsLeavesTheOlderFile) {
+  const std::string older = made("older", "kept");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit tight{1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  const Status written = replace_file(older, std::string(5000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(written);
+  EXPECT_EQ(content_of(older), "kept");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFiles, FoldersAreRefusedBeforeTheWorkStarts) {
+  EXPECT_FALSE(OutputFile::open(directory_.path()));
+  EXPECT_FALSE(OutputFile::open(path("missing/file")));
+  EXPECT_FALSE(OutputFile::open(path("name/")));
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/data_loss.h"
+
+#include <algorithm>
+#include <array>
+
+namespace joulemap {
+namespace {
+
+// docs/record.md lists them.
+constexpr std::array<std::string_view, 31> kLosses = {
+    // Of a recording as a file.
+    "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
+    "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
+    "samples_of_unknown_channel", "samples_out_of_order", "write_failed",
+    // Of what was to be recorded.
+    "events_dropped", "marks_dropped", "no_recorder", "samples_dropped", "trace_not_read", "unknown_marks",
+    // Of sensors.
+    "counter_frozen", "counter_reset", "energy_missing", "garbage_reading", "readings_missing", "sensor_failed",
+    "sensor_hangs", "sensor_vanished", "wrap_missed",
+    // Of what was read beside it.
+    "damaged_file", "damaged_trace", "file_damaged"};
+
+}  // namespace
+
+bool is_data_loss(std::string_view code) { return std::find(kLosses.begin(), kLosses.end(), code) != kLosses.end(); }
+
+bool has_data_loss(const Diagnostics& diagnostics) {
+  return std::any_of(diagnostics.list().begin(), diagnostics.list().end(),
+                     [](const Diagnostic& one) { return is_data_loss(one.code); });
+}
+
+}  // namespace joulemap

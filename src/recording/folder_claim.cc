@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/folder_claim.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "base/process_identity.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "base/write_fully.h"
+#include "recording/chunk_file.h"
+#include "recording/part_folder.h"
+#include "recording/part_list.h"
+#include "recording/recording_parts.h"
+#include "recording/sampler_lock.h"
+
+namespace joulemap::recording {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMark = "joulemap recording\n";
+constexpr int kMostTries = 100;  // recorders that begin at the same moment
+constexpr std::string_view kOtherOutput = "choose another -o";
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+mode_t kind_of(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+std::string lock_path(const std::string& folder) { return fmt::format("{}/{}", folder, kFolderLockName); }
+
+Error refused(std::string message, std::string remedy) {
+  return {ErrorCode::usage, std::move(message), fmt::format("{}, or {}", remedy, kOtherOutput)};
+}
+
+// Whether a recorder or the processes it records make entries of that name.
+bool is_known_entry(const std::string& path, std::string_view name) {
+  const mode_t kind = kind_of(path);
+  if (kind == S_IFDIR) return name == kTracesFolder || name == kProbingFolder;
+  if (kind != S_IFREG) return false;
+  const bool is_lock = name.ends_with(kFolderLockName) || name.ends_with(kSamplerLockSuffix);
+  return is_lock || name == kJoinedName || name.ends_with(kPartSuffix);
+}
+
+std::optional<std::string> part_being_written(const std::string& folder) {
+  const Result<ListedParts> listed = list_parts(folder);
+  if (!listed) return std::nullopt;
+  for (const std::string& part : listed->parts) {
+    if (is_being_written(part)) return part;
+  }
+  return std::nullopt;
+}
+
+// The second line of the lock file: "boot pid start namespace".
+std::string holder_of(const std::string& folder) {
+  const Result<std::string> text = read_small_file(lock_path(folder));
+  if (!text || !text->starts_with(kMark)) return "another process";
+  const std::string_view identity = std::string_view(*text).substr(kMark.size());
+  const std::vector<std::string_view> words = split_blanks(identity);
+  if (words.size() < 2) return "another process";
+  const bool is_elsewhere = state_of_process(identity) == OwnerProcess::elsewhere;
+  return fmt::format("process {}{}", words[1], is_elsewhere ? " of another machine or container" : "");
+}
+
+Error held(const std::string& folder) {
+  const std::string file = folder.substr(0, folder.rfind(".d"));
+  return refused(fmt::format("{} is being recorded by {}", file, holder_of(folder)), "wait until it has ended");
+}
+
+// The lock of a folder that a recorder has left. Nothing where it changed meanwhile: look again.
+Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, FileLock::LockCall lock) {
+  if (Status known = check_recording_folder(folder); !known) {
+    if (!exists(folder)) return std::optional<FileLock>();
+    return std::move(known).error();
+  }
+  // Recorders of earlier versions hold no lock of the folder, but one of their part.
+  if (!exists(lock_path(folder))) {
+    if (const std::optional<std::string> part = part_being_written(folder)) {
+      return refused(fmt::format("{} is being written", *part), "wait until its process has ended");
+    }
+  }
+  Result<std::optional<FileLock>> taken = FileLock::try_take(lock_path(folder), LockScope::shared, lock);
+  if (!taken && !exists(folder)) return std::optional<FileLock>();
+  if (!taken) return taken;
+  if (!*taken) return held(folder);
+  if (!(*taken)->is_at(lock_path(folder))) return std::optional<FileLock>();
+  return taken;
+}
+
+Status rename_to(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return Done{};
+  Error error = system_error("rename", fmt::format("{} to {}", from, to), errno);
+  error.remedy = kOtherOutput;
+  return error;
+}
+
+// Removes what is recognized and nothing else.
+void remove_recording_folder(const std::string& folder) {
+  std::error_code error;  // what cannot be removed stays
+  if (check_recording_folder(folder)) fs::remove_all(folder, error);
+}
+
+// In place: the lock is held on this very file.
+Status write_over(const std::string& path, std::string_view content) {
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+  return fd.is_open() ? write_fully(fd.get(), content, path) : Status(system_error("open", path, errno));
+}
+
+struct FreshFolder {
+  std::string path;
+  FileLock lock;
+};
+
+// A folder beside the one that is wanted, with a lock that is held: it takes that name at once, or not at all.
+Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall lock) {
+  std::string path;
+  int failed = -1;
+  for (int number = 0; failed != 0 && number < kMostTries; ++number) {
+    path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
+    failed = ::mkdir(path.c_str(), 0777);
+    if (failed != 0 && errno != EEXIST) break;
+  }
+  if (failed != 0) {
+    Error error = system_error("create", wanted, errno);
+    if (error.code != ErrorCode::permission) error.code = ErrorCode::io;
+    error.remedy = "choose another place with -o";
+    return error;
+  }
+  Result<std::optional<FileLock>> taken = FileLock::try_take(lock_path(path), LockScope::shared, lock);
+  if (!taken) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    return std::move(taken).error();
+  }
+  if (!*taken) return held(path);
+  // On a full disk the name alone marks the folder; the command runs nevertheless.
+  static_cast<void>(write_over(lock_path(path), fmt::format("{}{}\n", kMark, this_process_identity())));
+  return FreshFolder{path, std::move(**taken)};
+}
+
+}  // namespace
+
+Status check_recording_folder(const std::string& folder) {
+  const std::string remedy = fmt::format("move it away: mv {} ELSEWHERE", folder);
+  if (kind_of(folder) != S_IFDIR) return refused(fmt::format("{} is not a folder of a recording", folder), remedy);
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return names.error();
+  const bool is_marked = kind_of(lock_path(folder)) == S_IFREG;
+  bool has_part = false;
+  for (const std::string& name : *names) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    const bool is_part = name.ends_with(kPartSuffix) && kind_of(path) == S_IFREG;
+    const bool is_recording = is_part && has_recording_magic(path);
+    has_part = has_part || is_recording;
+    std::error_code error;
+    const bool is_foreign_part = is_part && !is_marked && !is_recording && fs::file_size(path, error) > 0;
+    if (!is_known_entry(path, name) || is_foreign_part) {
+      return refused(fmt::format("{} is not a part of a recording, so {} is left alone", path, folder), remedy);
+    }
+  }
+  if (is_marked || has_part) return Done{};
+  return refused(fmt::format("{} is not a folder of a recording", folder), remedy);
+}
+
+Status FolderClaim::move_aside() {
+  if (exists(older_)) {
+    if (Status known = check_recording_folder(older_); !known) return known;
+    if (const std::optional<std::string> part = part_being_written(older_)) {
+      return refused(fmt::format("{} is still being written", *part), "wait until its process has ended");
+    }
+    const std::string displaced = fmt::format("{}.{}", older_, ::getpid());
+    if (Status moved = rename_to(older_, displaced); !moved) return moved;
+    displaced_ = displaced;
+  }
+  Status moved = rename_to(folder_, older_);
+  moved_ = moved.has_value();
+  return moved;
+}
+
+void FolderClaim::move_back() {
+  if (moved_) static_cast<void>(rename_to(older_, folder_));
+  if (!displaced_.empty()) static_cast<void>(rename_to(displaced_, older_));
+  moved_ = false;
+  displaced_.clear();
+}
+
+Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::string& older, FileLock::LockCall lock) {
+  FolderClaim claim(folder, older);
+  Result<FreshFolder> fresh = create_locked(folder, lock);
+  if (!fresh) return std::move(fresh).error();
+  Status done = held(folder);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    std::optional<FileLock> left;  // held until the name has changed hands
+    if (exists(folder)) {
+      Result<std::optional<FileLock>> taken = hold_left_folder(folder, lock);
+      if (!taken) done = std::move(taken).error();
+      if (!taken) break;
+      if (!*taken) continue;
+      left = std::move(*taken);
+      done = claim.move_aside();
+      if (!done) break;
+    }
+    done = exists(folder) ? Status(held(folder)) : rename_to(fresh->path, folder);
+    if (done) {
+      claim.lock_ = std::move(fresh->lock);
+      return claim;
+    }
+  }
+  claim.move_back();
+  remove_recording_folder(fresh->path);
+  return std::move(done).error();
+}
+
+void FolderClaim::commit() {
+  if (!displaced_.empty()) remove_recording_folder(displaced_);
+  displaced_.clear();
+  moved_ = false;
+}
+
+void FolderClaim::rollback() {
+  remove_recording_folder(folder_);
+  move_back();
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/part_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "base/small_file.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PartFolders : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
+  std::string made(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name)) << content;
+    return path(name);
+  }
+  static std::string content_of(const std::string& path) {
+    const Result<std::string> content = read_small_file(path);
+    return content ? *content : "unreadable";
+  }
+  std::vector<std::string> names() const { return *list_directory(directory_.path()); }
+
+  // A folder as one that its recorder left when it was killed.
+  void leave_parts(const std::string& file) const {
+    Result<PartFolder> folder = PartFolder::create(file, {"true"});
+    ASSERT_TRUE(folder) << folder.error().message;
+    Result<RecordingWriter> writer = folder->open_part("recorder");
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->flush());
+  }
+  static std::string id_of(const std::string& path) {
+    const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path});
+    return files ? *recording_id_of(files->front().path) : files.error().message;
+  }
+  static void record(const std::string& file) {
+    Result<PartFolder> folder = PartFolder::create(file, {"true"});
+    ASSERT_TRUE(folder) << folder.error().message;
+    Result<RecordingWriter> writer = folder->open_part("recorder");
+    ASSERT_TRUE(writer && folder->keep_older());
+    ASSERT_TRUE(writer->finish({}));
+    const Result<JoinSummary> joined = folder->join();
+    ASSERT_TRUE(joined) << joined.error().message;
+    EXPECT_TRUE(joined->diagnostics.empty());
+  }
+  static void expect_refused(const std::string& file, const std::string& named) {
+    const Result<PartFolder> folder = PartFolder::create(file, {"true"});
+    ASSERT_FALSE(folder) << file;
+    EXPECT_EQ(folder.error().code, ErrorCode::usage);
+    EXPECT_NE(folder.error().message.find(named), std::string::npos) << folder.error().message;
+    EXPECT_FALSE(folder.error().remedy.empty());
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = path("run.joule");
+};
+
+TEST_F(PartFolders, AFolderThatIsNotARecordingsIsLeftAlone) {
+  fs::create_directory(path("conf.d"));
+  made("conf.d/settings", "precious");
+  expect_refused(path("conf"), "conf.d");
+  fs::create_directory(path("empty.d"));
+  expect_refused(path("empty"), "empty.d");
+  EXPECT_EQ(content_of(path("conf.d/settings")), "precious");
+  EXPECT_EQ(names(), (std::vector<std::string>{"conf.d", "empty.d"}));
+}
+
+TEST_F(PartFolders, AFolderInThePlaceOfTheOlderRecordingIsLeftAlone) {
+  record(file_);
+  fs::create_directory(path("run.joule.old"));
+  made("run.joule.old/notes", "precious");
+  expect_refused(file_, "run.joule.old");
+  EXPECT_EQ(content_of(path("run.joule.old/notes")), "precious");
+  EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old"}));
+}
+
+TEST_F(PartFolders, AnOlderFileThatIsNoRecordingIsMovedOnceAndNeverReplaced) {
+  made("run.joule", "a text of the user");
+  record(file_);
+  EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
+  expect_refused(file_, "run.joule.old");
+  EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
+}
+
+TEST_F(PartFolders, AFileOfTheUserAmongThePartsKeepsTheFolder) {
+  leave_parts(file_);
+  made("run.joule.d/notes.txt", "precious");
+  expect_refused(file_, "notes.txt");
+  EXPECT_EQ(content_of(path("run.joule.d/notes.txt")), "precious");
+}
+
+TEST_F(PartFolders, PartsOfAKilledRecorderAreMovedAside) {
+  leave_parts(file_);
+  const std::string id = id_of(file_);
+  record(file_);
+  EXPECT_EQ(id_of(path("run.joule.old")), id);
+  EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old.d"}));
+}
+
+TEST_F(PartFolders, FoldersOfEarlierVersionsAreRecognizedByTheirParts) {
+  leave_parts(file_);
+  fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
+  const std::string id = id_of(file_);
+  record(file_);
+  EXPECT_EQ(id_of(path("run.joule.old")), id);
+}
+
+TEST_F(PartFolders, WithoutAMarkAFileThatOnlyHasTheNameOfAPartKeepsTheFolder) {
+  leave_parts(file_);
+  fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
+  made("run.joule.d/notes.joule", "no recording");
+  expect_refused(file_, "notes.joule");
+}
+
+TEST_F(PartFolders, NothingHasChangedAfterACommandThatCouldNotBeStarted) {
+  record(file_);
+  record(file_);
+  const std::string id = id_of(file_);
+  const std::string older_id = id_of(path("run.joule.old"));
+  const std::vector<std::string> before = names();
+  Result<PartFolder> folder = PartFolder::create(file_, {"no-such-command"});
+  ASSERT_TRUE(folder && folder->open_part("recorder"));
+  folder->remove();
+  EXPECT_EQ(names(), before);
+  EXPECT_EQ(id_of(file_), id);
+  EXPECT_EQ(id_of(path("run.joule.old")), older_id);
+}
+
+TEST_F(PartFolders, NeitherHaveTheFoldersOfPartsOfTwoKilledRecorders) {
+  leave_parts(file_);
+  const std::string older_id = id_of(file_);
+  leave_parts(file_);
+  const std::string id = id_of(file_);
+  Result<PartFolder> folder = PartFolder::create(file_, {"no-such-command"});
+  ASSERT_TRUE(folder && folder->open_part("recorder"));
+  folder->remove();
+  EXPECT_EQ(id_of(path("run.joule.d")), id);
+  EXPECT_EQ(id_of(path("run.joule.old.d")), older_id);
+  EXPECT_EQ(names(), (std::vector<std::string>{"run.joule.d", "run.joule.old.d"}));
+}
+
+TEST_F(PartFolders, ASecondRecorderIsRefusedWithTheProcessThatHoldsTheFile) {
+  const Result<PartFolder> first = PartFolder::create(file_, {"true"});
+  ASSERT_TRUE(first);
+  const std::string process = "process " + std::to_string(::getpid());
+  fs::create_symlink("run.joule", path("link.joule"));
+  fs::create_directory_symlink(directory_.path(), path("folder"));
+  for (const std::string& name : {file_, path("./run.joule"), path("link.joule"), path("folder/run.joule")}) {
+    expect_refused(name, process);
+  }
+  expect_refused(file_ + "/", "no file");
+  EXPECT_EQ(names(), (std::vector<std::string>{"folder", "link.joule", "run.joule.d"}));
+}
+
+TEST_F(PartFolders, TheFileIsFreeOnceItsRecorderHasEnded) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Result<PartFolder> folder = PartFolder::create(file_, {"true"});
+    ::_exit(folder ? 0 : 1);  // without a destructor, as one that is killed
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  record(file_);
+}
+
+int without_flock(int /*fd*/, int /*operation*/) {
+  errno = ENOLCK;
+  return -1;
+}
+
+TEST_F(PartFolders, ASecondRecorderIsRefusedWhereFlockIsMissing) {
+  const std::string folder = path("run.joule.d");
+  const Result<FolderClaim> first = FolderClaim::take(folder, path("run.joule.old.d"), &without_flock);
+  ASSERT_TRUE(first) << first.error().message;
+  const Result<FolderClaim> second = FolderClaim::take(folder, path("run.joule.old.d"), &without_flock);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
+  EXPECT_EQ(names(), std::vector<std::string>{"run.joule.d"});
+}
+
+TEST_F(PartFolders, AFileThatAppearsMeanwhileIsNotOverwritten) {
+  Result<PartFolder> folder = PartFolder::create(file_, {"true"});
+  Result<RecordingWriter> writer = folder->open_part("recorder");
+  ASSERT_TRUE(folder->keep_older() && writer->finish({}));
+  made("run.joule", "precious");
+  EXPECT_FALSE(folder->join());
+  EXPECT_EQ(content_of(file_), "precious");
+  EXPECT_TRUE(open_recording(std::vector{path("run.joule.d")}));
+}
+
+TEST_F(PartFolders, ALinkStaysAndTheRecordingIsWhereItPoints) {
+  fs::create_directory(path("disk"));
+  fs::create_symlink("disk/run.joule", path("link.joule"));
+  record(path("link.joule"));
+  record(path("link.joule"));
+  EXPECT_TRUE(fs::is_symlink(path("link.joule")));
+  EXPECT_NE(id_of(path("disk/run.joule")), id_of(path("disk/run.joule.old")));
+  EXPECT_EQ(names(), (std::vector<std::string>{"disk", "link.joule"}));
+}
+
+TEST_F(PartFolders, AFileBesideTheRecordingIsNotItsTemporaryOne) {
+  made("run.joule.tmp", "precious");
+  record(file_);
+  EXPECT_EQ(content_of(path("run.joule.tmp")), "precious");
+}
+
+}  // namespace
+}  // namespace joulemap::recording

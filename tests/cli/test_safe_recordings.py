@@ -1,0 +1,192 @@
+"""What a user recorded, and what lies beside it, stays: whatever the next recording meets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import wait_for
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+
+from small_disk import fill, small_disk  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture
+def record(joulemap, sysroots):
+    def run(file: object, *command: object, flags: tuple = (), **options):
+        words = ("record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", *flags, "-o", file, "--")
+        return joulemap(*words, *(command or ("true",)), **options)
+
+    return run
+
+
+@pytest.fixture
+def recorder(binaries, sysroots):
+    """Recorders that run until the test ends."""
+    started = []
+
+    def start(file: Path, **options) -> subprocess.Popen:
+        words = ["record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", "-o", file, "--", "sleep", "60"]
+        command = [str(word) for word in (binaries / "joulemap", *words)]
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, **options)
+        started.append(process)
+        parts = Path(f"{file}.d")
+        wait_for(lambda: any(part.stat().st_size > 0 for part in parts.glob("*.joule")))
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_folders_of_the_user_are_refused_before_the_command_runs(record, tmp_path):
+    file, marker = tmp_path / "conf", tmp_path / "ran"
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "settings").write_text("precious")
+    outcome = record(file, "touch", marker)
+    assert outcome.code == 2 and "conf.d" in outcome.err and "->" in outcome.err
+    (tmp_path / "run.joule").write_text("older")
+    (tmp_path / "run.joule.old").mkdir()
+    (tmp_path / "run.joule.old" / "notes").write_text("precious")
+    outcome = record(tmp_path / "run.joule", "touch", marker)
+    assert outcome.code == 2 and "run.joule.old" in outcome.err and "->" in outcome.err
+    assert not marker.exists() and (tmp_path / "run.joule").read_text() == "older"
+    assert (tmp_path / "conf.d" / "settings").read_text() == "precious"
+    assert (tmp_path / "run.joule.old" / "notes").read_text() == "precious"
+
+
+def test_a_misspelled_command_costs_neither_the_last_recording_nor_the_one_before(record, tmp_path):
+    file = tmp_path / "run.joule"
+    for _ in range(2):
+        assert record(file).code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["run.joule", "run.joule.old"]
+    assert record(file, "/no/such/command").code == 127
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_second_recorder_of_the_same_file_is_refused_with_the_process_of_the_first(record, recorder, tmp_path):
+    file, marker = tmp_path / "tri.joule", tmp_path / "ran"
+    first = recorder(file)
+    (tmp_path / "link.joule").symlink_to("tri.joule")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    for name in (file, tmp_path / "link.joule", tmp_path / "folder" / "tri.joule", "tri.joule", "./tri.joule"):
+        outcome = record(name, "touch", marker, cwd=tmp_path)
+        assert outcome.code == 2 and f"process {first.pid}" in outcome.err and "->" in outcome.err, outcome.err
+    assert record(f"{file}/", "touch", marker).code == 2
+    assert not marker.exists()
+    os.kill(first.pid, signal.SIGTERM)
+    first.wait(timeout=60)
+    assert file.exists() and not Path(f"{file}.d").exists()
+    assert record(file).code == 0
+
+
+def test_recorders_that_begin_together_lose_nothing(binaries, sysroots, joulemap, tmp_path):
+    file = tmp_path / "run.joule"
+    words = ["record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", "--json", "-o", file, "--", "true"]
+    command = [str(word) for word in (binaries / "joulemap", *words)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    ended = [(process, *process.communicate(timeout=60)) for process in processes]
+    assert {process.returncode for process, _, _ in ended} <= {0, 2}
+    whole = [json.loads(out.splitlines()[-1]) for process, out, _ in ended if process.returncode == 0]
+    assert whole and all(summary["file_bytes"] > 0 for summary in whole)
+    assert joulemap("report", file, "--strict").code == 0
+    assert {path.name for path in tmp_path.iterdir()} <= {"run.joule", "run.joule.old"}
+
+
+def test_a_recorder_is_refused_where_flock_is_missing_too(record, recorder, tmp_path):
+    source, library = tmp_path / "no_flock.c", tmp_path / "no_flock.so"
+    source.write_text(
+        "#include <errno.h>\nint flock(int fd, int operation) { (void)fd; (void)operation; errno = ENOLCK; return -1; }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    environment = {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}
+    first = recorder(tmp_path / "run.joule", env=environment)
+    outcome = record(tmp_path / "run.joule", env=environment)
+    assert outcome.code == 2 and f"process {first.pid}" in outcome.err, outcome.err
+
+
+def test_a_disk_that_is_full_from_the_start_is_reported_as_a_loss(record, joulemap, tmp_path):
+    with small_disk(tmp_path / "disk") as disk:
+        file, marker = disk / "run.joule", tmp_path / "ran"
+        fill(disk)
+        outcome = record(file, "touch", marker)
+        assert outcome.code == 0 and marker.exists(), outcome.err
+        assert "none could be written" in outcome.err and "No space left" in outcome.err
+        summary = record(disk / "b.joule", flags=("--json",)).json
+        assert summary["lost_samples"] >= summary["samples"] > 0 and summary["file_bytes"] == 0
+        assert record(disk / "c.joule", flags=("--strict",)).code == 3
+        assert record(disk / "d.joule", "sh", "-c", "exit 7", flags=("--strict",)).code == 7
+
+
+def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
+    file = tmp_path / "run.joule"
+    assert record(file, flags=("--strict",)).code == 0
+    assert joulemap("report", file, "--strict").code == 0
+    assert joulemap("diff", file, file, "--by", "domain", "--strict").code == 0
+    whole, damaged = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"
+    content = bytearray(whole.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert joulemap("report", damaged).code == 0
+    for words in (("report", damaged), ("report", damaged, "--json"), ("diff", whole, damaged, "--by", "domain")):
+        outcome = joulemap(*words, "--strict")
+        assert outcome.code == 3 and "lost or damaged" in outcome.err, words
+
+
+def test_the_codes_of_lost_data_are_documented():
+    source = (ROOT / "src" / "model" / "data_loss.cc").read_text()
+    table = (ROOT / "docs" / "record.md").read_text().split("## Exit code 3")[1].split("\n## ")[0]
+    codes = re.findall(r'"([a-z_]+)"', source.split("kLosses = {")[1].split("};")[0])
+    rows = "\n".join(line for line in table.splitlines() if line.startswith("| "))
+    assert sorted(codes) == sorted(re.findall(r"`([a-z_]+)`", rows)) and len(set(codes)) == len(codes)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link", "device"])
+def test_what_is_no_part_in_the_folder_costs_nothing_but_itself(record, joulemap, tmp_path, kind):
+    file, odd = tmp_path / "run.joule", tmp_path / "run.joule.d" / "odd.joule"
+    make = {
+        "fifo": f"mkfifo {odd}",
+        "folder": f"mkdir {odd}",
+        "link": f"ln -s /dev/zero {odd}",
+        "device": f"mknod {odd} c 1 5",
+    }[kind]
+    outcome = record(file, "sh", "-c", make, flags=("--json",))
+    if outcome.code != 0:
+        pytest.skip(f"{make}: {outcome.err}")
+    assert "recording_part_skipped" in {note["code"] for note in outcome.json["diagnostics"]}
+    assert outcome.json["file_bytes"] > 0
+    assert joulemap("report", file).code == 0
+
+
+def test_a_domain_that_no_reading_covers_has_no_joules(joulemap, binaries, tmp_path):
+    """The estimate is read once a second: of a recorder that is killed before, nothing is known."""
+    file = tmp_path / "run.joule"
+    command = [str(binaries / "joulemap"), "record", "--sensors", "estimate", "--trace", "off", "-o", str(file)]
+    process = subprocess.Popen([*command, "--", "sleep", "60"], start_new_session=True)
+    try:
+        parts = tmp_path / "run.joule.d"
+        wait_for(lambda: any(part.stat().st_size > 0 for part in parts.glob("*.joule")))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    outcome = joulemap("report", file, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["domains"]
+    for domain in outcome.json["domains"]:
+        assert domain["measured_j"] is None and domain["uncertainty_j"] is None, domain
+    assert outcome.json["estimated_j"] is None and outcome.json["diagnostics"]
+    assert " 0 J" not in joulemap("report", file).out

@@ -1,0 +1,72 @@
+"""The Python package destroys nothing: recordings stay, results appear complete, one recorder writes to a file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from small_disk import fill, small_disk  # noqa: E402
+
+EXAMPLE = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
+
+REFUSED = """
+from joulemap._recorder import Recorder
+first = Recorder.begin(os.environ["RUN"], trace="off")
+refused = []
+for name in (os.environ["RUN"], os.environ["LINK"]):
+    try:
+        Recorder.begin(name, trace="off")
+        refused.append("it began")
+    except jm.JoulemapError as error:
+        refused.append(str(error))
+told = first.end()
+print(json.dumps([first._process is None, refused, told["file_bytes"]]))
+"""
+
+
+def test_a_file_that_is_being_recorded_is_refused_with_its_process(python, tmp_path):
+    (tmp_path / "link.joule").symlink_to("run.joule")
+    _, refused, size = python(REFUSED, RUN=str(tmp_path / "run.joule"), LINK=str(tmp_path / "link.joule"))
+    assert all("being recorded by process" in reason for reason in refused), refused
+    assert size > 0 and (tmp_path / "run.joule").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.joule", "run.joule"]
+
+
+WRITTEN = """
+run = jm.load(os.environ["RUN"])
+try:
+    run.ledger("domain").to_csv(os.environ["OUT"])
+    print(json.dumps("written"))
+except (jm.JoulemapError, OSError) as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.mark.parametrize("name", ["run.joule", "link", "hard"])
+def test_a_recording_is_not_overwritten_by_a_table_of_it(python, tmp_path, name):
+    file = tmp_path / "run.joule"
+    shutil.copy(EXAMPLE, file)
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "hard").hardlink_to(file)
+    assert "is a recording" in python(WRITTEN, RUN=str(file), OUT=str(tmp_path / name))
+    assert file.read_bytes() == EXAMPLE.read_bytes()
+
+
+def test_a_full_disk_leaves_the_older_table(python, tmp_path):
+    with small_disk(tmp_path / "disk", kilobytes=16) as disk:
+        older = disk / "table.csv"
+        older.write_text("older")
+        older.chmod(0o640)
+        fill(disk)
+        assert "No space left" in python(WRITTEN, RUN=str(EXAMPLE), OUT=str(older))
+        assert older.read_text() == "older" and len(list(disk.iterdir())) == 2
+        (disk / "filler").unlink()
+        assert python(WRITTEN, RUN=str(EXAMPLE), OUT=str(older)) == "written"
+        assert older.stat().st_mode & 0o777 == 0o640 and "," in older.read_text()
+    assert python(WRITTEN, RUN=str(EXAMPLE), OUT="/dev/null") == "written"
