@@ -31,6 +31,7 @@ struct CommandLine {
   bool has_dashes = false;                   // there was a --
   std::vector<std::string> wrapped;          // what stood after it
   std::vector<const CLI::App*> takes_words;  // verbs that use `wrapped`; all others refuse a --
+  std::vector<const CLI::App*> opens_sensors;  // all others give up borrowed rights before they begin
   int exit_code = kDone;
 };
 

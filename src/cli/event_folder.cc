@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 
@@ -33,9 +33,7 @@ std::string harmless(std::string_view host) {
 }  // namespace
 
 Result<EventFolder> EventFolder::open(const std::string& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(path, failed);
-  if (failed) return system_error("create", path, failed.value());
+  if (Status made = make_private_folders(path); !made) return std::move(made).error();
   const Result<std::vector<std::string>> names = list_directory(path);
   if (!names) return names.error();
   const auto is_events = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
@@ -48,7 +46,7 @@ Result<std::string> EventFolder::add_file(std::string_view host, std::string_vie
   for (int i = 0; i < kMostNames; ++i) {
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
-    const FileDescriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    const FileDescriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
     if (!file.is_open() && errno == EEXIST) continue;
     if (!file.is_open()) return system_error("create", name, errno);
     if (const Status written = write_fully(file.get(), content, name); !written) {

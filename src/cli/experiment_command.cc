@@ -78,6 +78,7 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
 
 void add_experiment_plan(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or the folder of an experiment")->required();
   verb.add_option("-o,--output", flags->folder, "make the folder of the experiment, so that rows can be run in it")
       ->type_name("FOLDER");

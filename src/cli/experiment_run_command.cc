@@ -144,6 +144,7 @@ experiment::RunnerOptions runner_options(const CommandLine& line) { return {line
 
 void add_experiment_run(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` has made")->required();
   verb.add_option("-o,--output", flags->folder, "the folder to make; else it is called as the experiment")
       ->type_name("FOLDER");
@@ -154,6 +155,7 @@ void add_experiment_run(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_resume(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_flag("--force", flags->force, "rows, too, that are said to run on other machines");
   add_shared_flags(verb, *flags);
@@ -162,6 +164,7 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone")->check(whole_number());
   verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B")->check(whole_number());

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 
@@ -17,7 +18,7 @@ Status write_to(Stream stream, std::string_view text) {
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return system_error("create", path, errno);
   return OutputFile(path, std::move(fd));
 }

@@ -118,6 +118,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sensors.uses_borrowed_rights = true;
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }
@@ -183,6 +184,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
       "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
   line.takes_words.push_back(&verb);
+  line.opens_sensors.push_back(&verb);
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,

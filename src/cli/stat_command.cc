@@ -92,6 +92,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   }
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sensors.uses_borrowed_rights = true;
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
@@ -115,6 +116,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       "stdout.");
   verb.prefix_command();
   line.takes_words.push_back(&verb);
+  line.opens_sensors.push_back(&verb);
   verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));

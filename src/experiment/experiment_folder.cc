@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/file_lock.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "base/write_fully.h"
@@ -50,7 +51,7 @@ std::string plan_json(const ExperimentSpec& spec, const std::string& directory) 
 }
 
 Status make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return Done{};
+  if (::mkdir(path.c_str(), kPrivateFolder) == 0) return Done{};
   Error error = system_error("make the folder", path, errno);
   if (errno == EEXIST) error.remedy = "choose another name, or joulemap experiment resume " + path;
   return error;
@@ -106,7 +107,9 @@ void reconcile(TableRow& row, const std::string& row_path, const ExperimentData&
 Status replace_file(const std::string& path, std::string_view content) {
   const std::string fresh = fmt::format("{}.new-{}", path, ::getpid());
   {
-    FileDescriptor fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    // Whoever may write to the folder may have put a link there.
+    if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) return system_error("remove", fresh, errno);
+    FileDescriptor fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
     if (!fd.is_open()) return system_error("open", fresh, errno);
     if (Status written = write_fully(fd.get(), content, fresh); !written) return written;
     if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", fresh, errno);
@@ -215,13 +218,11 @@ std::string ExperimentFolder::row_path(std::string_view kind, std::size_t number
 
 Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size_t number) const {
   const std::string path = row_path(kind, number);
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return Error{ErrorCode::io, fmt::format("make the folder {}: {}", path, error.message()), ""};
+  if (Status made = make_private_folders(path); !made) return std::move(made).error();
   const std::vector<std::uint32_t> known = attempts_in(path);
   for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
     Attempt attempt{next, attempt_path(path, next)};
-    if (::mkdir(attempt.path.c_str(), 0777) == 0) {
+    if (::mkdir(attempt.path.c_str(), kPrivateFolder) == 0) {
       if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
       return attempt;
     }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/borrowed_rights.h"
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "base/text.h"
@@ -69,9 +70,21 @@ std::string last_line_of(const std::string& path) {
 
 }  // namespace
 
-sampling::SensorOptions RunSession::sensor_options() const {
-  return {
+Status RunSession::open_watch() {
+  // Sensors that were opened with borrowed rights cannot be opened a second time: they stay open, and are not read
+  // between two looks.
+  if (watch_ && has_borrowed_rights()) return Done{};
+  sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
+  options.uses_borrowed_rights = true;
+  Result<IdleWatch> watch = IdleWatch::open(options, *signals_);
+  if (!watch) return std::move(watch).error();
+  watch_.emplace(std::move(*watch));
+  return Done{};
+}
+
+void RunSession::close_watch() {
+  if (!has_borrowed_rights()) watch_.reset();
 }
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {
@@ -83,8 +96,8 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
   Result<MachineSettings> settings = MachineSettings::apply(
       options.root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
   if (!settings) return std::move(settings).error();
-  RunSession session(folder, std::move(options), std::move(on_phase), std::move(*signals), std::move(*lock),
-                     std::move(*settings));
+  RunSession session(folder, std::move(options), std::move(on_phase), std::make_unique<SignalGate>(std::move(*signals)),
+                     std::move(*lock), std::move(*settings));
   if (Status done = session.run_preflights(); !done) return std::move(done).error();
   if (Status done = session.measure_baseline(); !done) return std::move(done).error();
   return session;
@@ -113,7 +126,7 @@ Status RunSession::run_preflights() {
     run.environment = environment_of(spec, values);
     run.output_path = attempt->path + "/stdout.txt";
     run.error_path = attempt->path + "/stderr.txt";
-    const Result<ChildEnd> end = run_child(signals_, run, {});
+    const Result<ChildEnd> end = run_child(*signals_, run, {});
     if (!end) return end.error();
     if (end->exit.code != 0) {
       return Error{ErrorCode::unsupported,
@@ -126,14 +139,14 @@ Status RunSession::run_preflights() {
 
 Status RunSession::measure_baseline() {
   const ExperimentSpec& spec = folder_.spec();
-  Result<IdleWatch> watch = IdleWatch::open(sensor_options(), signals_);
-  if (!watch) return std::move(watch).error();
+  if (Status opened = open_watch(); !opened) return opened;
   if (spec.baseline_s > 0) {
     on_phase_(RunPhase::baseline, nullptr, 0);
-    baseline_ = watch->watch(spec.baseline_s);
-    asked_to_stop_ = watch->asked_to_stop();
+    baseline_ = watch_->watch(spec.baseline_s);
+    asked_to_stop_ = watch_->asked_to_stop();
   }
-  checks_ = check_machine(options_.root, spec.checks, baseline_, watch->sensors());
+  checks_ = check_machine(options_.root, spec.checks, baseline_, watch_->sensors());
+  close_watch();
   if (const CheckOutcome* const failed = first_failure(checks_)) {
     return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
   }
@@ -142,14 +155,13 @@ Status RunSession::measure_baseline() {
 
 Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row) {
   const ExperimentSpec& spec = folder_.spec();
-  Result<IdleWatch> watch = IdleWatch::open(sensor_options(), signals_);
-  if (!watch) return std::move(watch).error();
+  if (Status opened = open_watch(); !opened) return opened;
   std::optional<IdleState> idle;
   if (baseline_) {
     on_phase_(RunPhase::cool_down, &task, 0);
     idle.emplace();
-    setting.cool_down = watch->cool_down(*baseline_, spec.cool_down, *idle);
-    asked_to_stop_ = asked_to_stop_ || watch->asked_to_stop();
+    setting.cool_down = watch_->cool_down(*baseline_, spec.cool_down, *idle);
+    asked_to_stop_ = asked_to_stop_ || watch_->asked_to_stop();
     const IdlePowers powers = idle_powers(*idle, *baseline_);
     row.baseline = powers.baseline;
     row.first = powers.now;
@@ -161,7 +173,8 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
                            "a longer limit_s of [cool_down]"});
     }
   }
-  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch->sensors());
+  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch_->sensors());
+  close_watch();
   if (asked_to_stop_) return Done{};
   const CheckOutcome* const failed = first_failure(checks_);
   if (failed == nullptr) return Done{};
@@ -193,7 +206,7 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
   run.time_limit_s = spec.time_limit_s;
   const RunPhase phase = task.kind == "warm-up" ? RunPhase::warm_up : RunPhase::row;
   on_phase_(phase, &task, 0);
-  return run_child(signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
+  return run_child(*signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
 }
 
 // What the attempt gave, and whether it counts.

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/child_run.h"
@@ -26,8 +27,7 @@ std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() 
 
 // What a tool of Slurm prints.
 Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
-  std::error_code ignored;
-  fs::create_directories(slurm_folder(folder), ignored);  // what follows would say so
+  if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
   ChildRun run;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 
@@ -87,9 +89,10 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
     if (Status moved = move_aside(folder.path_, recording_folder(file + ".old")); !moved)
       return std::move(moved).error();
   }
-  if (!fs::create_directory(folder.path_, error)) {
-    return Error{error == std::errc::permission_denied ? ErrorCode::permission : ErrorCode::io,
-                 fmt::format("create {}: {}", folder.path_, error.message()), "choose another place with -o"};
+  if (::mkdir(folder.path_.c_str(), kPrivateFolder) != 0) {
+    Error refused = system_error("create", folder.path_, errno);
+    refused.remedy = "choose another place with -o";
+    return refused;
   }
   if (fs::is_regular_file(file, error)) {
     if (Status moved = move_aside(file, file + ".old"); !moved) {
