@@ -46,6 +46,7 @@ struct RecordFlags {
   bool no_learn = false;
   bool json = false;
   bool announce = false;
+  bool keep_arguments = false;
   std::optional<int> pid;
   std::vector<std::string> command;
 };
@@ -129,6 +130,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   sampling::RecordOptions options;
   options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
   options.watched = flags.pid;
+  options.keep_arguments = flags.keep_arguments;
   if (flags.announce) {
     options.on_begun = [](std::span<const std::string> variables) {
       return write_to(Stream::out, report::recording_json(variables) + "\n");
@@ -208,6 +210,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--run", flags->run,
                   "the run's name where several machines record it: report puts their files together")
       ->type_name("NAME");
+  add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");

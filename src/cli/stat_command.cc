@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
 #include "report/stat_json.h"
@@ -29,6 +30,7 @@ struct StatFlags {
   std::string sensors;
   bool json = false;
   std::string output;
+  bool keep_arguments = false;
   std::vector<std::string> command;
 };
 
@@ -102,6 +104,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   Result<StatResult> result = sampling::measure(*meter, options_of(flags));
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
+  if (!flags.keep_arguments) result->command = redacted_arguments(result->command);
   result->summary = report::summarize(result->runs, result->interval);
   deliver(flags, *result, file);
   return exit_code_of(*result);
@@ -131,6 +134,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
   verb.callback([flags, &verb, &line] {

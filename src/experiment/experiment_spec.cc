@@ -285,6 +285,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   reader.number("alpha", spec.alpha, 1e-9, 0.5);
   reader.command("command", spec.command);
   reader.text("directory", spec.directory);
+  reader.truth("keep_arguments", spec.keep_arguments);
   reader.number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kDay_s);
   reader.count("warm_up_runs", spec.warm_up_runs, 0, 1000);
   reader.number("baseline_s", spec.baseline_s, 0, kDay_s);

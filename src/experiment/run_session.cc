@@ -9,6 +9,7 @@
 
 #include "base/borrowed_rights.h"
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/attempt_owner.h"
@@ -184,7 +185,8 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
 Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt, RowSetting& setting) {
   const ExperimentSpec& spec = folder_.spec();
   const PlaceholderValues values = values_of(folder_, task, attempt.path);
-  setting.command = filled_command(spec.command, values);
+  const std::vector<std::string> command = filled_command(spec.command, values);
+  setting.command = spec.keep_arguments ? command : redacted_arguments(command);
   setting.directory = folder_.directory();
   ChildRun run;
   run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingName),
@@ -197,8 +199,9 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
   if (!options_.replay.empty()) {
     run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay).string()});
   }
+  if (spec.keep_arguments) run.command.emplace_back("--keep-arguments");
   run.command.emplace_back("--");
-  run.command.insert(run.command.end(), setting.command.begin(), setting.command.end());
+  run.command.insert(run.command.end(), command.begin(), command.end());
   run.directory = folder_.directory();
   run.environment = environment_of(spec, values);
   run.output_path = attempt.path + "/stdout.txt";
