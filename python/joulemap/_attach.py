@@ -84,10 +84,10 @@ def attach(
     """Follows `model`, a module of PyTorch: what it and the loop around it draw, layer by layer, until detach().
 
     Under `joulemap record` it is part of that recording. Else it begins one of its own: `file`, `trace`, `sensors` and
-    `keep_arguments` are those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of PyTorch are seen in
-    any case; one that is given and is none of PyTorch's is refused, because it would not be seen. disable=["ram"] leaves
-    the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached, each module is replayed
-    to find out what it draws.
+    `keep_arguments` are those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of
+    PyTorch are seen in any case; one that is given and is none of PyTorch's is refused, because it would not be seen.
+    disable=["ram"] leaves the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached,
+    each module is replayed to find out what it draws.
     """
     parts(disable)
     if not hasattr(model, "named_modules"):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and folders that only their owner reads: recordings, pages, tables and outputs hold command lines, paths and names of
-// a machine. A umask may take away more, never less. Who wants to share one says so: chmod, or joulemap share.
+// Files and folders that only their owner reads: recordings, pages, tables and outputs hold command lines, paths and names
+// of a machine. A umask may take away more, never less. Who wants to share one says so: chmod, or joulemap share.
 #pragma once
 
 #include <sys/types.h>

@@ -41,14 +41,14 @@ Words words_of(std::string_view name) {
 constexpr std::array<std::string_view, 9> kSecretEnds = {"token",      "password", "passwd",    "passphrase", "secret",
                                                          "credential", "apikey",   "secretkey", "accesskey"};
 // These only as a word of their own: "monkey" and "oauth2" are none.
-constexpr std::array<std::string_view, 9> kSecretWords = {"key",       "auth",        "authorization", "bearer", "cookie",
-                                                          "passwords", "credentials", "secrets",       "oauth"};
+constexpr std::array<std::string_view, 9> kSecretWords = {
+    "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
 // In front of "token" or "key" they make it part of a vocabulary, a table, a count; in front of any, a switch.
 constexpr std::array<std::string_view, 40> kHarmless = {
-    "pad",    "eos",   "bos",  "unk",    "mask",    "sep",     "cls",   "begin",  "start",   "end",
-    "stop",   "special", "max", "min",   "num",     "n",       "per",   "new",    "image",   "prompt",
-    "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row", "column", "index",
-    "metric", "label", "query", "random", "prng",   "no",      "use",   "enable", "disable", "without"};
+    "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
+    "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
+    "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row",    "column",  "index",
+    "metric", "label",   "query",   "random",    "prng",  "no",    "use",  "enable", "disable", "without"};
 
 // How services begin their tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
 constexpr std::array<std::string_view, 10> kTokenBegins = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
@@ -57,8 +57,9 @@ constexpr std::size_t kLeastToken = 20;
 
 bool is_known_token(std::string_view word) {
   return word.size() >= kLeastToken && std::ranges::any_of(kTokenBegins, [&](std::string_view begin) {
-    return word.starts_with(begin) && std::ranges::none_of(word.substr(begin.size()), [](char c) { return c == '.'; });
-  });
+           return word.starts_with(begin) &&
+                  std::ranges::none_of(word.substr(begin.size()), [](char c) { return c == '.'; });
+         });
 }
 
 // "https://user:password@host" from its "://" on; `at` is left behind what was taken.
@@ -71,7 +72,8 @@ std::string redacted_authority(std::string_view text, std::size_t& at, bool is_w
   if (sign == std::string_view::npos) return "://";
   const std::size_t colon = authority.substr(0, sign).find(':');
   at = begin + sign;
-  if (colon != std::string_view::npos) return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedacted);
+  if (colon != std::string_view::npos)
+    return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedacted);
   return "://" + std::string(is_web ? kRedacted : authority.substr(0, sign));
 }
 

@@ -2,8 +2,8 @@
 //
 // Takes secrets out of command lines before they are written. What counts is the name of an option, variable or header: its
 // words are looked at ("hf-token" ends in "token", "max-tokens" and "tokenizer" do not), so that what merely resembles a
-// secret stays. Passwords in URLs and tokens with a known beginning ("hf_", "ghp_") go, too. A secret behind a name that says
-// nothing (`-p hunter2`, a positional word) cannot be found. Pure.
+// secret stays. Passwords in URLs and tokens with a known beginning ("hf_", "ghp_") go, too. A secret behind a name that
+// means nothing (`-p hunter2`, a positional word) cannot be found. Pure.
 #pragma once
 
 #include <span>

@@ -17,18 +17,40 @@ Arguments words(std::string_view line) {
 }
 
 TEST(Redaction, ASecretIsKnownByTheWordsOfItsName) {
-  for (const char* name : {"token", "hf-token", "HF_TOKEN", "authToken", "hftoken", "api-key", "apiKey", "APIKEY", "key",
-                           "WANDB_API_KEY", "aws_secret_access_key", "password", "db.password", "passwd", "passphrase",
-                           "client-secret", "credentials", "auth", "basic-auth", "Authorization", "cookie", "X-API-Key",
-                           "openai-key", "--private-key"}) {
+  for (const char* name : {"token",
+                           "hf-token",
+                           "HF_TOKEN",
+                           "authToken",
+                           "hftoken",
+                           "api-key",
+                           "apiKey",
+                           "APIKEY",
+                           "key",
+                           "WANDB_API_KEY",
+                           "aws_secret_access_key",
+                           "password",
+                           "db.password",
+                           "passwd",
+                           "passphrase",
+                           "client-secret",
+                           "credentials",
+                           "auth",
+                           "basic-auth",
+                           "Authorization",
+                           "cookie",
+                           "X-API-Key",
+                           "openai-key",
+                           "--private-key"}) {
     EXPECT_TRUE(is_secret_name(name)) << name;
   }
 }
 
 TEST(Redaction, WhatMerelyResemblesASecretIsNone) {
-  for (const char* name : {"tokenizer", "max-tokens", "max-token", "num-keys", "keys", "keyboard", "monkey", "author",
-                           "authors", "auth-type", "key-dim", "pad-token", "eos_token", "token-type", "sort-key",
-                           "password-file", "no-auth", "use-auth", "secretary", "keyframe", "lr", ""}) {
+  for (const char* name :
+       {"tokenizer", "max-tokens",    "max-token", "num-keys", "keys",      "keyboard",  "monkey",
+        "author",    "authors",       "auth-type", "key-dim",  "pad-token", "eos_token", "token-type",
+        "sort-key",  "password-file", "no-auth",   "use-auth", "secretary", "keyframe",  "lr",
+        ""}) {
     EXPECT_FALSE(is_secret_name(name)) << name;
   }
 }
@@ -52,8 +74,7 @@ TEST(Redaction, TakesSecretsOutOfCommandLines) {
       {"git|clone|https://X@host/a", "git|clone|https://***@host/a"},
       {"get|http://host/?api_key=X&n=1", "get|http://host/?api_key=***&n=1"},
       {"curl|-H|Authorization: Bearer X Y", "curl|-H|Authorization: ***"},
-      {"sh|-c|HF_TOKEN=X python a.py --api-key 'X Y' --lr 3",
-       "sh|-c|HF_TOKEN=*** python a.py --api-key '***' --lr 3"},
+      {"sh|-c|HF_TOKEN=X python a.py --api-key 'X Y' --lr 3", "sh|-c|HF_TOKEN=*** python a.py --api-key '***' --lr 3"},
       {"python|-c|login(token=\"X\", n=1)", "python|-c|login(token=\"***\", n=1)"},
       {"run|--config|{\"api_key\": \"X\", \"n\": 1}", "run|--config|{\"api_key\": \"***\", \"n\": 1}"},
       {"login|hf_abcdefghijklmnopqrstuvwxyz", "login|***"},

@@ -267,8 +267,8 @@ int jm_doctor_json(const jm_options* options, char** text) {
   return guarded([&] {
     const Result<WindowOptions> wanted = options_from(options);
     if (!wanted) return fail(wanted.error());
-    const auto examined = joulemap::sampling::examine(
-        {.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
+    const auto examined =
+        joulemap::sampling::examine({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
     if (!examined) return fail(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");

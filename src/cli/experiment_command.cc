@@ -49,7 +49,8 @@ int print_plan(const ExperimentPlan& plan, const PlanFlags& flags) {
 }
 
 int run_plan(const PlanFlags& flags, const CommandLine& line) {
-  const bool is_folder = std::filesystem::is_directory(flags.plan);
+  std::error_code closed;  // opening it says why
+  const bool is_folder = std::filesystem::is_directory(flags.plan, closed);
   if (!is_folder && flags.folder.empty() && !flags.pilot) {
     const Result<std::string> toml = read_small_file(flags.plan);
     if (!toml) return fail(toml.error());

@@ -71,7 +71,8 @@ bool has_begun(const ExperimentFolder& folder) {
 }
 
 int run_run(const RunFlags& flags, const CommandLine& line) {
-  const bool exists = fs::is_directory(flags.plan);
+  std::error_code closed;  // opening it says why
+  const bool exists = fs::is_directory(flags.plan, closed);
   Result<ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
   if (!folder) return fail(folder.error());
   if (exists && has_begun(*folder) && !flags.retry_failed) {
@@ -128,7 +129,8 @@ void add_shared_flags(CLI::App& verb, RunFlags& flags) {
 }  // namespace
 
 Result<ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder) {
-  if (fs::is_directory(plan)) {
+  std::error_code closed;  // opening it says why
+  if (fs::is_directory(plan, closed)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
     return Error{ErrorCode::usage, fmt::format("{} is the folder of an experiment already", plan), "leave out -o"};
   }

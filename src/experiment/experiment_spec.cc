@@ -106,7 +106,8 @@ void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, Mistakes& 
       const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                        [&](const ExperimentFactor& each) { return each.name == member.key; });
       if (factor == spec.factors.end()) {
-        mistakes.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
+        mistakes.add(member.value.line,
+                     fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
       } else {
         exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, mistakes);
       }
@@ -150,8 +151,8 @@ MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
     metric.file = "metrics.json";
     reader.text("file", metric.file);
     if (!is_path_beneath(metric.file)) {
-      mistakes.add(member.value.line, fmt::format("file of {} must lie in the attempt's folder: a relative path without ..",
-                                                  where));
+      mistakes.add(member.value.line,
+                   fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
     }
   }
   if (metric.source != MetricSource::output) reader.text("key", metric.key);

@@ -44,7 +44,8 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
   }
   const formats::DocumentValue* const value = json->find_path(metric.key);
   const std::optional<double> number = value == nullptr ? std::nullopt : taken(metric.take, numbers_of(*value));
-  if (!number) note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
+  if (!number)
+    note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
   return number;
 }
 

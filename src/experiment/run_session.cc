@@ -39,7 +39,8 @@ Status check_runnable(const ExperimentFolder& folder) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
                  "joulemap experiment analyze tells what they say"};
   }
-  if (fs::is_directory(folder.directory())) return Done{};
+  std::error_code closed;  // a folder that cannot be looked at is none
+  if (fs::is_directory(folder.directory(), closed)) return Done{};
   return Error{ErrorCode::not_found, fmt::format("commands run in {}, which is no folder", folder.directory()),
                "see directory of experiment.toml"};
 }
@@ -120,7 +121,8 @@ Status RunSession::run_preflights() {
     run.command = filled_command(spec.checks.preflight, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
-      fs::remove_all(attempt->path);
+      std::error_code left;  // an empty folder harms nobody
+      fs::remove_all(attempt->path, left);
       continue;
     }
     run.directory = folder_.directory();

@@ -60,11 +60,11 @@ class RunSession {
   bool asked_to_stop() const { return asked_to_stop_; }
   const std::vector<CheckOutcome>& checks() const { return checks_; }  // of the last look
   const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
-  Status end();                                                        // restores; the destructor does, too
+  Status end();  // restores; the destructor does, too
 
  private:
-  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase,
-             std::unique_ptr<SignalGate> signals, FileLock lock, MachineSettings settings)
+  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, std::unique_ptr<SignalGate> signals,
+             FileLock lock, MachineSettings settings)
       : folder_(folder),
         options_(std::move(options)),
         on_phase_(std::move(on_phase)),

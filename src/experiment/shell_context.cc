@@ -14,7 +14,8 @@ bool ends_word(char c) { return is_blank(c) || std::string_view("\n;&|()<>").fin
 }  // namespace
 
 std::string_view ShellContext::why_not() const {
-  if (in_document_) return "stands in a here-document, where the shell executes $(...): pass it as an argument or variable";
+  if (in_document_)
+    return "stands in a here-document, where the shell executes $(...): pass it as an argument or variable";
   if (quote_ != 0 || end_quote_ != 0) return "stands within quotes: leave them out, it is quoted by itself";
   if (escaped_) return "stands behind a backslash, which takes its quotes away: leave it out";
   if (in_backquotes_) return "stands in backquotes, which a level may close: write $(...)";

@@ -52,7 +52,8 @@ std::string without_folders(std::string_view text) {
     std::size_t end = at;
     while (end < text.size() && !ends_path(text[end])) ++end;
     const std::string_view run = text.substr(at, end - at);
-    const bool is_path = run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
+    const bool is_path =
+        run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
     const std::size_t slash = run.find_last_not_of('/') == std::string_view::npos
                                   ? std::string_view::npos
                                   : run.rfind('/', run.find_last_not_of('/'));

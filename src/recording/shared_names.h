@@ -36,7 +36,8 @@ class SharedNames {
   std::string with_other_words(std::string_view text) const;
 
   std::string recording_id_;
-  std::map<std::string, std::string, std::greater<>> words_;  // hosts and users, the longest first, and what they become
+  std::map<std::string, std::string, std::greater<>>
+      words_;  // hosts and users, the longest first, and what they become
   std::vector<std::string> imported_hosts_;
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // by boot
 };

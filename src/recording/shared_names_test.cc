@@ -12,8 +12,16 @@ RecordingSource source_on(const std::string& host, const std::string& boot, std:
   source.host = host;
   source.boot_id = boot;
   source.pid = pid;
-  source.command = {"/home/bobby/venv/bin/python", "../mine/a.py", "--out=/data/x,/data/y", "--user", "bobby",
-                    "--key=X", "https://intern.example/a", "s3://bucket", "a/b", "/dev/null"};
+  source.command = {"/home/bobby/venv/bin/python",
+                    "../mine/a.py",
+                    "--out=/data/x,/data/y",
+                    "--user",
+                    "bobby",
+                    "--key=X",
+                    "https://intern.example/a",
+                    "s3://bucket",
+                    "a/b",
+                    "/dev/null"};
   return source;
 }
 
@@ -49,14 +57,15 @@ TEST_F(Names, OfAnImportStayThoseOfAnImport) {
 }
 
 TEST_F(Names, OfFoldersAndUsersAreNotInTheCommand) {
-  const std::vector<std::string> shared = {"python", "a.py", "--out=x,y", "--user", "user",
-                                           "--key=***", "https://***", "s3://***", "b", "/dev/null"};
+  const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
+                                           "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
   EXPECT_EQ(names.source(first).command, shared);
 }
 
 TEST_F(Names, InTextsAreReplacedAsWholeWords) {
   const std::string host = names.source(first).host;
-  EXPECT_EQ(names.text("on node1.cluster.example: /home/bobby/run.joule.d, node12"), "on " + host + ": run.joule.d, node12");
+  EXPECT_EQ(names.text("on node1.cluster.example: /home/bobby/run.joule.d, node12"),
+            "on " + host + ": run.joule.d, node12");
   EXPECT_EQ(names.text("node1 bobby_tables bobby"), host + " bobby_tables user");
   EXPECT_EQ(names.text("/sys/class/powercap/intel-rapl:0/energy_uj"), "/sys/class/powercap/intel-rapl:0/energy_uj");
   EXPECT_EQ(names.name("/layer1/conv/Conv"), "/layer1/conv/Conv");

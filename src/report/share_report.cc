@@ -14,11 +14,13 @@ Diagnostics diagnostics_of(const SharedRecording& shared) {
   Diagnostics diagnostics;
   if (shared.dropped_chunks > 0) {
     diagnostics.add({"chunks_skipped", shared.dropped_chunks,
-                     "chunks that this version does not understand are not in the copy", "share it with a newer joulemap"});
+                     "chunks that this version does not understand are not in the copy",
+                     "share it with a newer joulemap"});
   }
   if (shared.dropped_bytes > 0) {
     diagnostics.add({"recording_damaged", 1,
-                     fmt::format("{} bytes that belong to no whole chunk are not in the copy", shared.dropped_bytes), ""});
+                     fmt::format("{} bytes that belong to no whole chunk are not in the copy", shared.dropped_bytes),
+                     ""});
   }
   return diagnostics;
 }
@@ -28,8 +30,10 @@ Diagnostics diagnostics_of(const SharedRecording& shared) {
 std::string share_text(const SharedRecording& shared) {
   return fmt::format(
              "{}: {} bytes\n"
-             "replaced: host and user names, boot, process ids, folders, secrets in the command, kernel build, GPU UUIDs\n"
-             "kept: names of modules, functions, regions and metrics, versions, CPU and GPU model, date; read them with\n"
+             "replaced: host and user names, boot, process ids, folders, secrets in the command, kernel build, GPU "
+             "UUIDs\n"
+             "kept: names of modules, functions, regions and metrics, versions, CPU and GPU model, date; read them "
+             "with\n"
              "  joulemap report {} --by function\n",
              shared.file, shared.bytes, shared.file) +
          diagnostics_text(diagnostics_of(shared));

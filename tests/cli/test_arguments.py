@@ -68,7 +68,10 @@ def test_the_command_of_a_watched_process_is_written_without_its_secrets(joulema
 def experiment(tmp_path: Path, keys: str = "") -> Path:
     plan = tmp_path / "experiment.toml"
     words = json.dumps([*COMMAND[:4], "{a}", *COMMAND[4:]])
-    plan.write_text(f'repetitions = 1\nwarm_up_runs = 0\nbaseline_s = 0\ncommand = {words}\n{keys}[factors]\na = ["x"]\n')
+    plan.write_text(
+        f"repetitions = 1\nwarm_up_runs = 0\nbaseline_s = 0\ncommand = {words}\n{keys}"
+        '[factors]\na = ["x"]\n[checks]\nrequire = []\n'
+    )
     return plan
 
 

@@ -1,4 +1,4 @@
-"""A program with capabilities of its own (setcap) reads sensors with them, and nothing of its user's; one that is setuid refuses."""
+"""A program with capabilities of its own (setcap) reads sensors with them and nothing else; a setuid program refuses."""
 
 from __future__ import annotations
 
@@ -92,8 +92,9 @@ def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: Insta
 def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: Installed) -> None:
     secret = installed.secret("salary.json", b'{"accuracy": 4321}')
     plan = installed.home / "experiment.toml"
-    text = 'name = "e"\nrepetitions = 1\nwarm_up_runs = 0\nbaseline_s = 0\ncommand = "ln -s {secret} {{folder}}/metrics.json"\n'
-    text = text.format(secret=secret) + "[factors]\na = [1]\n[metrics.accuracy]\n"
+    text = 'name = "e"\nrepetitions = 1\nwarm_up_runs = 0\nbaseline_s = 0\n'
+    text += f'command = "ln -s {secret} {{folder}}/metrics.json"\n'
+    text += "[factors]\na = [1]\n[checks]\nrequire = []\n[metrics.accuracy]\n"
     plan.write_text(text)
     ended = installed.run("experiment", "run", plan, "-o", "exp")
     assert ended.returncode == 0, ended.stderr
@@ -138,7 +139,8 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(ins
     look = "grep -h ^Cap /proc/self/status; ls -l /proc/self/fd; grep ^Cap /proc/$PPID/status"
     outcome = powercap_of_root(installed, "record", "-o", "run.joule", "--", "sh", "-c", look)
     assert outcome.returncode == 0, outcome.stderr
-    held = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))}
+    sets = ("CapInh", "CapPrm", "CapEff", "CapAmb")
+    held = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(sets)}
     assert held == {"0" * 16}, outcome.stdout
     assert "energy_uj" not in outcome.stdout
     told = installed.run("report", "--json", "run.joule")

@@ -102,11 +102,11 @@ def test_settings_that_somebody_else_may_have_written_are_not_restored(left_behi
     assert left_behind.governor.read_text() == "performance\n"
 
 
-@pytest.mark.parametrize("name", ["../x", "/tmp/x", ".", "..", "a/b", "a\\nb", "\\u001b[31m", "x" * 101, ""])
+@pytest.mark.parametrize("name", ["../x", "{here}/x", ".", "..", "a/b", "a\\nb", "\\u001b[31m", "x" * 101, ""])
 def test_a_name_that_is_no_name_of_a_folder_here_is_refused(joulemap, tmp_path: Path, name: str) -> None:
     here = tmp_path / "here"
     here.mkdir()
-    file = plan(here, more=f'name = "{name}"\n')
+    file = plan(here, more=f'name = "{name}"\n'.replace("{here}", str(here)))
     before = sorted(tmp_path.rglob("*"))
     outcome = joulemap("experiment", "run", file, cwd=here)
     assert outcome.code == 2 and "name" in outcome.err and "\x1b" not in outcome.err
@@ -147,7 +147,8 @@ def test_a_metric_file_outside_of_the_attempts_folder_is_refused(joulemap, tmp_p
 def test_a_metric_file_in_a_linked_folder_is_not_followed(joulemap, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/metrics.json").write_text('{"accuracy": 4321}')
-    command = f"ln -s {tmp_path}/elsewhere {{folder}}/sub; mkdir {{folder}}/own; echo '{{\"loss\": 1}}' > {{folder}}/own/m.json"
+    command = f"ln -s {tmp_path}/elsewhere {{folder}}/sub; mkdir {{folder}}/own; "
+    command += "echo '{\"loss\": 1}' > {folder}/own/m.json"
     tables = "[metrics.accuracy]\nfile = 'sub/metrics.json'\n[metrics.loss]\nfile = './own//m.json'\n"
     outcome = joulemap("experiment", "run", plan(tmp_path, command=command, checks=tables), "-o", tmp_path / "exp")
     assert outcome.code == 0, outcome.err
