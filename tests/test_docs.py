@@ -18,7 +18,7 @@ def sources() -> str:
 
 
 def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(joulemap):
-    documented = set(re.findall(r"^\| `(-{1,2}\w+)", (ROOT / "docs" / "stat.md").read_text(), re.MULTILINE))
+    documented = set(re.findall(r"^\| `(-{1,2}[\w-]+)", (ROOT / "docs" / "stat.md").read_text(), re.MULTILINE))
     help_text = joulemap("stat", "--help").out
     offered = {line.split()[0].split(",")[0] for line in help_text.splitlines() if line.strip().startswith("-")}
     assert documented == offered - {"-h"}

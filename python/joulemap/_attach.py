@@ -79,14 +79,15 @@ def attach(
     file: str = "run.joule",
     trace: str = "auto",
     sensors: Optional[str] = None,
+    keep_arguments: bool = False,
 ) -> Attachment:
     """Follows `model`, a module of PyTorch: what it and the loop around it draw, layer by layer, until detach().
 
-    Under `joulemap record` it is part of that recording. Else it begins one of its own: `file`, `trace` and `sensors` are
-    those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of PyTorch are seen in
-    any case; one that is given and is none of PyTorch's is refused, because it would not be seen. disable=["ram"] leaves
-    the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached, each module is replayed
-    to find out what it draws.
+    Under `joulemap record` it is part of that recording. Else it begins one of its own: `file`, `trace`, `sensors` and
+    `keep_arguments` are those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of
+    PyTorch are seen in any case; one that is given and is none of PyTorch's is refused, because it would not be seen.
+    disable=["ram"] leaves the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached,
+    each module is replayed to find out what it draws.
     """
     parts(disable)
     if not hasattr(model, "named_modules"):
@@ -99,7 +100,7 @@ def attach(
     if not _hot.is_recording():
         if trace in ("off", "kernels"):
             raise ValueError(f"modules are not watched with trace={trace!r}: leave it out")
-        recorder = Recorder.begin(file, trace, sensors)
+        recorder = Recorder.begin(file, trace, sensors, keep_arguments)
         session: Any = _torch_capture.install_or_resume(torch)
     else:
         session = _torch_capture.session

@@ -62,11 +62,14 @@ class Recorder:
         atexit.register(self.end)
 
     @staticmethod
-    def begin(file: str, trace: str = "auto", sensors: Optional[str] = None) -> Recorder:
+    def begin(
+        file: str, trace: str = "auto", sensors: Optional[str] = None, keep_arguments: bool = False
+    ) -> Recorder:
         from . import _capture_interface as interface
 
         file = os.path.abspath(file)
         command = [program(), "record", "-p", str(os.getpid()), "-o", file, "--trace", trace, "--announce", "--json"]
+        command += ["--keep-arguments"] if keep_arguments else []
         # A session of its own: the terminal's Ctrl-C is for the program, whose end the recorder sees.
         process = subprocess.Popen(
             [*command, *of_this_machine(sensors)],

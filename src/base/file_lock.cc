@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/private_files.h"
 #include "base/process_identity.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
@@ -65,7 +66,7 @@ std::string owner_file_path(const std::string& path, int number) {
 Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
   for (int number = 1; number <= kMostOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);
-    const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
     if (fd.is_open()) {
       FileLock taken(owner, ::getpid());
       if (Status named = write_fully(fd.get(), this_process_identity(), owner); !named) return std::move(named).error();
@@ -81,7 +82,7 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
 }
 
 Result<std::optional<FileLock>> FileLock::try_take(const std::string& path, LockScope scope, LockCall lock) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   if (!fd.is_open()) return system_error("open", path, errno);
   if (without_interruption(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
   if (errno == EWOULDBLOCK) return std::optional<FileLock>();

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 
@@ -95,7 +96,7 @@ struct FreshFile {
 Result<FreshFile> create_beside(const std::string& target) {
   for (int number = 0; number < kMostNames; ++number) {
     std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
-    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOutputMode));
+    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
     if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};
     if (errno != EEXIST) return system_error("create", path, errno);
   }
@@ -109,7 +110,7 @@ Status fill(const FreshFile& fresh, std::string_view content, const std::string&
   if (older) {
     // Only root can give a file away; the permissions count.
     static_cast<void>(::fchown(fresh.fd.get(), older->st_uid, older->st_gid));
-    if (::fchmod(fresh.fd.get(), older->st_mode & 07777) != 0) return system_error("set permissions of", path, errno);
+    if (::fchmod(fresh.fd.get(), older->st_mode & 0777) != 0) return system_error("set permissions of", path, errno);
   }
   if (::fsync(fresh.fd.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", path, errno);
   return Done{};
@@ -183,6 +184,16 @@ Status replace_file(const std::string& path, std::string_view content) {
   Result<OutputFile> file = OutputFile::open(path);
   if (!file) return std::move(file).error();
   return file->replace_content(content);
+}
+
+Status replace_own_file(const std::string& path, std::string_view content) {
+  Result<FreshFile> fresh = create_beside(path);
+  if (!fresh) return std::move(fresh).error();
+  Status done = fill(*fresh, content, path, std::nullopt);
+  if (done && ::rename(fresh->path.c_str(), path.c_str()) == 0) return done;
+  if (done) done = system_error("replace", path, errno);
+  ::unlink(fresh->path.c_str());
+  return done;
 }
 
 }  // namespace joulemap

@@ -6,6 +6,7 @@
 //   Result<OutputFile> file = OutputFile::open("report.txt", inputs);   // before the work starts
 //   Status written = file->replace_content(text);
 //
+// - A new file is only for its owner (base/private_files.h).
 // - A symbolic link stays: the file it points to is replaced. Permissions and owner of the older file stay, hard links
 //   do not: other names keep the older content.
 // - What is no regular file (pipes, FIFOs, terminals, /dev/full) and what procfs names (/dev/stdout, /dev/fd/3) is
@@ -13,8 +14,6 @@
 // - An input is never an output, by whatever name.
 // Main thread.
 #pragma once
-
-#include <sys/types.h>
 
 #include <span>
 #include <string>
@@ -24,9 +23,6 @@
 #include "base/result.h"
 
 namespace joulemap {
-
-// Permissions of a file that was not there before, less the umask.
-inline constexpr mode_t kOutputMode = 0666;
 
 class OutputFile {
  public:
@@ -45,6 +41,9 @@ class OutputFile {
 
 // Both at once.
 Status replace_file(const std::string& path, std::string_view content);
+
+// A file of our own in a folder that others may write to: a link in its place is replaced, not followed.
+Status replace_own_file(const std::string& path, std::string_view content);
 
 // An error of usage where writing to `output` would destroy one of `inputs`, as OutputFile::open refuses it.
 Status check_not_input(const std::string& output, std::span<const std::string> inputs);

@@ -14,6 +14,9 @@
 #include <cstring>
 #include <memory>
 
+#include "base/check.h"
+#include "base/text.h"
+
 namespace joulemap {
 namespace {
 
@@ -43,6 +46,19 @@ std::size_t digits_at(std::string_view text, std::size_t position) {
   return end - position;
 }
 
+Result<std::string> content_of(int fd, const std::string& path, std::size_t most_bytes) {
+  std::string content;
+  std::array<char, 4096> buffer;
+  while (content.size() < most_bytes) {
+    const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read", path, errno);
+    if (got == 0) break;
+    content.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return content;
+}
+
 }  // namespace
 
 Error system_error(std::string_view action, std::string_view path, int error_number) {
@@ -56,19 +72,38 @@ Result<FileDescriptor> open_for_reading(const std::string& path) {
   return fd;
 }
 
-Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes) {
-  Result<FileDescriptor> fd = open_for_reading(path);
-  if (!fd) return std::move(fd).error();
-  std::string content;
-  std::array<char, 4096> buffer;
-  while (content.size() < most_bytes) {
-    const ssize_t got = ::read(fd->get(), buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", path, errno);
-    if (got == 0) break;
-    content.append(buffer.data(), static_cast<std::size_t>(got));
+bool is_path_beneath(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
+  const std::vector<std::string_view> names = split(path, '/');
+  return std::find(names.begin(), names.end(), "..") == names.end();
+}
+
+// Name by name, because O_NOFOLLOW speaks for the last one only, and not every kernel has openat2.
+Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t most_bytes) {
+  JOULEMAP_CHECK(is_path_beneath(path), "a path beneath a folder");
+  const std::string whole = fmt::format("{}/{}", folder, path);
+  FileDescriptor fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const std::vector<std::string_view> names = split(path, '/');
+  for (std::size_t i = 0; i < names.size() && fd.is_open(); ++i) {
+    const int kind = i + 1 < names.size() ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
+    const std::string name(names[i].empty() ? "." : names[i]);
+    fd = FileDescriptor(::openat(fd.get(), name.c_str(), kind | O_NOFOLLOW | O_CLOEXEC));
   }
-  return content;
+  if (!fd.is_open()) {
+    if (errno != ELOOP) return system_error("open", whole, errno);
+    return Error{ErrorCode::permission, fmt::format("open {}: a symbolic link is not followed here", whole),
+                 "write the file itself"};
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_error("look at", whole, errno);
+  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is no regular file", whole), {}};
+  return content_of(fd.get(), whole, most_bytes);
+}
+
+Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes) {
+  const Result<FileDescriptor> fd = open_for_reading(path);
+  if (!fd) return fd.error();
+  return content_of(fd->get(), path, most_bytes);
 }
 
 Result<std::string> read_small_file(const std::string& path) {

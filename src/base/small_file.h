@@ -24,6 +24,12 @@ Result<std::string> read_small_file(const std::string& path);
 // At most the first `most_bytes`: for /proc/cpuinfo, which takes the kernel long to write on a large machine.
 Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes);
 
+// A path that names something in a folder: relative, and without "..".
+bool is_path_beneath(std::string_view path);
+
+// The same of a regular file in `folder`, for which is_path_beneath holds. No symbolic link below `folder` is followed.
+Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t most_bytes);
+
 // Names in a directory, without "." and "..", sorted so that numbers inside names count as numbers: zone:2 before
 // zone:10.
 Result<std::vector<std::string>> list_directory(const std::string& path);

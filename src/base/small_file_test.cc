@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/temporary_directory.h"
 
 namespace joulemap {
@@ -37,6 +39,27 @@ TEST(ListDirectory, SortsNumbersInsideNamesAsNumbers) {
   for (const char* name : {"zone:10", "zone:2", "zone:2:0", "alpha"}) directory.write(name, "");
   EXPECT_EQ(list_directory(directory.path()).value(),
             (std::vector<std::string>{"alpha", "zone:2", "zone:2:0", "zone:10"}));
+}
+
+TEST(FileBeneath, IsReadWithoutFollowingALink) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() + "/folder/sub");
+  directory.write("outside", "secret");
+  directory.write("folder/sub/inside", "ours");
+  const std::string folder = directory.path() + "/folder";
+  std::filesystem::create_symlink("../../outside", folder + "/sub/link");
+  std::filesystem::create_directory_symlink("..", folder + "/up");
+  EXPECT_EQ(read_file_beneath(folder, "sub/inside", 100).value(), "ours");
+  EXPECT_EQ(read_file_beneath(folder, "./sub//inside", 2).value(), "ou");
+  EXPECT_FALSE(read_file_beneath(folder, "sub/link", 100));
+  EXPECT_FALSE(read_file_beneath(folder, "up/outside", 100));
+  EXPECT_FALSE(read_file_beneath(folder, "sub", 100));
+  EXPECT_EQ(read_file_beneath(folder, "missing", 100).error().code, ErrorCode::not_found);
+}
+
+TEST(FileBeneath, HasARelativePathWithoutTheFolderAbove) {
+  for (const char* path : {"a", "a/b.json", "./a", "a//b", "..a", "a..b"}) EXPECT_TRUE(is_path_beneath(path)) << path;
+  for (const char* path : {"", "/a", "..", "../a", "a/../b", "a/.."}) EXPECT_FALSE(is_path_beneath(path)) << path;
 }
 
 }  // namespace

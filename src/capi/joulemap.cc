@@ -138,7 +138,7 @@ int ask(jm_window window, Patience patience, jm_energy* energy) {
 Result<WindowOptions> options_from(const jm_options* options) {
   WindowOptions wanted;
   const auto given = [](const char* text, const char* variable) {
-    const char* const usual = std::getenv(variable);
+    const char* const usual = ::secure_getenv(variable);
     return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
   };
   const Result<jm_options> known =
@@ -267,7 +267,8 @@ int jm_doctor_json(const jm_options* options, char** text) {
   return guarded([&] {
     const Result<WindowOptions> wanted = options_from(options);
     if (!wanted) return fail(wanted.error());
-    const auto examined = joulemap::sampling::examine(wanted->root, wanted->sensors, "joulemap");
+    const auto examined =
+        joulemap::sampling::examine({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
     if (!examined) return fail(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kForkWaitsAtMost_ns = 100 * kNanosecondsPerMillisecond;
 
 std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = ::secure_getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 

@@ -41,7 +41,7 @@ class RecordingSink final : public MarkSink {
 };
 
 std::string environment(std::string_view name) {
-  const char* const value = std::getenv(std::string(name).c_str());
+  const char* const value = ::secure_getenv(std::string(name).c_str());
   return value == nullptr ? std::string() : std::string(value);
 }
 

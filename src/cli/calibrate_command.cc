@@ -33,8 +33,10 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
   Result<Output> output = Output::open(flags.output, std::vector{line.replay, calibration_path()});
   if (!output) return fail(output.error());
-  Result<sampling::OpenSensors> opened = sampling::open_sensors(
-      {.root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay});
+  sampling::SensorOptions sensors{
+      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sensors.uses_borrowed_rights = true;
+  Result<sampling::OpenSensors> opened = sampling::open_sensors(sensors);
   if (!opened) return fail(opened.error());
   sampling::Sampler sampler(std::move(opened->sensors));
   if (sampler.channels().empty()) {
@@ -65,6 +67,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
 
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("--seconds", flags->seconds, "how long to watch idle (5); nothing else should run meanwhile")
       ->type_name("S")
       ->check(number_between(0.1, 600));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/child_process.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "cli/command.h"
 #include "cli/data_folder.h"
@@ -55,8 +56,7 @@ std::string measured_gpu(const std::string& folder) {
 int calibrate_prediction(const PredictionCalibration& wanted, const std::string& output) {
   const std::string rows = prediction_rows_folder() + "/rows";
   const std::string tables = prediction_rows_folder() + "/tables";
-  std::error_code failed;
-  std::filesystem::create_directories(rows, failed);
+  if (const Status made = make_private_folders(rows); !made) return fail(made.error());
   const std::string seconds = fmt::format("{:.0f}", wanted.minutes * kSecondsPerMinute);
   if (const Status done = collected(wanted, {"--out", rows, "--seconds", seconds}); !done) return fail(done.error());
   if (const Status done = collected(wanted, {"--out", rows, "--tables", tables}); !done) return fail(done.error());
@@ -66,7 +66,9 @@ int calibrate_prediction(const PredictionCalibration& wanted, const std::string&
   const Result<predict::Profile> profile = predict::fit_profile(*read);
   if (!profile) return fail(profile.error());
   const std::string path = output.empty() ? profile_path(profile->device) : output;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (const Status made = make_private_folders(std::filesystem::path(path).parent_path().string()); !made) {
+    return fail(made.error());
+  }
   if (const Status written =
           write_to_file_or_stdout(path, predict::profile_json(*profile), measured_table_files({tables}));
       !written) {

@@ -28,11 +28,12 @@ inline constexpr int kNotPossibleHere = 77;
 // What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
 struct CommandLine {
   SystemRoot root;
-  std::string replay;                        // a recording that stands in for the sensors
-  std::string program;                       // path of this executable
-  bool has_dashes = false;                   // there was a --
-  std::vector<std::string> wrapped;          // what stood after it
-  std::vector<const CLI::App*> takes_words;  // verbs that use `wrapped`; all others refuse a --
+  std::string replay;                          // a recording that stands in for the sensors
+  std::string program;                         // path of this executable
+  bool has_dashes = false;                     // there was a --
+  std::vector<std::string> wrapped;            // what stood after it
+  std::vector<const CLI::App*> takes_words;    // verbs that use `wrapped`; all others refuse a --
+  std::vector<const CLI::App*> opens_sensors;  // all others give up borrowed rights before they begin
   int exit_code = kDone;
 };
 

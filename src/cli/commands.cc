@@ -16,13 +16,14 @@
 #include "cli/predict_command.h"
 #include "cli/record_command.h"
 #include "cli/report_command.h"
+#include "cli/share_command.h"
 #include "cli/stat_command.h"
 #include "model/data_loss.h"
 
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 12> kCommands = {{
+constexpr std::array<Command, 13> kCommands = {{
     {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
     {"calibrate",
      "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
@@ -41,6 +42,8 @@ constexpr std::array<Command, 12> kCommands = {{
     {"record", "samples and events of a command, into a file", &add_record_command},
     {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",
      &add_report_command},
+    {"share", "a copy of a recording without the names of its machine, users and folders, to give away",
+     &add_share_command},
     {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
 }};
 

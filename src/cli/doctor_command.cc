@@ -18,7 +18,8 @@ struct DoctorFlags {
 };
 
 int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
-  const Result<DoctorResult> result = sampling::examine(line.root, flags.sensors, line.program);
+  const Result<DoctorResult> result = sampling::examine(
+      {.root = line.root, .sensors = flags.sensors, .program = line.program, .uses_borrowed_rights = true});
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
   const Status written = write_to_file_or_stdout(flags.output, text, {});
@@ -29,6 +30,7 @@ int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
 
 void add_doctor_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DoctorFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.doctor/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   verb.add_option("--sensors", flags->sensors, "look at these only, e.g. powercap,estimate")->type_name("LIST");

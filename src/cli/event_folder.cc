@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/output_file.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 
 namespace joulemap::cli {
@@ -33,9 +33,7 @@ std::string harmless(std::string_view host) {
 }  // namespace
 
 Result<EventFolder> EventFolder::open(const std::string& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(path, failed);
-  if (failed) return system_error("create", path, failed.value());
+  if (Status made = make_private_folders(path); !made) return std::move(made).error();
   const Result<std::vector<std::string>> names = list_directory(path);
   if (!names) return names.error();
   const auto is_events = [](const std::string& name) { return name.find("tfevents") != std::string::npos; };
@@ -49,10 +47,10 @@ Result<std::string> EventFolder::add_file(std::string_view host, std::string_vie
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
     // The name is taken by an empty file, which the whole one then replaces: half a file would be shown as a whole one.
-    const FileDescriptor taken(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOutputMode));
+    const FileDescriptor taken(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
     if (!taken.is_open() && errno == EEXIST) continue;
     if (!taken.is_open()) return system_error("create", name, errno);
-    if (const Status written = replace_file(name, content); !written) {
+    if (const Status written = replace_own_file(name, content); !written) {
       ::unlink(name.c_str());
       return written.error();
     }

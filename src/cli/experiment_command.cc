@@ -49,7 +49,8 @@ int print_plan(const ExperimentPlan& plan, const PlanFlags& flags) {
 }
 
 int run_plan(const PlanFlags& flags, const CommandLine& line) {
-  const bool is_folder = std::filesystem::is_directory(flags.plan);
+  std::error_code closed;  // opening it says why
+  const bool is_folder = std::filesystem::is_directory(flags.plan, closed);
   if (!is_folder && flags.folder.empty() && !flags.pilot) {
     const Result<std::string> toml = read_small_file(flags.plan);
     if (!toml) return fail(toml.error());
@@ -78,6 +79,7 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
 
 void add_experiment_plan(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or the folder of an experiment")->required();
   verb.add_option("-o,--output", flags->folder, "make the folder of the experiment, so that rows can be run in it")
       ->type_name("FOLDER");

@@ -71,7 +71,8 @@ bool has_begun(const ExperimentFolder& folder) {
 }
 
 int run_run(const RunFlags& flags, const CommandLine& line) {
-  const bool exists = fs::is_directory(flags.plan);
+  std::error_code closed;  // opening it says why
+  const bool exists = fs::is_directory(flags.plan, closed);
   Result<ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
   if (!folder) return fail(folder.error());
   if (exists && has_begun(*folder) && !flags.retry_failed) {
@@ -128,7 +129,8 @@ void add_shared_flags(CLI::App& verb, RunFlags& flags) {
 }  // namespace
 
 Result<ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder) {
-  if (fs::is_directory(plan)) {
+  std::error_code closed;  // opening it says why
+  if (fs::is_directory(plan, closed)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
     return Error{ErrorCode::usage, fmt::format("{} is the folder of an experiment already", plan), "leave out -o"};
   }
@@ -144,6 +146,7 @@ experiment::RunnerOptions runner_options(const CommandLine& line) { return {line
 
 void add_experiment_run(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` has made")->required();
   verb.add_option("-o,--output", flags->folder, "the folder to make; else it is called as the experiment")
       ->type_name("FOLDER");
@@ -154,6 +157,7 @@ void add_experiment_run(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_resume(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_flag("--force", flags->force, "rows, too, that are said to run on other machines");
   add_shared_flags(verb, *flags);
@@ -162,6 +166,7 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
+  line.opens_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone")->check(whole_number());
   verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B")->check(whole_number());

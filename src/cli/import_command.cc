@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cli/import_experiment.h"
@@ -122,6 +123,7 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   options.file = flags.output;
   options.command = {"joulemap", "import", flags.format};
   options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
+  options.command = redacted_arguments(options.command);
   options.offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
   options.start_ns = flags.start_ns;
   for (const std::string& mapping : flags.map) {

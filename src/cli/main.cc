@@ -2,7 +2,6 @@
 //
 // joulemap: the command line. Parses, hands over to a command, and turns what comes back into an exit code.
 #include <fmt/format.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/borrowed_rights.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/usage_check.h"
@@ -27,8 +27,12 @@ std::string path_of_this_program() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// With file capabilities we may read what our user may not: then nobody chooses for us where to read.
-bool has_borrowed_rights() { return ::getauxval(AT_SECURE) != 0; }
+// The verb that was asked for: "run" of "experiment run".
+const CLI::App* innermost_verb(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return verb;
+}
 
 // "/" itself is the real machine, as it is for every other tool with such a flag.
 std::string without_trailing_slashes(std::string directory) {
@@ -69,6 +73,8 @@ int help_or_fault(CLI::App& app, const CLI::ParseError& error, const std::option
 int run(std::vector<std::string> arguments) {
   CommandLine line;
   line.program = path_of_this_program();
+  if (Status same = refuse_other_user(line.program); !same) return fail(same.error());
+  if (Status unused = set_aside_borrowed_rights(); !unused) return fail(unused.error());
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
     line.has_dashes = true;
@@ -88,14 +94,20 @@ int run(std::vector<std::string> arguments) {
     command.add(*verb, line);
   }
   refuse_empty_values(app);
+  std::optional<Error> fault;
   app.parse_complete_callback([&] {  // before the verb's own
     if (usage_fault(app, line, arguments)) throw CLI::ExtrasError(arguments);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
+    if (std::ranges::count(line.opens_sensors, innermost_verb(app)) > 0) return;
+    const Status given_up = give_up_borrowed_rights();
+    if (given_up) return;
+    fault = given_up.error();
+    throw CLI::RuntimeError(kFailed);
   });
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
-    return help_or_fault(app, error, usage_fault(app, line, arguments));
+    return help_or_fault(app, error, fault ? fault : usage_fault(app, line, arguments));
   }
   return line.exit_code;
 }

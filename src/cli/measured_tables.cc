@@ -43,8 +43,9 @@ Status append(std::string& table, std::string more, const std::string& name) {
 
 // "data/h200/" and "." have a folder beside them, too.
 fs::path beside(const std::string& folder, const char* name) {
-  const fs::path whole = fs::weakly_canonical(fs::path(folder));
-  return whole.parent_path() / name;
+  std::error_code closed;  // reading the tables says why
+  const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
+  return (closed ? fs::path(folder) : whole).parent_path() / name;
 }
 
 }  // namespace

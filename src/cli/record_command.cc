@@ -47,6 +47,7 @@ struct RecordFlags {
   bool json = false;
   bool announce = false;
   bool strict = false;
+  bool keep_arguments = false;
   std::optional<int> pid;
   std::vector<std::string> command;
 };
@@ -122,6 +123,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sensors.uses_borrowed_rights = true;
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }
@@ -132,6 +134,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   sampling::RecordOptions options;
   options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
   options.watched = flags.pid;
+  options.keep_arguments = flags.keep_arguments;
   if (flags.announce) {
     options.on_begun = [](std::span<const std::string> variables) {
       return write_to(Stream::out, report::recording_json(variables) + "\n");
@@ -189,6 +192,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
       "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
   line.takes_words.push_back(&verb);
+  line.opens_sensors.push_back(&verb);
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,
@@ -212,6 +216,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--run", flags->run,
                   "the run's name where several machines record it: report puts their files together")
       ->type_name("NAME");
+  add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
 #include "report/stat_json.h"
@@ -30,6 +31,7 @@ struct StatFlags {
   bool json = false;
   std::string output;
   bool strict = false;
+  bool keep_arguments = false;
   std::vector<std::string> command;
 };
 
@@ -89,6 +91,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!output) return fail(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sensors.uses_borrowed_rights = true;
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
@@ -98,6 +101,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   Result<StatResult> result = sampling::measure(*meter, options_of(flags));
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
+  if (!flags.keep_arguments) result->command = redacted_arguments(result->command);
   result->summary = report::summarize(result->runs, result->interval);
   deliver(flags, *result, *output);
   Diagnostics all = result->diagnostics;
@@ -114,6 +118,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       "stdout.");
   verb.prefix_command();
   line.takes_words.push_back(&verb);
+  line.opens_sensors.push_back(&verb);
   verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
@@ -128,6 +133,7 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
   verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->strict);

@@ -12,6 +12,11 @@ std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine
   return command;
 }
 
+void add_keep_arguments(CLI::App& verb, bool& keep) {
+  verb.add_flag("--keep-arguments", keep,
+                "write the command as it is; else values of options such as --api-key become ***");
+}
+
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics) {
   bool measured = false;
   bool has_channels = false;

@@ -16,6 +16,9 @@ namespace joulemap::cli {
 // "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
 std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line);
 
+// --keep-arguments: the command is written as it was given, secrets included.
+void add_keep_arguments(CLI::App& verb, bool& keep);
+
 // Sensors that could tell more than what is used, and what would open them.
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics);
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file_descriptor.h"
+#include "base/private_files.h"
 #include "base/process_tree.h"
 #include "base/small_file.h"
 #include "base/text.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr double kGrace_s = 10;  // from the polite signal to the last
 
 Result<FileDescriptor> new_file(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return system_error("open", path, errno);
   return fd;
 }

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/text.h"
+#include "experiment/shell_context.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -26,31 +27,11 @@ std::string_view name_at(std::string_view text, std::size_t at) {
   return is_placeholder ? text.substr(at + 1, end - at - 1) : std::string_view();
 }
 
-// Follows what a shell takes for quotes, as far as commands of one line use them.
-class QuoteState {
- public:
-  void see(char c) {
-    if (escaped_) {
-      escaped_ = false;
-    } else if (c == '\\' && quote_ != '\'') {
-      escaped_ = true;
-    } else if (quote_ != 0) {
-      if (c == quote_) quote_ = 0;
-    } else if (c == '\'' || c == '"') {
-      quote_ = c;
-    }
-  }
-  bool within() const { return quote_ != 0; }
-
- private:
-  char quote_ = 0;
-  bool escaped_ = false;
-};
-
-// The text with each placeholder replaced by what `value_of(name, within quotes)` gives.
-std::string replaced(std::string_view text, const std::function<std::string(std::string_view, bool)>& value_of) {
+// The text with each placeholder replaced by what `value_of(name, where it stands)` gives.
+std::string replaced(std::string_view text,
+                     const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
   std::string out;
-  QuoteState quotes;
+  ShellContext shell;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool opens = text[at] == '{' && (at == 0 || text[at - 1] != '$');
     if (opens && at + 1 < text.size() && text[at + 1] == '{') {
@@ -58,6 +39,7 @@ std::string replaced(std::string_view text, const std::function<std::string(std:
       const std::size_t end = at + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
         out += fmt::format("{{{}}}", name);
+        for (const char c : out.substr(out.size() - name.size() - 2)) shell.see(c);
         at = end;
         continue;
       }
@@ -65,9 +47,10 @@ std::string replaced(std::string_view text, const std::function<std::string(std:
     const std::string_view name = opens ? name_at(text, at) : std::string_view();
     if (name.empty()) {
       out += text[at];
-      quotes.see(text[at]);
+      shell.see(text[at]);
     } else {
-      out += value_of(name, quotes.within());
+      out += value_of(name, shell);
+      shell.see('x');  // a quoted word: what follows does not begin one
       at += name.size() + 1;
     }
   }
@@ -120,13 +103,13 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
 Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
   std::string problem;
   const bool is_shell = !command.shell.empty();
-  const auto look = [&](std::string_view name, bool within_quotes) {
+  const auto look = [&](std::string_view name, const ShellContext& shell) {
     const bool is_known = is_reserved_placeholder(name) ||
                           std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
     if (!is_known) {
       problem = fmt::format("{{{0}}} names no factor; {{{{{0}}}}} stands for the text itself", name);
-    } else if (is_shell && within_quotes) {
-      problem = fmt::format("{{{}}} stands within quotes: leave them out, it is quoted by itself", name);
+    } else if (is_shell && !shell.why_not().empty()) {
+      problem = fmt::format("{{{}}} {}", name, shell.why_not());
     }
     return std::string();
   };
@@ -137,12 +120,12 @@ Status check_template(const CommandSpec& command, std::span<const ExperimentFact
 }
 
 std::string filled_text(std::string_view text, const PlaceholderValues& values) {
-  return replaced(text, [&](std::string_view name, bool) { return value_named(name, values); });
+  return replaced(text, [&](std::string_view name, const ShellContext&) { return value_named(name, values); });
 }
 
 std::vector<std::string> filled_command(const CommandSpec& command, const PlaceholderValues& values) {
   if (!command.shell.empty()) {
-    return {"sh", "-c", replaced(command.shell, [&](std::string_view name, bool) {
+    return {"sh", "-c", replaced(command.shell, [&](std::string_view name, const ShellContext&) {
               return shell_quoted(value_named(name, values));
             })};
   }

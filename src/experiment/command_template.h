@@ -34,7 +34,7 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
 bool is_reserved_placeholder(std::string_view name);
 std::string_view reserved_placeholders();  // "row, block, ..."
 
-// Whether every placeholder is known, and none stands within quotes of a text for the shell.
+// Whether every placeholder is known, and each stands where the shell takes a quoted word as it is.
 Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors);
 
 // The words to execute; a text becomes sh -c TEXT.

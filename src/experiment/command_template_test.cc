@@ -50,6 +50,38 @@ TEST(CommandTemplate, APlaceholderWithinQuotesOfTheShellIsRefused) {
   EXPECT_TRUE(check_template({{}, "echo \\' {variant} \"$HOME\" {batch}"}, kFactors));
 }
 
+TEST(CommandTemplate, APlaceholderIsRefusedWhereTheShellWouldNotTakeItsQuotes) {
+  const std::vector<std::string> refused = {
+      "cat <<EOF\n{variant}\nEOF",
+      "cat <<-EOF\n\ta\n\t{variant}\n\tEOF\n",
+      "cat <<'EOF'\n{variant}\nEOF",
+      "cat << \"a b\" | sort\nit's\n{variant}\na b\n",
+      "cat <<A <<B\n1\nA\n{variant}\nB\n",
+      "cat <<{variant}\nEOF",
+      "cat <<EOF {batch}\n$HOME\n EOF\n{variant}\nEOF",
+      "echo \\{variant}",
+      "echo `echo {variant}`",
+      "echo \"`echo \"{variant}\"`\"",
+      "# it's\necho '{variant}'",
+      "echo $'it\\'s' {variant} '",
+  };
+  for (const std::string& text : refused) EXPECT_FALSE(check_template({{}, text}, kFactors)) << text;
+}
+
+TEST(CommandTemplate, APlaceholderIsTakenBesideHereDocumentsCommentsAndHereStrings) {
+  const std::vector<std::string> taken = {
+      "cat <<EOF\n$HOME it's\nEOF\necho {variant}",
+      "cat <<EOF {variant}\nx\nEOF",
+      "cat <<-'EOF'\n\t\"\n\tEOF\necho {variant}",
+      "# it's\necho {variant}",
+      "echo a#b'c' {variant} # don't",
+      "echo $(echo {variant}) > /dev/null",
+      "echo {batch}# {variant}",
+      "echo `date` {variant}",
+  };
+  for (const std::string& text : taken) EXPECT_TRUE(check_template({{}, text}, kFactors)) << text;
+}
+
 TEST(CommandTemplate, AnUnknownNameIsRefused) {
   const Status checked = check_template({{"run", "{bacth}"}, ""}, kFactors);
   ASSERT_FALSE(checked);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file_lock.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/attempt_owner.h"
@@ -47,7 +48,7 @@ std::string plan_json(const ExperimentSpec& spec, const std::string& directory) 
 }
 
 Status make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return Done{};
+  if (::mkdir(path.c_str(), kPrivateFolder) == 0) return Done{};
   Error error = system_error("make the folder", path, errno);
   if (errno == EEXIST) error.remedy = "choose another name, or joulemap experiment resume " + path;
   return error;
@@ -112,8 +113,8 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path,
   ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
   for (const PlannedRow& row : *rows) folder.table_.push_back({row});
   for (const Status& done :
-       {make_directory(path + "/rows"), replace_file(path + "/experiment.toml", toml),
-        replace_file(path + "/plan.json", plan_json(folder.spec_, folder.directory_)), folder.write_table()}) {
+       {make_directory(path + "/rows"), replace_own_file(path + "/experiment.toml", toml),
+        replace_own_file(path + "/plan.json", plan_json(folder.spec_, folder.directory_)), folder.write_table()}) {
     if (!done) return done.error();
   }
   return folder;
@@ -200,13 +201,11 @@ std::string ExperimentFolder::row_path(std::string_view kind, std::size_t number
 
 Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size_t number) const {
   const std::string path = row_path(kind, number);
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return Error{ErrorCode::io, fmt::format("make the folder {}: {}", path, error.message()), ""};
+  if (Status made = make_private_folders(path); !made) return std::move(made).error();
   const std::vector<std::uint32_t> known = attempts_in(path);
   for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
     Attempt attempt{next, attempt_path(path, next)};
-    if (::mkdir(attempt.path.c_str(), 0777) == 0) {
+    if (::mkdir(attempt.path.c_str(), kPrivateFolder) == 0) {
       if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
       return attempt;
     }
@@ -216,11 +215,11 @@ Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size
 
 Status ExperimentFolder::finish_attempt(const Attempt& attempt, const ExperimentRow& row,
                                         const RowSetting& setting) const {
-  return replace_file(attempt.path + "/row.json", row_json(row, setting, header()));
+  return replace_own_file(attempt.path + "/row.json", row_json(row, setting, header()));
 }
 
 Status ExperimentFolder::write_table() const {
-  return replace_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
+  return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
 }
 
 // The table as it is on the disk now; the caller holds its lock.

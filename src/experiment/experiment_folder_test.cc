@@ -2,6 +2,7 @@
 #include "experiment/experiment_folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -196,6 +197,19 @@ TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
   EXPECT_EQ(energy_j(read->rows[3]), 30.25);
   EXPECT_TRUE(read->diagnostics.empty());
   EXPECT_FALSE(write_experiment(path, data));
+}
+
+TEST(ReplacedFile, ALinkThatLiesInItsWayIsNotFollowed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/row.json";
+  const std::string stranger = directory.path() + "/stranger";
+  ASSERT_TRUE(replace_own_file(stranger, "precious"));
+  std::filesystem::create_symlink(stranger, path);
+  std::filesystem::create_symlink(stranger, path + ".new-" + std::to_string(::getpid()));
+  ASSERT_TRUE(replace_own_file(path, "ours"));
+  EXPECT_EQ(*read_small_file(stranger), "precious");
+  EXPECT_EQ(*read_small_file(path), "ours");
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ class Runner {
   }
 
   RunOutcome end() {
+    outcome_.diagnostics.add_all(session_->diagnostics());
     if (const Status restored = session_->end(); !restored) {
       outcome_.diagnostics.add({"not_restored", 1, restored.error().message, restored.error().remedy});
     }

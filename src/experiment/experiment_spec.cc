@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/command_template.h"
 #include "experiment/spec_analysis.h"
@@ -25,6 +26,17 @@ bool is_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
+}
+
+// A name becomes that of a folder, a job, a page.
+void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, Mistakes& mistakes) {
+  constexpr std::size_t kMostName_bytes = 100;
+  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
+  const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
+  if (!is_path && spec.name.size() <= kMostName_bytes) return;
+  mistakes.add(value == nullptr ? 0 : value->line,
+               fmt::format("name names a folder here: at most {} bytes, no /, no control character, not {}",
+                           kMostName_bytes, joulemap::quoted(spec.name)));
 }
 
 void read_levels(const DocumentMember& member, ExperimentFactor& factor, Mistakes& mistakes) {
@@ -94,7 +106,8 @@ void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, Mistakes& 
       const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                        [&](const ExperimentFactor& each) { return each.name == member.key; });
       if (factor == spec.factors.end()) {
-        mistakes.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
+        mistakes.add(member.value.line,
+                     fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
       } else {
         exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, mistakes);
       }
@@ -137,6 +150,10 @@ MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
   if (metric.source == MetricSource::json) {
     metric.file = "metrics.json";
     reader.text("file", metric.file);
+    if (!is_path_beneath(metric.file)) {
+      mistakes.add(member.value.line,
+                   fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
+    }
   }
   if (metric.source != MetricSource::output) reader.text("key", metric.key);
   if (metric.source == MetricSource::output) {
@@ -258,6 +275,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   SpecReader reader(&*document, "", mistakes);
   spec.name = "experiment";
   reader.text("name", spec.name);
+  check_experiment_name(document->find("name"), spec, mistakes);
   reader.count("repetitions", spec.repetitions, 1, kMostRepetitions);
   reader.choice<RowOrder>("order", spec.order,
                           {{"blocked-random", RowOrder::blocked_random},
@@ -268,6 +286,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   reader.number("alpha", spec.alpha, 1e-9, 0.5);
   reader.command("command", spec.command);
   reader.text("directory", spec.directory);
+  reader.truth("keep_arguments", spec.keep_arguments);
   reader.number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kDay_s);
   reader.count("warm_up_runs", spec.warm_up_runs, 0, 1000);
   reader.number("baseline_s", spec.baseline_s, 0, kDay_s);

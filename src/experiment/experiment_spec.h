@@ -86,7 +86,8 @@ struct ExperimentSpec {
 
   CommandSpec command;  // nothing where the rows are somebody else's: an import
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;  // where commands run; relative to the file's own folder
+  bool keep_arguments = false;  // as `record --keep-arguments`
+  std::string directory;        // where commands run; relative to the file's own folder
   std::optional<double> time_limit_s;
   std::size_t warm_up_runs = 1;
   double baseline_s = 10;

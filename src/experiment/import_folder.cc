@@ -3,13 +3,14 @@
 // Folders for rows that somebody else has run.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <map>
 
 #include "base/file_descriptor.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 #include "experiment/experiment_folder.h"
@@ -17,8 +18,6 @@
 
 namespace joulemap::experiment {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string toml_list(const std::vector<std::string>& texts) {
   std::string list;
@@ -38,7 +37,7 @@ std::vector<TableRow> table_of(const ExperimentData& data) {
 
 // Without waiting for the disk: an import can be made again.
 Status write_file(const std::string& path, std::string_view content) {
-  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return system_error("open", path, errno);
   return write_fully(fd.get(), content, path);
 }
@@ -78,15 +77,14 @@ std::string describing_spec(const ExperimentData& data) {
 Status write_experiment(const std::string& path, const ExperimentData& data) {
   const std::string toml = describing_spec(data);
   if (const Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml"); !spec) return spec.error();
-  std::error_code error;
-  if (!fs::create_directory(path, error)) {
-    return Error{ErrorCode::io, fmt::format("make the folder {}: {}", path, error ? error.message() : "it exists"),
-                 "choose another name: nothing is overwritten"};
+  if (::mkdir(path.c_str(), kPrivateFolder) != 0) {
+    Error error = system_error("make the folder", path, errno);
+    error.remedy = "choose another name: nothing is overwritten";
+    return error;
   }
   for (const ExperimentRow& row : data.rows) {
     const std::string attempt = fmt::format("{}/rows/{:05}/attempt-{}", path, row.number, std::max(row.attempts, 1u));
-    fs::create_directories(attempt, error);
-    if (error) return Error{ErrorCode::io, fmt::format("make the folder {}: {}", attempt, error.message()), ""};
+    if (Status made = make_private_folders(attempt); !made) return made;
     if (Status written = write_file(attempt + "/row.json", row_json(row, {}, data)); !written) return written;
   }
   if (Status written = write_file(path + "/experiment.toml", toml); !written) return written;

@@ -12,6 +12,7 @@
 #include "base/system_root.h"
 #include "experiment/experiment_spec.h"
 #include "experiment/row_json.h"
+#include "model/diagnostics.h"
 
 namespace joulemap::experiment {
 
@@ -24,6 +25,7 @@ class MachineSettings {
   ~MachineSettings();
 
   const std::vector<SettingChange>& changes() const { return changes_; }
+  const Diagnostics& diagnostics() const { return diagnostics_; }  // what an earlier runner's file said and is refused
   // Says what could not be restored; the destructor does it in silence.
   Status restore();
 
@@ -32,6 +34,7 @@ class MachineSettings {
 
   std::string memory_;
   std::vector<SettingChange> changes_;
+  Diagnostics diagnostics_;
 };
 
 }  // namespace joulemap::experiment

@@ -35,8 +35,8 @@ std::vector<double> numbers_of(const formats::DocumentValue& value) {
 }
 
 std::optional<double> from_json(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
-  const std::string path = metric.file.starts_with('/') ? metric.file : attempt_path + "/" + metric.file;
-  const Result<std::string> text = read_file_start(path, kMostFile_bytes);
+  const std::string path = attempt_path + "/" + metric.file;
+  const Result<std::string> text = read_file_beneath(attempt_path, metric.file, kMostFile_bytes);
   const Result<formats::DocumentValue> json = text ? formats::read_json(*text, path) : text.error();
   if (!json) {
     note_missing(metric, json.error().message, diagnostics);
@@ -44,13 +44,14 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
   }
   const formats::DocumentValue* const value = json->find_path(metric.key);
   const std::optional<double> number = value == nullptr ? std::nullopt : taken(metric.take, numbers_of(*value));
-  if (!number) note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
+  if (!number)
+    note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
   return number;
 }
 
 std::optional<double> from_output(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
   const std::string path = attempt_path + "/stdout.txt";
-  const Result<std::string> text = read_file_start(path, kMostFile_bytes);
+  const Result<std::string> text = read_file_beneath(attempt_path, "stdout.txt", kMostFile_bytes);
   if (!text) {
     note_missing(metric, text.error().message, diagnostics);
     return std::nullopt;

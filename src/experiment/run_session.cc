@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <set>
 
+#include "base/borrowed_rights.h"
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/attempt_owner.h"
@@ -37,7 +39,8 @@ Status check_runnable(const ExperimentFolder& folder) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
                  "joulemap experiment analyze tells what they say"};
   }
-  if (fs::is_directory(folder.directory())) return Done{};
+  std::error_code closed;  // a folder that cannot be looked at is none
+  if (fs::is_directory(folder.directory(), closed)) return Done{};
   return Error{ErrorCode::not_found, fmt::format("commands run in {}, which is no folder", folder.directory()),
                "see directory of experiment.toml"};
 }
@@ -69,9 +72,21 @@ std::string last_line_of(const std::string& path) {
 
 }  // namespace
 
-sampling::SensorOptions RunSession::sensor_options() const {
-  return {
+Status RunSession::open_watch() {
+  // Sensors that were opened with borrowed rights cannot be opened a second time: they stay open, and are not read
+  // between two looks.
+  if (watch_ && has_borrowed_rights()) return Done{};
+  sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
+  options.uses_borrowed_rights = true;
+  Result<IdleWatch> watch = IdleWatch::open(options, *signals_);
+  if (!watch) return std::move(watch).error();
+  watch_.emplace(std::move(*watch));
+  return Done{};
+}
+
+void RunSession::close_watch() {
+  if (!has_borrowed_rights()) watch_.reset();
 }
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {
@@ -83,8 +98,8 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
   Result<MachineSettings> settings = MachineSettings::apply(
       options.root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
   if (!settings) return std::move(settings).error();
-  RunSession session(folder, std::move(options), std::move(on_phase), std::move(*signals), std::move(*lock),
-                     std::move(*settings));
+  RunSession session(folder, std::move(options), std::move(on_phase), std::make_unique<SignalGate>(std::move(*signals)),
+                     std::move(*lock), std::move(*settings));
   if (Status done = session.run_preflights(); !done) return std::move(done).error();
   if (Status done = session.measure_baseline(); !done) return std::move(done).error();
   return session;
@@ -106,14 +121,15 @@ Status RunSession::run_preflights() {
     run.command = filled_command(spec.checks.preflight, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
-      fs::remove_all(attempt->path);
+      std::error_code left;  // an empty folder harms nobody
+      fs::remove_all(attempt->path, left);
       continue;
     }
     run.directory = folder_.directory();
     run.environment = environment_of(spec, values);
     run.output_path = attempt->path + "/stdout.txt";
     run.error_path = attempt->path + "/stderr.txt";
-    const Result<ChildEnd> end = run_child(signals_, run, {});
+    const Result<ChildEnd> end = run_child(*signals_, run, {});
     if (!end) return end.error();
     if (end->exit.code != 0) {
       return Error{ErrorCode::unsupported,
@@ -126,14 +142,14 @@ Status RunSession::run_preflights() {
 
 Status RunSession::measure_baseline() {
   const ExperimentSpec& spec = folder_.spec();
-  Result<IdleWatch> watch = IdleWatch::open(sensor_options(), signals_);
-  if (!watch) return std::move(watch).error();
+  if (Status opened = open_watch(); !opened) return opened;
   if (spec.baseline_s > 0) {
     on_phase_(RunPhase::baseline, nullptr, 0);
-    baseline_ = watch->watch(spec.baseline_s);
-    asked_to_stop_ = watch->asked_to_stop();
+    baseline_ = watch_->watch(spec.baseline_s);
+    asked_to_stop_ = watch_->asked_to_stop();
   }
-  checks_ = check_machine(options_.root, spec.checks, baseline_, watch->sensors());
+  checks_ = check_machine(options_.root, spec.checks, baseline_, watch_->sensors());
+  close_watch();
   if (const CheckOutcome* const failed = first_failure(checks_)) {
     return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
   }
@@ -142,14 +158,13 @@ Status RunSession::measure_baseline() {
 
 Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row) {
   const ExperimentSpec& spec = folder_.spec();
-  Result<IdleWatch> watch = IdleWatch::open(sensor_options(), signals_);
-  if (!watch) return std::move(watch).error();
+  if (Status opened = open_watch(); !opened) return opened;
   std::optional<IdleState> idle;
   if (baseline_) {
     on_phase_(RunPhase::cool_down, &task, 0);
     idle.emplace();
-    setting.cool_down = watch->cool_down(*baseline_, spec.cool_down, *idle);
-    asked_to_stop_ = asked_to_stop_ || watch->asked_to_stop();
+    setting.cool_down = watch_->cool_down(*baseline_, spec.cool_down, *idle);
+    asked_to_stop_ = asked_to_stop_ || watch_->asked_to_stop();
     const IdlePowers powers = idle_powers(*idle, *baseline_);
     row.baseline = powers.baseline;
     row.first = powers.now;
@@ -161,7 +176,8 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
                            "a longer limit_s of [cool_down]"});
     }
   }
-  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch->sensors());
+  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch_->sensors());
+  close_watch();
   if (asked_to_stop_) return Done{};
   const CheckOutcome* const failed = first_failure(checks_);
   if (failed == nullptr) return Done{};
@@ -171,7 +187,8 @@ Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentR
 Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt, RowSetting& setting) {
   const ExperimentSpec& spec = folder_.spec();
   const PlaceholderValues values = values_of(folder_, task, attempt.path);
-  setting.command = filled_command(spec.command, values);
+  const std::vector<std::string> command = filled_command(spec.command, values);
+  setting.command = spec.keep_arguments ? command : redacted_arguments(command);
   setting.directory = folder_.directory();
   ChildRun run;
   run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingName),
@@ -184,8 +201,9 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
   if (!options_.replay.empty()) {
     run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay).string()});
   }
+  if (spec.keep_arguments) run.command.emplace_back("--keep-arguments");
   run.command.emplace_back("--");
-  run.command.insert(run.command.end(), setting.command.begin(), setting.command.end());
+  run.command.insert(run.command.end(), command.begin(), command.end());
   run.directory = folder_.directory();
   run.environment = environment_of(spec, values);
   run.output_path = attempt.path + "/stdout.txt";
@@ -193,7 +211,7 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
   run.time_limit_s = spec.time_limit_s;
   const RunPhase phase = task.kind == "warm-up" ? RunPhase::warm_up : RunPhase::row;
   on_phase_(phase, &task, 0);
-  return run_child(signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
+  return run_child(*signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
 }
 
 // What the attempt gave, and whether it counts.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,11 +59,12 @@ class RunSession {
 
   bool asked_to_stop() const { return asked_to_stop_; }
   const std::vector<CheckOutcome>& checks() const { return checks_; }  // of the last look
-  Status end();                                                        // restores; the destructor does, too
+  const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
+  Status end();  // restores; the destructor does, too
 
  private:
-  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, SignalGate signals, FileLock lock,
-             MachineSettings settings)
+  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, std::unique_ptr<SignalGate> signals,
+             FileLock lock, MachineSettings settings)
       : folder_(folder),
         options_(std::move(options)),
         on_phase_(std::move(on_phase)),
@@ -70,7 +72,8 @@ class RunSession {
         lock_(std::move(lock)),
         settings_(std::move(settings)) {}
 
-  sampling::SensorOptions sensor_options() const;
+  Status open_watch();  // nothing of ours reads sensors while a row is recorded: closed after each look
+  void close_watch();
   Status run_preflights();
   Status measure_baseline();
   // A look at the machine before a row: cool-down, first power, checks.
@@ -81,9 +84,10 @@ class RunSession {
   ExperimentFolder& folder_;
   RunnerOptions options_;
   OnPhase on_phase_;
-  SignalGate signals_;
+  std::unique_ptr<SignalGate> signals_;  // where the watch finds it, wherever the session is moved
   FileLock lock_;
   MachineSettings settings_;
+  std::optional<IdleWatch> watch_;
   std::optional<IdleState> baseline_;
   std::vector<CheckOutcome> checks_;
   bool asked_to_stop_ = false;

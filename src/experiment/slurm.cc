@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "experiment/child_run.h"
@@ -26,8 +27,7 @@ std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() 
 
 // What a tool of Slurm prints.
 Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
-  std::error_code ignored;
-  fs::create_directories(slurm_folder(folder), ignored);  // what follows would say so
+  if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
   ChildRun run;
@@ -134,7 +134,7 @@ Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder
                                                   std::span<const std::string> words) {
   // Asked first, so that a machine without Slurm says so before anything is written.
   if (const Result<std::string> version = output_of(folder, {"sbatch", "--version"}); !version) return version.error();
-  if (Status written = replace_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
+  if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
@@ -143,7 +143,7 @@ Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder
     Result<SubmittedArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
     const Result<std::string> before = read_small_file(known);
-    const Status kept = replace_file(known, (before ? *before : std::string()) + jobs_line(*array));
+    const Status kept = replace_own_file(known, (before ? *before : std::string()) + jobs_line(*array));
     if (!kept) return kept.error();
     submitted.push_back(std::move(*array));
   }

@@ -8,13 +8,14 @@
 
 #include <cerrno>
 
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/write_fully.h"
 
 namespace joulemap::recording {
 
 Result<ChunkFile> ChunkFile::create(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) {
     const int failure = errno;
     Error error = system_error("create", path, failure);

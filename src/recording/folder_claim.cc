@@ -13,6 +13,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/process_identity.h"
+#include "base/private_files.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "base/write_fully.h"
@@ -131,7 +132,7 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall 
   int failed = -1;
   for (int number = 0; failed != 0 && number < kMostTries; ++number) {
     path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
-    failed = ::mkdir(path.c_str(), 0777);
+    failed = ::mkdir(path.c_str(), kPrivateFolder);
     if (failed != 0 && errno != EEXIST) break;
   }
   if (failed != 0) {

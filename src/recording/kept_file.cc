@@ -7,16 +7,13 @@
 #include <filesystem>
 
 #include "base/output_file.h"
+#include "base/private_files.h"
 #include "recording/part_folder.h"
 
 namespace joulemap::recording {
 
 Status make_folder_of(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return Error{ErrorCode::io, fmt::format("create {}: {}", folder.string(), error.message()), {}};
-  return Done{};
+  return make_private_folders(std::filesystem::path(path).parent_path().string());
 }
 
 Status replace_kept_file(const std::string& named, const std::string& kind,

@@ -58,16 +58,16 @@ void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
 
 }  // namespace
 
-Result<DoctorResult> examine(const SystemRoot& root, const std::string& sensors, const std::string& program) {
-  Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(sensors);
+Result<DoctorResult> examine(const SensorOptions& options) {
+  Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
-  const sensors::ProbeContext context(root, program);
-  std::vector<sensors::Probe> probes;
-  for (const sensors::SensorBackend* backend : *backends) probes.push_back(backend->probe(context));
-  watch_for_still_counters(probes);
+  const sensors::ProbeContext context(options.root, options.program);
+  Result<std::vector<sensors::Probe>> probes = probe_backends(*backends, context, options.uses_borrowed_rights);
+  if (!probes) return std::move(probes).error();
+  watch_for_still_counters(*probes);
 
   DoctorResult result{JOULEMAP_VERSION, context.host(), {}};
-  for (sensors::Probe& probe : probes) result.sensors.push_back(std::move(probe.status));
+  for (sensors::Probe& probe : *probes) result.sensors.push_back(std::move(probe.status));
   return result;
 }
 

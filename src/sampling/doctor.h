@@ -4,15 +4,13 @@
 // read are also watched for a moment, because some (in virtual machines above all) are there and never move.
 #pragma once
 
-#include <string>
-
 #include "base/result.h"
-#include "base/system_root.h"
 #include "model/sensor_status.h"
+#include "sampling/open_sensors.h"
 
 namespace joulemap::sampling {
 
-// `sensors` as --sensors takes them; an unknown name is the only failure.
-Result<DoctorResult> examine(const SystemRoot& root, const std::string& sensors, const std::string& program);
+// Of `options`: root, sensors, program, uses_borrowed_rights. Fails for an unknown name of a sensor.
+Result<DoctorResult> examine(const SensorOptions& options);
 
 }  // namespace joulemap::sampling

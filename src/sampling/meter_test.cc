@@ -168,7 +168,7 @@ TEST(Meter, HasNoChannelsOnAnEmptyMachine) {
 TEST(Meter, RefusesASensorThatDoesNotExist) { EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl"}).has_value()); }
 
 TEST(Doctor, NotesCountersThatDoNotMove) {
-  const Result<DoctorResult> result = examine(SystemRoot{sysroot("frozen-counter")}, "powercap", "");
+  const Result<DoctorResult> result = examine({.root = SystemRoot{sysroot("frozen-counter")}, .sensors = "powercap"});
   ASSERT_TRUE(result.has_value());
   EXPECT_TRUE(result->sensors[0].diagnostics.contains("counter_still"));
 }

@@ -1,20 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/open_sensors.h"
 
+#include "base/borrowed_rights.h"
 #include "sampling/replay_source.h"
 #include "sensors/backends.h"
 
 namespace joulemap::sampling {
 
+Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
+                                                   const sensors::ProbeContext& context, bool uses_borrowed_rights) {
+  std::vector<sensors::Probe> probes(backends.size());
+  const auto probe = [&](bool loads_library) {
+    for (std::size_t i = 0; i < backends.size(); ++i) {
+      if (backends[i]->loads_library == loads_library) probes[i] = backends[i]->probe(context);
+    }
+  };
+  if (uses_borrowed_rights) {
+    if (Status raised = use_borrowed_rights(); !raised) return std::move(raised).error();
+  }
+  probe(false);
+  if (uses_borrowed_rights) {
+    if (Status dropped = give_up_borrowed_rights(); !dropped) return std::move(dropped).error();
+  }
+  probe(true);
+  return probes;
+}
+
 Result<OpenSensors> open_sensors(const SensorOptions& options) {
-  if (!options.replay.empty()) return open_replay(options.replay);
+  if (!options.replay.empty()) {
+    if (options.uses_borrowed_rights) {
+      if (Status dropped = give_up_borrowed_rights(); !dropped) return std::move(dropped).error();
+    }
+    return open_replay(options.replay);
+  }
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   OpenSensors opened;
   const sensors::ProbeContext context(options.root, options.program, options.measured);
   for (const sensors::SensorBackend* backend : *backends) {
     if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_asked_for = true;
-    sensors::Probe probe = backend->probe(context);
+  }
+  Result<std::vector<sensors::Probe>> probes = probe_backends(*backends, context, options.uses_borrowed_rights);
+  if (!probes) return std::move(probes).error();
+  for (sensors::Probe& probe : *probes) {
     opened.statuses.push_back(std::move(probe.status));
     for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
       if (options.period_ns) sensor->request_period(*options.period_ns);

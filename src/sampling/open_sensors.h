@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct SensorOptions {
   std::string replay;   // a recording whose samples are given again, instead of this machine's sensors
   std::optional<std::int64_t> period_ns;     // between two reads, instead of each sensor's own
   sensors::MeasuredProcesses measured = {};  // all other processes are background
+  bool uses_borrowed_rights = false;         // of the program (base/borrowed_rights.h); given up on the way
 };
 
 struct OpenSensors {
@@ -30,6 +32,10 @@ struct OpenSensors {
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
   bool estimates_asked_for = false;  // by name: then they check what was measured
 };
+
+// A probe of each backend, in their order. Borrowed rights open files; they are given up before a foreign library is loaded.
+Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
+                                                   const sensors::ProbeContext& context, bool uses_borrowed_rights);
 
 // Fails for a sensor name that does not exist and for a recording that cannot be read.
 Result<OpenSensors> open_sensors(const SensorOptions& options);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/redaction.h"
 #include "base/signal_gate.h"
 #include "ingest/framework_traces.h"
 #include "recording/part_folder.h"
@@ -22,6 +23,10 @@ namespace {
 // What a crash may cost: less than a second.
 constexpr std::int64_t kFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kClockPeriod_ns = kNanosecondsPerSecond;
+
+std::vector<std::string> written_command(const RecordOptions& options) {
+  return options.keep_arguments ? options.command : redacted_arguments(options.command);
+}
 
 // One recording, from the first sample to the last.
 class Recorder {
@@ -129,7 +134,7 @@ RecordResult Recorder::finish() {
   pair_clocks();
   read_cpu_times();
   meter_.set_tap({});
-  result_.command = options_.command;
+  result_.command = written_command(options_);
   result_.elapsed_s = meter_.elapsed_s();
   result_.energy = meter_.result();
   result_.own_cpu_s = meter_.own_cpu_s();
@@ -205,7 +210,7 @@ Result<RecordResult> record(Meter& meter, const RecordOptions& options) {
   Result<SignalGate> signals = SignalGate::open();
   if (!signals) return std::move(signals).error();
   Result<recording::PartFolder> folder =
-      recording::PartFolder::create(options.file, options.command, options.recording_id);
+      recording::PartFolder::create(options.file, written_command(options), options.recording_id);
   if (!folder) return std::move(folder).error();
   Result<recording::RecordingWriter> writer = folder->open_part("recorder");
   if (!writer) {

@@ -23,6 +23,7 @@ namespace joulemap::sampling {
 
 struct RecordOptions {
   std::vector<std::string> command;
+  bool keep_arguments = false;               // else the recording and the result have *** for secrets in the command
   std::optional<pid_t> watched;              // a process instead of the command, which is then what it was started with
   std::string file;                          // an older one of that name is kept as FILE.old
   std::string recording_id;                  // shared with recorders of the same run elsewhere; empty: a new one

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<SensorBackend, 5> kBackends = {{
     {"perf_event", "RAPL energy counters through perf_event_open", &probe_perf_event},
     {"powercap", "RAPL energy counters in /sys/class/powercap", &probe_powercap},
-    {"nvml", "energy counters and power of NVIDIA GPUs", &probe_nvml},
+    {"nvml", "energy counters and power of NVIDIA GPUs", &probe_nvml, true},
     {"hwmon", "energy and power of devices in /sys/class/hwmon", &probe_hwmon},
     {"estimate", "a model of CPU and memory, where nothing can be read", &probe_estimate},
 }};

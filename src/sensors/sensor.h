@@ -85,6 +85,7 @@ struct SensorBackend {
   std::string_view name;
   std::string_view summary;
   Probe (*probe)(const ProbeContext&);
+  bool loads_library = false;  // of somebody else, into this process
 };
 
 }  // namespace joulemap::sensors

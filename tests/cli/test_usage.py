@@ -96,6 +96,7 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
         ("calibrate",): (), ("card",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
+        ("share",): ("a", "-o", "b"),
     }  # fmt: skip
     any_number = {("diff",), ("export",), ("import",), ("report",)}
     any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
@@ -116,7 +117,8 @@ def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp
         if verb in (*AROUND_A_COMMAND, ("experiment", "submit")):
             continue
         words = {("card",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): []}.get(verb, ["a"])
-        words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"], ("model", "fit"): ["-o", "c"]}.get(verb, [])
+        words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"]}.get(verb, [])
+        words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
         ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
         assert ended.returncode == WRONG_USAGE, verb
         assert "runs no command" in ended.stderr, ended.stderr

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/redaction.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+namespace joulemap {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
+bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_name_character(char c) { return is_letter_or_digit(c) || c == '_' || c == '-' || c == '.'; }
+bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// "authToken", "auth-token" and "AUTH_TOKEN" are "auth", "token".
+Words words_of(std::string_view name) {
+  Words words;
+  bool begins = true;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (!is_letter_or_digit(name[i])) {
+      begins = true;
+      continue;
+    }
+    const bool is_hump = i > 0 && is_upper(name[i]) && !is_upper(name[i - 1]);
+    if (begins || is_hump) words.emplace_back();
+    words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    begins = false;
+  }
+  return words;
+}
+
+// At the end of a name these name a secret, also joined to another word ("hftoken").
+constexpr std::array<std::string_view, 9> kSecretEnds = {"token",      "password", "passwd",    "passphrase", "secret",
+                                                         "credential", "apikey",   "secretkey", "accesskey"};
+// These only as a word of their own: "monkey" and "oauth2" are none.
+constexpr std::array<std::string_view, 9> kSecretWords = {
+    "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
+// In front of "token" or "key" they make it part of a vocabulary, a table, a count; in front of any, a switch.
+constexpr std::array<std::string_view, 40> kHarmless = {
+    "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
+    "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
+    "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row",    "column",  "index",
+    "metric", "label",   "query",   "random",    "prng",  "no",    "use",  "enable", "disable", "without"};
+
+// How services begin their tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
+constexpr std::array<std::string_view, 10> kTokenBegins = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
+                                                           "sk-", "AKIA", "xoxb-", "xoxp-", "glpat-"};
+constexpr std::size_t kLeastToken = 20;
+
+bool is_known_token(std::string_view word) {
+  return word.size() >= kLeastToken && std::ranges::any_of(kTokenBegins, [&](std::string_view begin) {
+           return word.starts_with(begin) &&
+                  std::ranges::none_of(word.substr(begin.size()), [](char c) { return c == '.'; });
+         });
+}
+
+// "https://user:password@host" from its "://" on; `at` is left behind what was taken.
+std::string redacted_authority(std::string_view text, std::size_t& at, bool is_web) {
+  const std::size_t begin = at + 3;
+  const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'<>", begin), text.size());
+  const std::string_view authority = text.substr(begin, end - begin);
+  const std::size_t sign = authority.rfind('@');
+  at = begin;
+  if (sign == std::string_view::npos) return "://";
+  const std::size_t colon = authority.substr(0, sign).find(':');
+  at = begin + sign;
+  if (colon != std::string_view::npos)
+    return "://" + std::string(authority.substr(0, colon + 1)) + std::string(kRedacted);
+  return "://" + std::string(is_web ? kRedacted : authority.substr(0, sign));
+}
+
+// Behind a name in a text: where its value begins, when the name is of the kind that has one.
+struct Value {
+  std::size_t begin = 0;
+  bool is_header = false;  // up to the end of the line or quote
+};
+std::optional<Value> value_behind(std::string_view text, std::string_view name, std::size_t end) {
+  const bool is_quoted = end < text.size() && (text[end] == '"' || text[end] == '\'');
+  std::size_t at = is_quoted ? end + 1 : end;
+  const std::size_t blanks = at;
+  while (at < text.size() && is_blank(text[at])) ++at;
+  if (at >= text.size()) return std::nullopt;
+  const bool is_header = !is_quoted && text[at] == ':' && is_upper(name.front());
+  const bool is_assigned = text[at] == '=' && at + 1 < text.size() && text[at + 1] != '=';
+  const bool is_option = name.starts_with('-') && at > blanks && text[at] != '-';
+  if (!is_assigned && !is_header && !(is_quoted && text[at] == ':')) {
+    return is_option ? std::optional(Value{at, false}) : std::nullopt;
+  }
+  ++at;
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at < text.size() ? std::optional(Value{at, is_header}) : std::nullopt;
+}
+
+std::size_t end_of_value(std::string_view text, const Value& value) {
+  const std::string_view ends = value.is_header ? std::string_view("\n\"'") : std::string_view(" \t\n,;&|)}]\"'");
+  return std::min(text.find_first_of(ends, value.begin), text.size());
+}
+
+// All that stands in a text for a shell, an interpreter or a parser.
+std::string redacted_text(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.substr(at).starts_with("://")) {
+      const bool is_web = out.ends_with("http") || out.ends_with("https");
+      out += redacted_authority(text, at, is_web);
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && is_name_character(text[end])) ++end;
+    if (end == at) {
+      out += text[at++];
+      continue;
+    }
+    const std::string_view name = text.substr(at, end - at);
+    at = end;
+    if (is_known_token(name)) {
+      out += kRedacted;
+      continue;
+    }
+    out += name;
+    // `key=len` is an argument of Python's sorted.
+    const std::optional<Value> value =
+        is_secret_name(name) && name != "key" ? value_behind(text, name, end) : std::nullopt;
+    if (!value) continue;
+    out += text.substr(end, value->begin - end);
+    const char quote = text[value->begin];
+    if (quote == '"' || quote == '\'') {
+      const std::size_t close = std::min(text.find(quote, value->begin + 1), text.size());
+      out += quote + std::string(kRedacted);
+      at = close;
+    } else {
+      out += kRedacted;
+      at = end_of_value(text, *value);
+    }
+  }
+  return out;
+}
+
+bool is_name(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_name_character); }
+
+}  // namespace
+
+bool is_secret_name(std::string_view name) {
+  const Words words = words_of(name);
+  if (words.empty()) return false;
+  const std::string& last = words.back();
+  const bool is_secret = is_one_of(last, kSecretWords) ||
+                         std::ranges::any_of(kSecretEnds, [&](std::string_view end) { return last.ends_with(end); });
+  return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kHarmless));
+}
+
+std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
+  std::vector<std::string> redacted;
+  bool is_value = false;   // of the option before
+  bool is_script = false;  // behind -c
+  for (const std::string& argument : arguments) {
+    const std::size_t sign = argument.find('=');
+    const std::string_view name = std::string_view(argument).substr(0, sign);
+    const bool is_option = argument.starts_with('-');
+    if (is_value && !argument.starts_with("--")) {
+      redacted.emplace_back(kRedacted);
+      is_value = false;
+    } else if (sign != std::string::npos && is_name(name) && is_secret_name(name) && !is_script) {
+      redacted.push_back(std::string(name) + "=" + std::string(kRedacted));
+      is_value = false;
+    } else {
+      redacted.push_back(redacted_text(argument));
+      is_value = is_option && is_name(argument) && is_secret_name(argument);
+    }
+    is_script = argument == "-c";
+  }
+  return redacted;
+}
+
+}  // namespace joulemap

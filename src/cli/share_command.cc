@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/share_command.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "cli/output.h"
+#include "recording/recording_parts.h"
+#include "recording/share.h"
+#include "report/share_report.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct ShareFlags {
+  std::string recording;
+  std::string output;
+  bool json = false;
+};
+
+std::string name_of_this_user() {
+  const passwd* const user = ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return user != nullptr && user->pw_name != nullptr ? user->pw_name : "";
+}
+
+int run_share(const ShareFlags& flags) {
+  const std::string folder = recording::recording_folder(flags.recording);
+  std::error_code error;
+  if (!std::filesystem::exists(flags.recording, error) && std::filesystem::is_directory(folder, error)) {
+    return fail({ErrorCode::usage, fmt::format("{} is not joined: its parts lie in {}", flags.recording, folder),
+                 "share a recording whose command has ended"});
+  }
+  const Result<recording::ShareSummary> shared =
+      recording::share_recording(flags.recording, flags.output, name_of_this_user());
+  if (!shared) return fail(shared.error());
+  const report::SharedRecording told{flags.output, shared->bytes, shared->chunks, shared->dropped_chunks,
+                                     shared->dropped_bytes};
+  const std::string text = flags.json ? report::share_json(told) + "\n" : report::share_text(told);
+  const Status written = write_to(Stream::out, text);
+  return written ? kDone : fail(written.error());
+}
+
+}  // namespace
+
+void add_share_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<ShareFlags>();
+  verb.add_option("RECORDING", flags->recording, "a file that record or import has made")->required();
+  verb.add_option("-o,--output", flags->output, "write the copy to FILE, which must not exist")
+      ->type_name("FILE")
+      ->required();
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.share/1)");
+  verb.callback([flags, &line] { line.exit_code = run_share(*flags); });
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,95 @@
+"""joulemap share: a recording that is given away shows what was measured and not whose machine it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_nvml.truth import FakeGpu, FakeNvml
+
+ROOT = Path(__file__).resolve().parents[2]
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+SECRET = "hunter2secret"
+# What tells where a file lies, and what is meant to differ.
+OWN = {"inputs", "command", "hosts", "environment", "file_bytes"}
+
+
+def dump(file: Path) -> str:
+    command = [sys.executable, ROOT / "tests" / "support" / "read_joule.py", file]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def own(binaries: Path, joulemap, tmp_path: Path) -> Path:
+    """A recording with all that names a machine: a GPU, folders, secrets, a region with a path."""
+    nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
+    environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}
+    home = tmp_path / "home" / "bobby"
+    home.mkdir(parents=True)
+    program = shutil.copy(binaries / "joulemap-fake-cuda-program", home)
+    words = [program, "40", "8", "--user", "bobby", f"--data={home}/set", "--token", SECRET, "src/mine/run.py"]
+    file = tmp_path / "own.joule"
+    recorded = joulemap("record", "--keep-arguments", "--sensors", "nvml", "-o", file, "--", *words, env=environment)
+    assert recorded.code == 0, recorded.err
+    return file
+
+
+def test_a_shared_recording_has_the_same_ledger_and_no_names_of_the_machine(joulemap, own: Path, tmp_path: Path):
+    shared = tmp_path / "shared.joule"
+    outcome = joulemap("share", own, "-o", shared, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["file_bytes"] == shared.stat().st_size and outcome.json["diagnostics"] == []
+    told = dump(shared)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    for secret in (str(tmp_path), "bobby", SECRET, GPU, boot, os.uname().release, "src/mine"):
+        assert secret in dump(own), secret
+        assert secret not in told
+    assert os.uname().nodename in dump(own).split() and os.uname().nodename not in told.split()
+    reports = [joulemap("report", "--json", "--by", "kernel", file).json for file in (own, shared)]
+    assert reports[1]["command"] == [
+        "joulemap-fake-cuda-program", "40", "8", "--user", "user", "--data=set", "--token", "***", "run.py"
+    ]  # fmt: skip
+    mine, other = ({key: value for key, value in report.items() if key not in OWN} for report in reports)
+    assert json.dumps(mine) == json.dumps(other)
+    assert mine["rows"]
+
+
+def test_a_shared_example_reports_the_same(joulemap, tmp_path: Path):
+    example, shared = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "shared.joule"
+    assert joulemap("share", example, "-o", shared).code == 0
+    for level in ("layer", "step"):
+        reports = [joulemap("report", "--json", "--by", level, "--mode", "integral", f).json for f in (example, shared)]
+        mine, other = ({key: value for key, value in report.items() if key not in OWN} for report in reports)
+        assert json.dumps(mine) == json.dumps(other)
+
+
+def test_the_copy_takes_the_place_of_nothing(joulemap, own: Path, tmp_path: Path):
+    before = own.read_bytes()
+    assert joulemap("share", own, "-o", own).code == 1
+    assert own.read_bytes() == before
+    note = tmp_path / "note.txt"
+    note.write_text("precious")
+    outcome = joulemap("share", own, "-o", note)
+    assert outcome.code == 1 and note.read_text() == "precious"
+    assert joulemap("share", note, "-o", tmp_path / "copy").code == 1 and not (tmp_path / "copy").exists()
+
+
+def test_what_belongs_to_no_chunk_is_not_copied(joulemap, own: Path, tmp_path: Path):
+    damaged, shared = tmp_path / "damaged.joule", tmp_path / "shared.joule"
+    damaged.write_bytes(own.read_bytes() + b"my diary")
+    outcome = joulemap("share", damaged, "-o", shared, "--json")
+    assert outcome.code == 0 and outcome.json["dropped_bytes"] == len("my diary")
+    assert outcome.json["diagnostics"][0]["code"] == "recording_damaged"
+    assert b"my diary" not in shared.read_bytes()
+
+
+def test_parts_that_are_not_joined_are_refused(joulemap, tmp_path: Path):
+    (tmp_path / "run.joule.d").mkdir()
+    outcome = joulemap("share", tmp_path / "run.joule", "-o", tmp_path / "copy.joule")
+    assert outcome.code == 2 and "not joined" in outcome.err
