@@ -45,7 +45,7 @@ Status set_effective(bool all_permitted) {
 
 }  // namespace
 
-bool has_borrowed_rights() { return ::getauxval(AT_SECURE) != 0; }
+bool has_borrowed_rights() { return ::getauxval(AT_SECURE) != 0 && ::getuid() != 0; }
 
 Status refuse_other_user(const std::string& program) {
   if (::getuid() == ::geteuid() && ::getgid() == ::getegid()) return Done{};

@@ -18,7 +18,8 @@
 
 namespace joulemap {
 
-// The kernel marks such a process (AT_SECURE); the mark stays after the rights were given up.
+// The kernel marks such a process (AT_SECURE); the mark stays after the rights were given up. Root has borrowed nothing,
+// also where a security module marks its processes.
 bool has_borrowed_rights();
 
 // Fails for a process whose effective user or group is not its real one.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <map>
@@ -254,18 +255,28 @@ Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& 
   return out->size();
 }
 
-// What is left of the folder after all of it was copied. Files that are not ours keep it alive.
+bool is_lock(const std::string& name) { return name.ends_with(kSamplerLockSuffix) || name.ends_with(kFolderLockName); }
+
+// What is left of the folder after all of it was copied. Files that are not ours keep it alive. Under another name first:
+// a folder that is half removed must not be met by the next recorder.
+Status remove_folder(const std::string& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return names.error();
+  if (!std::all_of(names->begin(), names->end(), is_lock)) return system_error("remove", folder, ENOTEMPTY);
+  std::string removed = fmt::format("{}.done-{}", folder, ::getpid());
+  if (::rename(folder.c_str(), removed.c_str()) != 0) removed = folder;
+  for (const std::string& name : *names) ::unlink(fmt::format("{}/{}", removed, name).c_str());
+  if (::rmdir(removed.c_str()) == 0) return Done{};
+  return system_error("remove", removed, errno);
+}
+
 void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
   for (const std::string& part : inputs.finished) ::unlink(part.c_str());
   if (summary.parts_left > 0) return;
-  for (const std::string_view suffix : {kSamplerLockSuffix, kFolderLockName}) {
-    const Result<std::vector<std::string>> locks = list_files(folder, suffix);
-    for (const std::string& lock : locks ? *locks : std::vector<std::string>()) ::unlink(lock.c_str());
-  }
-  if (::rmdir(folder.c_str()) != 0) {
-    summary.diagnostics.add({"recording_folder_left", 1, system_error("remove", folder, errno).message,
-                             fmt::format("look into it and remove it: rm -r {}", folder)});
-  }
+  const Status removed = remove_folder(folder);
+  if (removed) return;
+  summary.diagnostics.add({"recording_folder_left", 1, removed.error().message,
+                           fmt::format("look into it and remove it: rm -r {}", folder)});
 }
 
 }  // namespace

@@ -87,6 +87,20 @@ def test_a_model_learns_the_same_whether_it_is_attached_or_not(run):
     assert attached == plain
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_secret_in_the_programs_command_is_recorded_only_when_asked_for(run, joulemap, tmp_path, keeps):
+    run(
+        f"""
+api_token = "hunter2secret"
+with jm.attach(net, file=FILE, keep_arguments={keeps}):
+    train(1)
+print(json.dumps(0))
+"""
+    )
+    command = joulemap("report", "--json", tmp_path / "run.joule").json["command"]
+    assert command and any("hunter2secret" in word for word in command) == keeps
+
+
 def test_detach_leaves_pytorch_and_the_environment_as_they_were(run):
     told = run(
         """
