@@ -292,7 +292,7 @@ TEST_F(RecordingParts, WhatIsNoFileCostsNothingButItself) {
 }
 
 TEST_F(RecordingParts, APartThatMayNotBeReadStaysAndIsReported) {
-  write_part(recording_source(1), "package-0");
+  std::filesystem::permissions(write_part(recording_source(1), "package-0"), std::filesystem::perms::all);
   const std::string closed = write_part(recording_source(2), "package-1");
   std::filesystem::permissions(closed, std::filesystem::perms::none);
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
