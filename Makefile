@@ -60,8 +60,10 @@ test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
 	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 ATTACK_ROUNDS ?= 100
+ATTACK_TESTS := tests/attack tests/web/test_hostile_pages.py tests/python/test_safe_files.py $(addprefix tests/cli/test_,\
+	arguments.py borrowed_rights.py experiment_safety.py import_faults.py safe_outputs.py safe_recordings.py share.py usage.py)
 test-attack: build-all $(VENV)/.tests-installed ## hostile files, names, folders and users, with many more damaged files than `make test`; minutes
-	@JOULEMAP_ATTACK_ROUNDS=$(ATTACK_ROUNDS) $(PYTHON) -m pytest -q -n 2 tests/attack
+	@JOULEMAP_ATTACK_ROUNDS=$(ATTACK_ROUNDS) $(PYTHON) -m pytest -q -n 2 --dist loadfile $(ATTACK_TESTS)
 
 demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
 	@$(BUILD)/bin/joulemap doctor

@@ -117,7 +117,7 @@ Result<PictureFile> PictureFile::open(const std::string& path, std::span<const s
 Status PictureFile::write(std::string_view svg) {
   if (kind_ == "svg") return output_.write(svg);
   const Result<std::string> picture = converted(kind_, svg);
-  return picture ? output_.write(*picture) : Status(picture.error());
+  return picture ? output_.write_bytes(*picture) : Status(picture.error());
 }
 
 }  // namespace joulemap::cli
