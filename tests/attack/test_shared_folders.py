@@ -1,0 +1,89 @@
+"""A folder that everybody may write to, as /tmp is: what another user plants there is not followed, replaced or removed.
+
+Runs as root, with an unprivileged user as the attacker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ATTACKER = 65534
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as two users")
+
+
+@pytest.fixture
+def sticky():
+    """A folder with the permissions of /tmp, owned by root."""
+    path = Path(tempfile.mkdtemp(prefix="joulemap-sticky-"))
+    path.chmod(0o1777)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A file of root that the attacker may not write to."""
+    file = tmp_path / "precious"
+    file.write_text("precious")
+    file.chmod(0o600)
+    return file
+
+
+def as_attacker(*command: object) -> None:
+    switch = ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups"]
+    subprocess.run([*switch, *map(str, command)], check=True, timeout=30)
+
+
+def record(joulemap, file: Path, sysroots: Path):
+    return joulemap("--sysroot", sysroots / "no-sensors", "record", "-o", file, "--", "true")
+
+
+def test_a_planted_link_does_not_lead_a_recording_to_a_file_of_root(joulemap, sysroots, sticky, precious):
+    file = sticky / "run.joule"
+    as_attacker("ln", "-s", precious, file)
+    outcome = record(joulemap, file, sysroots)
+    assert (outcome.code, precious.read_text()) == (2, "precious")
+    assert "link of another user" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["run.joule.d", "run.joule.old", "run.joule.old.d"])
+def test_a_folder_of_another_user_is_neither_used_nor_removed(joulemap, sysroots, sticky, name):
+    as_attacker("mkdir", sticky / name)
+    as_attacker("touch", sticky / name / "thesis.tex")
+    outcome = record(joulemap, sticky / "run.joule", sysroots)
+    assert (sticky / name / "thesis.tex").exists()
+    if name == "run.joule.d":
+        assert outcome.code == 2, outcome.err
+
+
+def test_a_planted_link_for_parts_leads_nowhere(joulemap, sysroots, sticky, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").write_text("kept")
+    as_attacker("ln", "-s", elsewhere, sticky / "run.joule.d")
+    record(joulemap, sticky / "run.joule", sysroots)
+    assert [path.name for path in elsewhere.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("output", ["report.txt", "page.html"])
+def test_a_planted_link_does_not_lead_a_report_to_a_file_of_root(joulemap, sticky, precious, output):
+    as_attacker("ln", "-s", precious, sticky / output)
+    example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
+    option = "--html" if output.endswith("html") else "-o"
+    outcome = joulemap("report", example, option, sticky / output)
+    assert precious.read_text() == "precious"
+    assert outcome.code == 2 and "link of another user" in outcome.err
+
+
+def test_a_link_of_one_s_own_is_followed(joulemap, sticky, precious):
+    (sticky / "report.txt").symlink_to(precious)
+    example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
+    assert joulemap("report", example, "-o", sticky / "report.txt").code == 0
+    assert "Energy of" in precious.read_text()
