@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Sequence, Union
 
 from ._ledger import imported
 from ._library import JoulemapError
-from ._output import replaced
+from ._output import csv_cell, replaced
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -65,7 +65,7 @@ class LayerSteps:
     def to_csv(self, path: Path) -> None:
         with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow([self.index_name, *self.columns])
+            writer.writerow(map(csv_cell, [self.index_name, *self.columns]))
             writer.writerows(zip(self.index, *self.columns.values()))
 
     def __len__(self) -> int:

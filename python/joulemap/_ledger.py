@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Diagnostic
 from ._library import JoulemapError
-from ._output import replaced
+from ._output import csv_cell, replaced
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -136,7 +136,7 @@ class Ledger:
         with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, _FIELDS)
             writer.writeheader()
-            writer.writerows(self.to_dicts())
+            writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
 
     def __len__(self) -> int:
         return len(self.rows)

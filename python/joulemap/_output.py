@@ -7,8 +7,9 @@ import contextlib
 import os
 import stat
 import threading
+import unicodedata
 from collections.abc import Iterator
-from typing import Union
+from typing import Any, Union
 
 from ._library import JoulemapError
 
@@ -19,7 +20,10 @@ RECORDING_MAGIC = b"\xb5J\r\n"
 def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
     """The path to write to: beside `path`, which takes the content when the block ends without an exception.
 
-    A symbolic link stays and what it points to is replaced; permissions stay; pipes and devices are written directly."""
+    A symbolic link stays and what it points to is replaced, unless another user may have planted it; permissions stay; a new
+    file is only for its owner; pipes and devices are written directly."""
+    if _is_planted_link(os.fspath(path)):
+        raise JoulemapError(f"{os.fspath(path)} is a link of another user in a folder that everybody may write to")
     target = os.path.realpath(os.fspath(path))
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
@@ -28,6 +32,7 @@ def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
     if mode is not None and _is_recording(target):
         raise JoulemapError(f"{os.fspath(path)} is a recording: it would be overwritten; name another file")
     beside = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
+    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
         yield beside
         if mode is not None:
@@ -38,6 +43,37 @@ def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.remove(beside)
         raise
+
+
+def csv_cell(value: Any) -> Any:
+    """A text as `joulemap export --to csv` writes it: what a terminal would obey is replaced, and what a spreadsheet would
+    compute stands behind an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    shown = "".join("?" if _is_obeyed(character) else character for character in value)
+    return "'" + shown if shown[:1] in ("=", "+", "-", "@") and not _is_number(shown) else shown
+
+
+def _is_obeyed(character: str) -> bool:
+    is_kept = character in "\u00ad\u200c\u200d"  # a soft hyphen; what scripts and emoji need
+    return not is_kept and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_planted_link(path: str) -> bool:
+    """base/output_file.cc has the same."""
+    if not os.path.islink(path):
+        return False
+    folder = os.stat(os.path.dirname(path) or ".")
+    owner = os.lstat(path).st_uid
+    return bool(folder.st_mode & stat.S_IWOTH) and owner not in (os.geteuid(), folder.st_uid)
 
 
 def _mode_of(path: str) -> Union[int, None]:

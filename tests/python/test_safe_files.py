@@ -70,3 +70,20 @@ def test_a_full_disk_leaves_the_older_table(python, tmp_path):
         assert python(WRITTEN, RUN=str(EXAMPLE), OUT=str(older)) == "written"
         assert older.stat().st_mode & 0o777 == 0o640 and "," in older.read_text()
     assert python(WRITTEN, RUN=str(EXAMPLE), OUT="/dev/null") == "written"
+
+
+CELLS = """
+from joulemap._output import csv_cell
+names = ["=1+2", "@SUM(1)", "-m", "-1.5", "a\\x1b[2J", "\\u202egpj", "plain", 3]
+print(json.dumps([csv_cell(name) for name in names]))
+"""
+
+
+def test_cells_are_shown_and_not_computed_or_obeyed(python):
+    assert python(CELLS) == ["'=1+2", "'@SUM(1)", "'-m", "-1.5", "a?[2J", "?gpj", "plain", 3]
+
+
+def test_a_new_table_is_only_for_its_owner(python, tmp_path):
+    table = tmp_path / "table.csv"
+    assert python(WRITTEN, RUN=str(EXAMPLE), OUT=str(table)) == "written"
+    assert table.stat().st_mode & 0o777 == 0o600
