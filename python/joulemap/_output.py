@@ -22,8 +22,8 @@ def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
 
     A symbolic link stays and what it points to is replaced, unless another user may have planted it; permissions stay; a new
     file is only for its owner; pipes and devices are written directly."""
-    if _is_planted_link(os.fspath(path)):
-        raise JoulemapError(f"{os.fspath(path)} is a link of another user in a folder that everybody may write to")
+    if _is_planted(os.fspath(path)):
+        raise JoulemapError(f"{os.fspath(path)} belongs to another user, in a folder that everybody may write to")
     target = os.path.realpath(os.fspath(path))
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
@@ -67,13 +67,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_planted_link(path: str) -> bool:
+def _is_planted(path: str) -> bool:
     """base/output_file.cc has the same."""
-    if not os.path.islink(path):
+    if not os.path.lexists(path):
         return False
     folder = os.stat(os.path.dirname(path) or ".")
-    owner = os.lstat(path).st_uid
-    return bool(folder.st_mode & stat.S_IWOTH) and owner not in (os.geteuid(), folder.st_uid)
+    entry = os.lstat(path)
+    could_be = stat.S_ISLNK(entry.st_mode) or stat.S_ISREG(entry.st_mode)
+    return could_be and bool(folder.st_mode & stat.S_IWOTH) and entry.st_uid not in (os.geteuid(), folder.st_uid)
 
 
 def _mode_of(path: str) -> Union[int, None]:

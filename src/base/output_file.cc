@@ -44,14 +44,15 @@ bool is_named_by_procfs(const std::string& path) {
   return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// A link that somebody else put where everybody may write. The kernel refuses to follow those (protected_symlinks, proc(5))
-// where a machine is set up so; we read links ourselves, so we refuse everywhere.
-bool is_planted_link(const std::string& path) {
-  struct stat link {};
+// A link or file that another user put where everybody may write: a link leads our output to a file of its choice, a file
+// keeps its owner, who could read our output. The kernel refuses both where a machine is set up so (protected_symlinks and
+// protected_regular, proc(5)). We resolve links and replace files ourselves, so we refuse on every machine.
+bool is_planted(const std::string& path) {
+  struct stat entry {};
   struct stat folder {};
-  if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return false;
+  if (::lstat(path.c_str(), &entry) != 0 || !(S_ISLNK(entry.st_mode) || S_ISREG(entry.st_mode))) return false;
   if (::stat(folder_of(path).c_str(), &folder) != 0 || (folder.st_mode & S_IWOTH) == 0) return false;
-  return link.st_uid != ::geteuid() && link.st_uid != folder.st_uid;
+  return entry.st_uid != ::geteuid() && entry.st_uid != folder.st_uid;
 }
 
 struct ResolvedPath {
@@ -62,7 +63,7 @@ struct ResolvedPath {
 ResolvedPath follow(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
     if (is_named_by_procfs(path)) return {std::move(path), true};
-    if (is_planted_link(path)) break;
+    if (is_planted(path)) break;
     std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
     if (error) break;
@@ -137,11 +138,11 @@ Status write_in_place(const std::string& target, std::string_view content, const
 
 std::string resolve_links(const std::string& path) { return follow(path).path; }
 
-Status refuse_planted_link(const std::string& path) {
+Status refuse_planted(const std::string& path) {
   const std::string target = resolve_links(path);
-  if (!is_planted_link(target)) return Done{};
+  if (!is_planted(target)) return Done{};
   return Error{ErrorCode::usage,
-               fmt::format("{} is a link of another user in a folder that everybody may write to", target),
+               fmt::format("{} belongs to another user, in a folder that everybody may write to", target),
                "name a file in a folder of your own"};
 }
 
@@ -166,7 +167,7 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status own = refuse_planted_link(path); !own) return std::move(own).error();
+  if (Status own = refuse_planted(path); !own) return std::move(own).error();
   if (Status distinct = check_not_input(path, inputs); !distinct) return std::move(distinct).error();
   ResolvedPath resolved = follow(path);
   const std::optional<struct stat> older = status_of(resolved.path);

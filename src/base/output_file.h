@@ -7,7 +7,8 @@
 //   Status written = file->replace_content(text);
 //
 // - A new file is only for its owner (base/private_files.h).
-// - A symbolic link stays: the file it points to is replaced. One that another user may have planted is refused.
+// - A symbolic link stays: the file it points to is replaced. A link or file that another user may have
+//   planted is refused.
 // - Permissions and owner of the older file stay; hard links do not: other names keep the older content.
 // - What is no regular file (pipes, FIFOs, terminals, /dev/full) and what procfs names (/dev/stdout, /dev/fd/3) is
 //   written directly; a regular file behind such a name gets the content at its end.
@@ -48,8 +49,8 @@ Status replace_own_file(const std::string& path, std::string_view content);
 // An error of usage where writing to `output` would destroy one of `inputs`, as OutputFile::open refuses it.
 Status check_not_input(const std::string& output, std::span<const std::string> inputs);
 
-// An error of usage where a link leads there that another user may have planted: /tmp/out -> /etc/passwd.
-Status refuse_planted_link(const std::string& path);
+// An error of usage where another user may have planted a link or a file: /tmp/out -> /etc/passwd.
+Status refuse_planted(const std::string& path);
 
 // Where the symbolic links lead that `path` itself is, if it is one. What they point to need not exist.
 // Stops at a planted one.

@@ -47,7 +47,7 @@ std::size_t colour_length(std::string_view text) {
   return end != text.npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-// `replace(rest, code)` tells what stands for the character at the beginning of `rest`; nothing: itself.
+// `replace(rest, code)` returns the replacement of the character at the beginning of `rest`; nothing: it stays.
 template <class Replace>
 std::string replaced(std::string_view text, const Replace& replace) {
   std::string out;

@@ -18,7 +18,7 @@ Status make_folder_of(const std::string& path) {
 
 Status replace_kept_file(const std::string& named, const std::string& kind,
                          const std::function<void(RecordingWriter&)>& fill) {
-  if (Status own = refuse_planted_link(named); !own) return own;
+  if (Status own = refuse_planted(named); !own) return own;
   const std::string path = resolve_links(named);  // a link to a file elsewhere stays
   const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;

@@ -89,7 +89,7 @@ std::string choose_recording_id(std::string_view run) { return run.empty() ? new
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
   if (Status named = check_file_name(file); !named) return std::move(named).error();
-  if (Status own = refuse_planted_link(file); !own) return std::move(own).error();
+  if (Status own = refuse_planted(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "base/small_file.h"
 #include "support/recordings.h"
@@ -22,8 +21,7 @@ class PartFolders : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   std::string made(const std::string& name, const std::string& content) const {
-    std::ofstream(path(name)) << content;
-    return path(name);
+    return directory_.write(name, content);
   }
   static std::string content_of(const std::string& path) {
     const Result<std::string> content = read_small_file(path);

@@ -50,7 +50,7 @@ def test_a_planted_link_does_not_lead_a_recording_to_a_file_of_root(joulemap, sy
     as_attacker("ln", "-s", precious, file)
     outcome = record(joulemap, file, sysroots)
     assert (outcome.code, precious.read_text()) == (2, "precious")
-    assert "link of another user" in outcome.err
+    assert "belongs to another user" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["run.joule.d", "run.joule.old", "run.joule.old.d"])
@@ -79,7 +79,15 @@ def test_a_planted_link_does_not_lead_a_report_to_a_file_of_root(joulemap, stick
     option = "--html" if output.endswith("html") else "-o"
     outcome = joulemap("report", example, option, sticky / output)
     assert precious.read_text() == "precious"
-    assert outcome.code == 2 and "link of another user" in outcome.err
+    assert outcome.code == 2 and "belongs to another user" in outcome.err
+
+
+@pytest.mark.parametrize("content", ["", "older"])
+def test_a_planted_file_does_not_take_a_report_that_its_owner_could_read(joulemap, sticky, content):
+    as_attacker("sh", "-c", f"printf '{content}' > {sticky}/report.txt && chmod 666 {sticky}/report.txt")
+    example = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.2.joule"
+    outcome = joulemap("report", example, "-o", sticky / "report.txt")
+    assert outcome.code == 2 and (sticky / "report.txt").read_text() == content
 
 
 def test_a_link_of_one_s_own_is_followed(joulemap, sticky, precious):
