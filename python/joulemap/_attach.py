@@ -87,7 +87,7 @@ def attach(
     `keep_arguments` are those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of
     PyTorch are seen in any case; one that is given and is none of PyTorch's is refused, because it would not be seen.
     disable=["ram"] leaves the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached,
-    each module is replayed to find out what it draws.
+    each module is replayed to measure its power.
     """
     parts(disable)
     if not hasattr(model, "named_modules"):

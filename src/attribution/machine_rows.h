@@ -11,7 +11,7 @@
 
 namespace joulemap::attribution {
 
-// Two machines number their devices alike: each name gets the machine's prefix.
+// Two machines give their devices the same numbers: each name gets the machine's prefix.
 void name_machine(std::vector<ReportRow>& rows, const std::string& prefix);
 
 // Adds the energies, notes and groups of `one`; rows are not added.

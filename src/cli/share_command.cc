@@ -37,9 +37,9 @@ int run_share(const ShareFlags& flags) {
   const Result<recording::ShareSummary> shared =
       recording::share_recording(flags.recording, flags.output, name_of_this_user());
   if (!shared) return fail(shared.error());
-  const report::SharedRecording told{flags.output, shared->bytes, shared->chunks, shared->dropped_chunks,
+  const report::SharedRecording result{flags.output, shared->bytes, shared->chunks, shared->dropped_chunks,
                                      shared->dropped_bytes};
-  const std::string text = flags.json ? report::share_json(told) + "\n" : report::share_text(told);
+  const std::string text = flags.json ? report::share_json(result) + "\n" : report::share_text(result);
   const Status written = write_to(Stream::out, text);
   return written ? kDone : fail(written.error());
 }

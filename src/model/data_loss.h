@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which diagnostics mean that data were lost or damaged, so that a number stands for less than what happened: what --strict
+// Which diagnostics mean that data were lost or damaged, so that a number covers less than what happened: what --strict
 // turns into an exit code. Notes about how a number was made are not among them. Pure.
 #pragma once
 

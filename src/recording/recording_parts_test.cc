@@ -283,8 +283,8 @@ TEST_F(RecordingParts, WhatIsNoFileCostsNothingButItself) {
   ASSERT_TRUE(read_apart) << read_apart.error().message;
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
-  for (const Diagnostics* told : {&read_apart->diagnostics, &joined->diagnostics}) {
-    EXPECT_EQ(std::ranges::count(told->list(), "recording_part_skipped", &Diagnostic::code), 3);
+  for (const Diagnostics* notes : {&read_apart->diagnostics, &joined->diagnostics}) {
+    EXPECT_EQ(std::ranges::count(notes->list(), "recording_part_skipped", &Diagnostic::code), 3);
   }
   EXPECT_EQ(joined->parts, 1u);
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/fifo.joule"));

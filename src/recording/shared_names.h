@@ -18,7 +18,7 @@ namespace joulemap::recording {
 
 class SharedNames {
  public:
-  // Learns the names that a source tells: its host, and users by the folders in its command. All sources come before the
+  // Learns the names in a source: its host, and users by the folders in its command. All sources come before the
   // first use. `user`: one that is known from elsewhere.
   void learn(const RecordingSource& source);
   void learn_user(std::string_view user);

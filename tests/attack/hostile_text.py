@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import subprocess
 import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.kineto_trace import KinetoTrace, begin_ns
 
 # Clears a screen, sets a title, rings; C1's CSI in one character; turned direction; line ends that are none; hidden tags.
 NAMES = [
@@ -39,8 +45,6 @@ def obeyed_characters(text: str) -> set[str]:
 
 def formulas(csv_text: str) -> list[str]:
     """Cells that a spreadsheet would compute: they begin so and are no numbers."""
-    import csv  # noqa: PLC0415
-
     def is_number(cell: str) -> bool:
         try:
             float(cell)
@@ -50,3 +54,21 @@ def formulas(csv_text: str) -> list[str]:
 
     cells = [cell for row in csv.reader(csv_text.splitlines()) for cell in row]
     return [cell for cell in cells if cell[:1] in "=+-@\t\r" and cell and not is_number(cell)]
+
+
+def hostile_recording(binaries: Path, folder: Path, names: Sequence[str], file: str, trace_file: str) -> Path:
+    """A recording whose layers, operations and kernels have those names."""
+    trace = KinetoTrace()
+    trace.add("user_annotation", "ProfilerStep#0", 0, 50_000 * (len(names) + 1))
+    for i, name in enumerate(names):
+        begin = 1000 + 50_000 * i
+        trace.add("python_function", f"nn.Module: {name}_0", begin, 40_000)
+        trace.add("cpu_op", name, begin + 100, 30_000)
+        trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
+    power = folder / "power.csv"
+    times = [begin_ns() + i * 10**8 for i in range(len(names) // 2 + 3)]
+    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
+    made = folder / file
+    run = [binaries / "joulemap", "import", "kineto", trace.write(folder / trace_file), "--power", power, "-o", made]
+    subprocess.run(run, check=True, timeout=60, capture_output=True)
+    return made

@@ -53,9 +53,9 @@ def test_a_wall_clock_that_is_set_changes_no_energy(binaries, joulemap, shim, tm
     file = tmp_path / "run.joule"
     outcome = joulemap("record", "--sensors", "nvml", "-o", file, "--", "sleep", "2.5", env=environment)
     assert outcome.code == 0, outcome.err
-    told = joulemap("report", "--json", file).json
-    assert 2.4 < told["elapsed_s"] < 60
-    domain = next(one for one in told["domains"] if one["name"] == "gpu0")
-    assert domain["measured_j"] == pytest.approx(WATTS * told["elapsed_s"], rel=0.03)
-    shown = joulemap("report", "--json", file, "--time", f"0.5,{told['elapsed_s'] - 0.2}").json
+    report = joulemap("report", "--json", file).json
+    assert 2.4 < report["elapsed_s"] < 60
+    domain = next(one for one in report["domains"] if one["name"] == "gpu0")
+    assert domain["measured_j"] == pytest.approx(WATTS * report["elapsed_s"], rel=0.03)
+    shown = joulemap("report", "--json", file, "--time", f"0.5,{report['elapsed_s'] - 0.2}").json
     assert shown["measured_j"] == pytest.approx(WATTS * shown["elapsed_s"], rel=0.05)

@@ -9,31 +9,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attack.hostile_text import NAMES, formulas, obeyed_characters
+from attack.hostile_text import NAMES, formulas, hostile_recording, obeyed_characters
 from support import onnx_bytes
-from support.kineto_trace import KinetoTrace, begin_ns
 
 
 @pytest.fixture(scope="session")
 def recording(binaries: Path, tmp_path_factory) -> Path:
-    """Layers, operations, kernels and a file with those names."""
+    """Files with such names, too."""
     folder = tmp_path_factory.mktemp("hostile")
-    trace = KinetoTrace()
-    trace.add("user_annotation", "ProfilerStep#0", 0, 1_000_000)
-    for i, name in enumerate(NAMES):
-        begin = 1000 + 50_000 * i
-        trace.add("python_function", f"nn.Module: {name}_0", begin, 40_000)
-        trace.add("cpu_op", name, begin + 100, 30_000)
-        trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
-    power = folder / "power.csv"
-    times = [begin_ns() + i * 10**8 for i in range(12)]
-    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
-    file = folder / "\x1b[2J\u202enet.json"
-    trace.write(file)
-    made = folder / "\u009b2Jhostile.joule"
-    run = [binaries / "joulemap", "import", "kineto", file, "--power", power, "-o", made]
-    subprocess.run(run, check=True, timeout=60, capture_output=True)
-    return made
+    return hostile_recording(binaries, folder, NAMES, "\u009b2Jhostile.joule", "\x1b[2J\u202enet.json")
 
 
 def in_terminal(program: Path, *arguments: object) -> str:

@@ -143,8 +143,8 @@ def test_a_recorded_command_has_neither_the_capability_nor_the_open_counters(ins
     held = {line.split()[1] for line in outcome.stdout.splitlines() if line.startswith(sets)}
     assert held == {"0" * 16}, outcome.stdout
     assert "energy_uj" not in outcome.stdout
-    told = installed.run("report", "--json", "run.joule")
-    assert "package-0" in {domain["name"] for domain in json.loads(told.stdout)["domains"]}, told.stderr
+    outcome = installed.run("report", "--json", "run.joule")
+    assert "package-0" in {domain["name"] for domain in json.loads(outcome.stdout)["domains"]}, outcome.stderr
 
 
 def test_rows_of_an_experiment_are_watched_by_the_same_counters(installed: Installed, needs_mounts) -> None:

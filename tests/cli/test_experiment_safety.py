@@ -58,10 +58,10 @@ def test_only_settings_that_joulemap_changes_are_restored(left_behind: LeftBehin
     lines += [f"{left_behind.governor.parent}/../cpufreq/scaling_governor,powersave,performance"]
     left_behind.memory.write_text("\n".join(lines) + "\n")
     left_behind.memory.chmod(0o644)
-    told = left_behind.resume()
+    printed = left_behind.resume()
     assert stranger.read_text() == "precious\n"
     assert left_behind.governor.read_text() == "performance\n"
-    assert told.count("not restored") == 4 and "evil" in told
+    assert printed.count("not restored") == 4 and "evil" in printed
 
 
 def test_a_link_in_the_place_of_a_setting_is_not_followed(left_behind: LeftBehind, tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_what_was_refused_is_reported(left_behind: LeftBehind, tmp_path: Path) -
     stranger.write_text("precious\n")
     left_behind.memory.write_text(f"{stranger},gone,gone\n{left_behind.governor},powersave,performance\n")
     left_behind.memory.chmod(0o644)
-    told = left_behind.resume()
-    assert "not restored" in told and str(stranger) in told
+    printed = left_behind.resume()
+    assert "not restored" in printed and str(stranger) in printed
     assert stranger.read_text() == "precious\n"
     assert left_behind.governor.read_text() == "powersave\n", "ours is restored all the same"
 

@@ -69,10 +69,10 @@ def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(r
         assert total == pytest.approx(told["measured_j"], rel=1e-6), mode
         assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"], rel=1e-6)
         assert report("kernel", "--mode", mode) == told
-    told = report("kernel")
+    by_kernel = report("kernel")
     # How equal the steps are is the machine's affair. Rows that the readings cannot distinguish are marked, and noted once.
-    assert ("kernels_by_time" in codes(told)) == any(row["basis"] == "time-share" for row in told["rows"])
-    assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in told["rows"])
+    assert ("kernels_by_time" in codes(by_kernel)) == any(row["basis"] == "time-share" for row in by_kernel["rows"])
+    assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in by_kernel["rows"])
 
 
 def test_a_gpu_at_its_power_limit_is_told(record):

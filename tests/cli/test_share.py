@@ -15,7 +15,7 @@ from fake_nvml.truth import FakeGpu, FakeNvml
 ROOT = Path(__file__).resolve().parents[2]
 GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
 SECRET = "hunter2secret"
-# What tells where a file lies, and what is meant to differ.
+# What shows where a file lies, and what is meant to differ.
 OWN = {"inputs", "command", "hosts", "environment", "file_bytes"}
 
 
@@ -45,12 +45,12 @@ def test_a_shared_recording_has_the_same_ledger_and_no_names_of_the_machine(joul
     outcome = joulemap("share", own, "-o", shared, "--json")
     assert outcome.code == 0, outcome.err
     assert outcome.json["file_bytes"] == shared.stat().st_size and outcome.json["diagnostics"] == []
-    told = dump(shared)
+    dumped = dump(shared)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for secret in (str(tmp_path), "bobby", SECRET, GPU, boot, os.uname().release, "src/mine"):
         assert secret in dump(own), secret
-        assert secret not in told
-    assert os.uname().nodename in dump(own).split() and os.uname().nodename not in told.split()
+        assert secret not in dumped
+    assert os.uname().nodename in dump(own).split() and os.uname().nodename not in dumped.split()
     reports = [joulemap("report", "--json", "--by", "kernel", file).json for file in (own, shared)]
     assert reports[1]["command"] == [
         "joulemap-fake-cuda-program", "40", "8", "--user", "user", "--data=set", "--token", "***", "run.py"

@@ -25,8 +25,8 @@ for name in (os.environ["RUN"], os.environ["LINK"]):
         refused.append("it began")
     except jm.JoulemapError as error:
         refused.append(str(error))
-told = first.end()
-print(json.dumps([first._process is None, refused, told["file_bytes"]]))
+summary = first.end()
+print(json.dumps([first._process is None, refused, summary["file_bytes"]]))
 """
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attack.hostile_text import NAMES
+from attack.hostile_text import NAMES, hostile_recording
 from cli.made_rows import domain, wobble, write_rows
 
 MARKUP = [name for name in NAMES if "\x00" not in name] + [
@@ -72,30 +72,11 @@ def test_a_page_of_an_experiment_shows_hostile_names_and_runs_nothing(browser, b
     assert "<svg/onload=hostile()>" in shown or "onload" in shown
 
 
-@pytest.fixture
-def hostile_recording(binaries, tmp_path) -> Path:
-    from support.kineto_trace import KinetoTrace, begin_ns  # noqa: PLC0415
-
-    trace = KinetoTrace()
-    trace.add("user_annotation", "ProfilerStep#0", 0, 2_000_000)
-    for i, name in enumerate(MARKUP):
-        begin = 1000 + 50_000 * i
-        trace.add("python_function", f"nn.Module: {name}_0", begin, 40_000)
-        trace.add("cpu_op", name, begin + 100, 30_000)
-        trace.kernel(name, begin + 1000, 20_000, trace.launch(begin + 200))
-    power = tmp_path / "power.csv"
-    times = [begin_ns() + i * 10**8 for i in range(22)]
-    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{at},gpu0,power_w,300\n" for at in times))
-    made = tmp_path / "hostile.joule"
-    run = [binaries / "joulemap", "import", "kineto", trace.write(tmp_path / "t.json"), "--power", power, "-o", made]
-    subprocess.run(run, check=True, timeout=60, capture_output=True)
-    return made
-
-
 @pytest.mark.parametrize("verb", ["report", "diff"])
-def test_a_page_of_a_recording_shows_hostile_names_and_runs_nothing(browser, joulemap, hostile_recording, tmp_path, verb):
+def test_a_page_of_a_recording_shows_hostile_names_and_runs_nothing(browser, binaries, joulemap, tmp_path, verb):
     file = tmp_path / "page.html"
-    inputs = [hostile_recording] * (2 if verb == "diff" else 1)
+    recording = hostile_recording(binaries, tmp_path, MARKUP, "hostile.joule", "trace.json")
+    inputs = [recording] * (2 if verb == "diff" else 1)
     outcome = joulemap(verb, *inputs, "--html", file)
     assert outcome.code == 0, outcome.err
     check_page(browser, file)
