@@ -20,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,7 @@ NAMES = ["unet", "resnet18", "transformer", "mlp"]  # diff_programs.py, which im
 MOST_FALSE = 0.10
 TWICE_EVERY = 8
 CHANGED = "changed"
+SPLITS = 20  # of a program's recordings into two sides of several
 PACK_BYTES = 15_000_000
 T_90_4 = 2.1318  # Student's t of the prior's four degrees of freedom, two-sided at 90 %
 PRIORS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
@@ -121,9 +123,12 @@ def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
 
 
 def groups(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
-    """Sides of so many recordings each, taken in turn, so that a drift of the machine is in both."""
-    blocks = [files[i : i + 2 * count] for i in range(0, len(files) - 2 * count + 1, 2 * count)]
-    return [(block[0::2], block[1::2]) for block in blocks]
+    """Sides of so many recordings each, drawn without looking: any of them may be on either side."""
+    if len(files) < 2 * count:
+        return []
+    draw = random.Random(5)
+    drawn = [draw.sample(files, 2 * count) for _ in range(SPLITS)]
+    return [(sides[:count], sides[count:]) for sides in drawn]
 
 
 def compare_all(options: argparse.Namespace, programs: list[Program]) -> None:

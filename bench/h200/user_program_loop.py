@@ -35,8 +35,10 @@ class Loop:
             yield step
 
     def print(self) -> None:
-        median_s = statistics.median(self.durations_s) if self.durations_s else None
-        print(json.dumps({"checksum": self.digest, "step_s": median_s, "steps": len(self.durations_s)}), flush=True)
+        told = {"checksum": self.digest, "step_s": None, "mean_s": None, "steps": len(self.durations_s)}
+        if self.durations_s:
+            told |= {"step_s": statistics.median(self.durations_s), "mean_s": statistics.mean(self.durations_s)}
+        print(json.dumps(told), flush=True)
 
 
 def of_tensors(tensors) -> str:

@@ -8,7 +8,8 @@
 For each program: results equal bit by bit, phases found, share of the GPU's energy that has an owner (rows other than
 `background`), share that is idle, time lost, and the notes printed. `attach` runs without a recorder around it and
 records itself with `jm.attach`. Exits 1 when a result differs, an expected phase is missing, a recording is missing, or
-energy of the program's own process is called background. About 45 s a program.
+energy of the program's own process is called background. About 45 s a program. With --rounds N each runs N times alone and
+N times recorded, in turn, and the time lost is that of the medians.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -70,9 +72,18 @@ def record(joulemap: str, name: str, command: list[str], file: Path) -> tuple[su
     return run([joulemap, "record", "-o", str(file), "--", *command])
 
 
-def examine(joulemap: str, name: str, seconds: float, folder: Path, findings: Findings) -> dict:
+def time_lost(pairs: list[tuple[dict, dict]], key: str) -> float | None:
+    """Of the medians over runs alone and recorded; `key`: step_s, the median step of a run, or mean_s, its average one."""
+    times = [(alone[key], recorded[key]) for alone, recorded in pairs]
+    if not all(alone and recorded for alone, recorded in times):
+        return None
+    alone_s, recorded_s = (statistics.median(column) for column in zip(*times))
+    return recorded_s / alone_s - 1
+
+
+def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path, findings: Findings) -> dict:
     file = folder / f"{name}.joule"
-    command = [sys.executable, str(HERE / "user_program_set.py"), name, "--seconds", str(seconds)]
+    command = [sys.executable, str(HERE / "user_program_set.py"), name, "--seconds", str(options.seconds)]
     alone, plain = run(command)
     if not plain:
         findings.bar(f"{name}: runs alone", False)
@@ -88,6 +99,8 @@ def examine(joulemap: str, name: str, seconds: float, folder: Path, findings: Fi
     findings.bar(f"{name}: bit-equal", equal or not repeats)
     findings.bar(f"{name}: phases {missing}", not missing)
     findings.bar(f"{name}: background", energy.background <= MOST_BACKGROUND)
+    pairs = [(plain, result)]
+    pairs += [(run(command)[1], record(joulemap, name, command, file)[1]) for _ in range(options.rounds - 1)]
     return {
         "name": name,
         "equal": "yes" if equal else "**no**" if repeats else "not repeatable alone",
@@ -97,7 +110,9 @@ def examine(joulemap: str, name: str, seconds: float, folder: Path, findings: Fi
         "background": energy.background,
         "total_j": energy.total_j,
         "steps": result["steps"],
-        "time_lost": result["step_s"] / plain["step_s"] - 1 if result["step_s"] and plain["step_s"] else None,
+        "time_lost": time_lost(pairs, "step_s"),
+        "mean_time_lost": time_lost(pairs, "mean_s"),
+        "step_times_s": [[(one["step_s"], one["mean_s"]) for one in pair] for pair in pairs],
         "diagnostics": energy.layers["diagnostics"],
         "notes": recorded.stderr[-3000:],
         "bytes": file.stat().st_size,
@@ -109,16 +124,15 @@ def table(findings: Findings, results: list[dict]) -> None:
     lines = []
     for one in results:
         if "failure" in one:
-            lines.append([one["name"], "**failed**", *[""] * 7])
+            lines.append([one["name"], "**failed**", *[""] * 8])
             continue
-        lost = "-" if one["time_lost"] is None else f"{100 * one['time_lost']:+.1f} %"
+        lost = ["-" if value is None else f"{100 * value:+.1f} %" for value in (one["time_lost"], one["mean_time_lost"])]
         shares = [f"{one['owned']:.2f}", f"{one['idle']:.2f}", f"{one['background']:.3f}"]
         codes = ", ".join(sorted({entry["code"] for entry in one["diagnostics"]})) or "none"
         phases = ", ".join(one["missing_phases"])
-        lines.append([one["name"], one["equal"], phases or "all", *shares, lost, str(one["steps"]), codes])
-    findings.table(
-        ["program", "bit-equal", "phases", "owned", "idle", "background", "step time", "steps", "notes"], lines
-    )
+        lines.append([one["name"], one["equal"], phases or "all", *shares, *lost, str(one["steps"]), codes])
+    shares = ["owned", "idle", "background"]
+    findings.table(["program", "bit-equal", "phases", *shares, "median step", "mean step", "steps", "notes"], lines)
 
 
 def main() -> int:
@@ -128,6 +142,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path, help="a folder for the recordings")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each program after its warm-up")
+    parser.add_argument("--rounds", type=int, default=1, help="runs alone and recorded of each program, in turn")
     parser.add_argument("--programs", default="", help="some of them, with commas between")
     options = parser.parse_args()
     findings, results = Findings(), []
@@ -137,7 +152,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             try:
-                results.append(examine(str(options.joulemap.resolve()), name, options.seconds, folder, findings))
+                results.append(examine(str(options.joulemap.resolve()), name, options, folder, findings))
             except (subprocess.SubprocessError, ValueError, LookupError, ArithmeticError) as error:
                 findings.bar(f"{name}: examined", False)
                 results.append({"name": name, "failure": repr(error)[-900:]})

@@ -8,13 +8,14 @@ namespace joulemap {
 namespace {
 
 // docs/record.md lists them.
-constexpr std::array<std::string_view, 31> kLosses = {
+constexpr std::array<std::string_view, 36> kLosses = {
     // Of a recording as a file.
     "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
     "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
     "samples_of_unknown_channel", "samples_out_of_order", "write_failed",
     // Of what was to be recorded.
-    "events_dropped", "marks_dropped", "no_recorder", "samples_dropped", "trace_not_read", "unknown_marks",
+    "cupti_flush", "cupti_hangs", "events_dropped", "kernels_dropped", "kernels_lost", "kernels_unreadable",
+    "marks_dropped", "no_recorder", "samples_dropped", "trace_not_read", "unknown_marks",
     // Of sensors.
     "counter_frozen", "counter_reset", "energy_missing", "garbage_reading", "readings_missing", "sensor_failed",
     "sensor_hangs", "sensor_vanished", "wrap_missed",

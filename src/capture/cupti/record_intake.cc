@@ -58,13 +58,17 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
   if (open_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
-    while (valid_bytes > 0 && api_.functions().next_record(buffer, valid_bytes, &record) == Outcome::success) {
+    Outcome outcome = Outcome::max_limit_reached;
+    while (valid_bytes > 0) {
+      outcome = api_.functions().next_record(buffer, valid_bytes, &record);
+      if (outcome != Outcome::success) break;
       try {
         take_record(record, now_ns);
       } catch (const std::bad_alloc&) {
         ++counts_.dropped;
       }
     }
+    if (outcome != Outcome::max_limit_reached) ++counts_.broken_buffers;
     std::size_t dropped = 0;
     if (api_.functions().dropped_records != nullptr &&
         api_.functions().dropped_records(context, stream, &dropped) == Outcome::success) {

@@ -39,6 +39,7 @@ class RecordIntake {
     std::uint64_t incomplete = 0;       // still running when buffers were taken back by force
     std::uint64_t foreign_clock = 0;    // with times of a clock that is not known
     std::uint64_t foreign_buffers = 0;  // lent by somebody else, and left alone
+    std::uint64_t broken_buffers = 0;   // which CUPTI could not read to their end
     std::uint64_t dropped = 0;          // by CUPTI, for want of a buffer, or by us, of memory
   };
   Counts counts() const;

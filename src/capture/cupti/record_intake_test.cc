@@ -111,5 +111,22 @@ TEST_F(DroppedRecordsTest, AreADiagnostic) {
   EXPECT_EQ(session().counts().records + session().counts().dropped, static_cast<std::uint64_t>(more_than_fit));
 }
 
+class UnreadableRecordsTest : public SessionUnderTest {};
+
+TEST_F(UnreadableRecordsTest, AreADiagnosticAndTheNextBufferIsReadAgain) {
+  start();
+  constexpr int kInvalidKind = 21;
+  fake.refuse("cuptiActivityGetNextRecord", kInvalidKind);
+  fake.launch({});
+  poll_for(2);
+  EXPECT_EQ(session().counts().records, 0U);
+  EXPECT_TRUE(session().diagnostics().contains("kernels_unreadable"));
+  fake.refuse("cuptiActivityGetNextRecord", 0);
+  fake.launch({});
+  poll_for(2);
+  EXPECT_EQ(session().counts().records, 1U);
+  EXPECT_EQ(session().counts().broken_buffers, 1U);
+}
+
 }  // namespace
 }  // namespace joulemap::capture::cupti

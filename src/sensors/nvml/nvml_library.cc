@@ -117,7 +117,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
       return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver here", path), ""};
     }
     const char* why = ::dlerror();
-    return Error{ErrorCode::not_found, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
+    return Error{ErrorCode::unsupported, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
                  "unset JOULEMAP_NVML"};
   }
   const Api api = find_functions(handle);

@@ -249,6 +249,7 @@ void Prober::probe(std::vector<std::unique_ptr<Sensor>>& sensors) {
   if (const Return status = library_->api().device_count(&count); status != Return::success) {
     status_.reason = fmt::format("nvmlDeviceGetCount: {}", library_->describe(status));
     status_.remedy = remedy_for(status);
+    status_.diagnostics.add({"gpu_failed", 1, status_.reason, status_.remedy});
     return;
   }
   const Devices devices = list_devices(library_, count);
@@ -292,6 +293,10 @@ Probe probe_nvml(const ProbeContext& context) {
     probe.status.reason = error.message;
     probe.status.remedy = error.remedy;
     if (error.remedy.empty() && !context.host().container.empty()) probe.status.remedy = nvml::kContainerRemedy;
+    // Most machines have no NVIDIA driver. One whose driver fails has a GPU, whose energy is missing.
+    if (error.code != ErrorCode::not_found) {
+      probe.status.diagnostics.add({"gpu_failed", 1, error.message, probe.status.remedy});
+    }
     return probe;
   }
   nvml::Prober(*library, context.measured(), probe.status).probe(probe.sensors);

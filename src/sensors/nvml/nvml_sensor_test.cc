@@ -80,6 +80,12 @@ TEST_F(Nvml, SaysThatTheDriverIsNotLoaded) {
   EXPECT_EQ(probe("init_error 4\n").status.state, SensorState::denied);
 }
 
+TEST_F(Nvml, NotesInRecordingsThatADriverFailsButNotThatThereIsNone) {
+  EXPECT_TRUE(probe("init_error 18\n").status.diagnostics.contains("gpu_failed"));
+  EXPECT_TRUE(probe("", "/no/such/library.so").status.diagnostics.contains("gpu_failed")) << "somebody named it";
+  EXPECT_FALSE(probe("init_error 9\n").status.diagnostics.contains("gpu_failed"));
+}
+
 TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);

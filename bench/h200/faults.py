@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVML, CUPTI and Inductor fail while a training is recorded on a GPU: the training ends as it does alone, and we say so.
+
+    make dist
+    python3 bench/h200/faults.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
+
+The faults come from a library between Joulemap and the real one (fault_library.c, compiled here): it passes every call on
+and fails where JOULEMAP_FAULT tells it to. For each fault: the training's checksum and exit code are those of the training
+alone, it ends in time, the recording can be reported, a note names the fault, and the GPU's average power is either
+unknown or possible. Exits 1 when that fails. About three minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from findings import Findings  # noqa: E402
+
+PROGRAM = """
+import sys, time, torch
+torch.manual_seed(0)
+torch.use_deterministic_algorithms(True)
+device = sys.argv[1]
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(10))
+net, x, y = net.to(device), torch.randn(64, 3, 32, 32, device=device), torch.randint(0, 10, (64,), device=device)
+net(x)
+run = torch.compile(net) if "compile" in sys.argv else net
+optimizer = torch.optim.SGD(net.parameters(), 0.01)
+begin = time.monotonic()
+step = 0
+while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
+    loss = torch.nn.functional.cross_entropy(run(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    step += 1
+    if step == 40:
+        told = loss.item()
+    if step % 50 == 0:
+        torch.cuda.synchronize() if device == "cuda" else None
+print(f"checksum {told!r}")
+"""
+FAULT_AFTER_S = 4.0  # of the library's start; the training runs longer
+LONGEST_DELAY_S = 25.0  # beyond the training alone
+POSSIBLE_W = (40.0, 900.0)
+
+
+@dataclass
+class Case:
+    name: str
+    nvml: str = ""  # what JOULEMAP_FAULT says to the library before NVML, "" for NVML itself
+    cupti: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+    compiled: bool = False
+    killed_by: int = 0  # a signal to the training while it compiles
+    is_noted: bool = True  # a note or a warning must tell
+
+
+CASES = [
+    Case("nothing fails", is_noted=False),
+    Case("libraries in between, nothing fails", nvml="none", cupti="none", is_noted=False),
+    Case("nvmlInit: driver and library mismatch", nvml="init"),
+    Case("the counter needs permission", nvml="permission"),
+    Case("the GPU is lost", nvml="lost"),
+    Case("the GPU does not answer for 3 s", nvml="away"),
+    Case("one call takes 4 s", nvml="stuck"),
+    Case("the counter starts again at 0", nvml="reset"),
+    Case("one absurd reading", nvml="wild"),
+    Case("no libcupti", variables={"JOULEMAP_CUPTI": "/nowhere/libcupti.so.12"}),
+    Case("libcupti is no library", variables={"JOULEMAP_CUPTI": str(HERE / "faults.py")}),
+    Case("CUPTI: insufficient privileges", cupti="privileges"),
+    Case("CUPTI: another subscriber", cupti="subscriber"),
+    Case("CUPTI: records end in an error", cupti="records"),
+    Case("CUPTI: flush fails", cupti="flush"),
+    Case("CUPTI: 1000 records dropped", cupti="dropped"),
+    Case("Inductor", compiled=True, is_noted=False),
+    Case("Inductor, CUPTI without privileges", compiled=True, cupti="privileges"),
+    Case("Inductor, SIGKILL while it compiles", compiled=True, killed_by=signal.SIGKILL),
+    Case("Inductor, SIGTERM while it compiles", compiled=True, killed_by=signal.SIGTERM),
+]
+
+
+def find_library(name: str) -> str:
+    """Of the loaded kind `name`, as the training would load it."""
+    program = (
+        "import ctypes, torch\n"
+        "torch.cuda.is_available() and torch.cuda.init()\n"
+        f"try: ctypes.CDLL({name!r})\n"
+        "except OSError: pass\n"
+        f"print([l.split()[-1] for l in open('/proc/self/maps') if {name.split('.so')[0]!r} in l][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+class Libraries:
+    """Compiled copies of fault_library.c, one before NVML and one before CUPTI."""
+
+    def __init__(self, folder: Path, nvml: str, cupti: str) -> None:
+        self.folder, self.real = folder, {"NVML": nvml, "CUPTI": cupti}
+        for kind in self.real:
+            compiler = ["cc", "-O1", "-shared", "-fPIC", f"-DFOR_{kind}", "-o", str(self.path(kind))]
+            subprocess.run([*compiler, str(HERE / "fault_library.c"), "-ldl"], check=True)
+
+    def path(self, kind: str) -> Path:
+        return self.folder / f"libfault_{kind.lower()}.so"
+
+    def variables(self, case: Case) -> dict[str, str]:
+        chosen = {}
+        for kind, fault in (("NVML", case.nvml), ("CUPTI", case.cupti)):
+            if fault:
+                chosen[f"JOULEMAP_{kind}"] = str(self.path(kind))
+                chosen[f"JOULEMAP_FAULT_{kind}"] = fault
+                chosen[f"JOULEMAP_REAL_{kind}"] = self.real[kind]
+        return {**chosen, "JOULEMAP_FAULT_AFTER_S": str(FAULT_AFTER_S), **case.variables}
+
+
+def training(options: argparse.Namespace, folder: Path, compiled: bool) -> list[str]:
+    script = folder / "training.py"
+    script.write_text(PROGRAM)
+    return [sys.executable, str(script), options.device, str(options.seconds), *(["compile"] if compiled else [])]
+
+
+def run(command: list[str], cache: Path, kill: int = 0, **variables: str) -> tuple[int, str, str, float]:
+    """Exit code, checksum, what it said, seconds. `kill`: a signal to the training once Inductor has begun to write."""
+    fixed = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **fixed, **variables}
+    )
+    if kill:
+        while not any(cache.glob("*")) and process.poll() is None:
+            time.sleep(0.01)
+        subprocess.run(["pkill", f"-{kill}", "-f", f"^{command[command.index('--') + 1]} .*{command[-4]}"], check=False)
+    try:
+        out, told = process.communicate(timeout=240)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, told = process.communicate()
+        return -1, "", "hangs: " + told, time.monotonic() - begin
+    checksum = next((line for line in out.splitlines() if line.startswith("checksum")), "")
+    return process.returncode, checksum, told, time.monotonic() - begin
+
+
+def report(joulemap: str, file: Path) -> tuple[dict, str]:
+    command = [joulemap, "report", "--json", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return (json.loads(done.stdout), "") if done.returncode == 0 else ({}, done.stderr.strip())
+
+
+def mean_power_w(told: dict) -> float | None:
+    gpus = [one for one in told["domains"] if one["name"].startswith("gpu") and one["counted"]]
+    if not gpus or gpus[0]["measured_j"] is None:
+        return None
+    return gpus[0]["measured_j"] / told["elapsed_s"]
+
+
+def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, told: dict, unreadable: str) -> list[str]:
+    code, checksum, said, took_s = outcome
+    wrong = []
+    if case.killed_by:
+        if code != 128 + case.killed_by:
+            wrong.append(f"exit code {code}")
+    else:
+        if code != 0:
+            wrong.append(f"exit code {code}")
+        if checksum != alone[1] or not checksum:
+            wrong.append(f"computes {checksum or 'nothing'}, alone {alone[1]}")
+    if took_s > alone[3] + LONGEST_DELAY_S:
+        wrong.append(f"took {took_s:.0f} s, alone {alone[3]:.0f} s")
+    if unreadable:
+        return [*wrong, f"no report: {unreadable}"]
+    power_w = mean_power_w(told)
+    if power_w is not None and not POSSIBLE_W[0] <= power_w <= POSSIBLE_W[1]:
+        wrong.append(f"{power_w:.0f} W on average")
+    if case.is_noted and not told["diagnostics"] and "warning" not in said:
+        wrong.append("nothing was said")
+    return wrong
+
+
+def try_case(options: argparse.Namespace, case: Case, number: int, libraries: Libraries, alone: dict) -> dict:
+    folder = options.folder / f"{number:02d}"
+    (folder / "cache").mkdir(parents=True)
+    file = folder / "run.joule"
+    command = [str(options.joulemap), "record", "-o", str(file), "--", *training(options, folder, case.compiled)]
+    variables = {**libraries.variables(case), "JOULEMAP_DATA": str(folder / "data")}
+    outcome = run(command, folder / "cache", case.killed_by, **variables)
+    told, unreadable = report(str(options.joulemap), file)
+    return {
+        "name": case.name,
+        "wrong": faults_of(case, outcome, alone[case.compiled], told, unreadable),
+        "power_w": mean_power_w(told) if told else None,
+        "codes": sorted({entry["code"] for entry in told.get("diagnostics", [])}),
+        "said": outcome[2][-1500:],
+        "took_s": outcome[3],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", type=Path, required=True)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each training")
+    parser.add_argument("--jobs", type=int, default=5)
+    parser.add_argument("--nvml", default="", help="the real library, where it is not found by itself")
+    parser.add_argument("--cupti", default="")
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="", help="cases whose name contains it")
+    options = parser.parse_args()
+    options.joulemap = options.joulemap.resolve()
+    cases = [case for case in CASES if options.only in case.name]
+    with tempfile.TemporaryDirectory() as temporary:
+        options.folder = Path(temporary)
+        nvml, cupti = options.nvml or find_library("libnvidia-ml.so.1"), options.cupti or find_library("libcupti.so")
+        libraries = Libraries(options.folder, nvml, cupti)
+        compiled_or_not = {case.compiled for case in cases}
+        alone = {one: run(training(options, options.folder, one), options.folder / "cache") for one in compiled_or_not}
+        with ThreadPoolExecutor(options.jobs) as pool:
+            tries = [pool.submit(try_case, options, case, n, libraries, alone) for n, case in enumerate(cases)]
+            results = [one.result() for one in tries]
+    findings = Findings()
+    rows = []
+    for one in results:
+        findings.bar(one["name"], not one["wrong"])
+        power = "unknown" if one["power_w"] is None else f"{one['power_w']:.0f} W"
+        outcome, notes = "; ".join(one["wrong"]) or "as alone", ", ".join(one["codes"]) or "-"
+        rows.append([one["name"], outcome, power, f"{one['took_s']:.0f} s", notes])
+    findings.table(["fault", "training", "GPU", "took", "notes"], rows)
+    for one in results:
+        if one["wrong"]:
+            print(json.dumps(one), file=sys.stderr)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+    return findings.conclude(options.markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
