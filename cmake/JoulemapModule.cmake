@@ -47,6 +47,8 @@ function(joulemap_module name)
   if(MODULE_TESTS AND JOULEMAP_TESTS)
     add_executable(joulemap_${name}_test ${MODULE_TESTS})
     joulemap_unity(joulemap_${name}_test ${MODULE_TESTS})
+    # Tests spend their time in the libraries: optimising what calls those takes a third of the time of compiling it.
+    target_compile_options(joulemap_${name}_test PRIVATE -O0)
     target_link_libraries(joulemap_${name}_test PRIVATE joulemap_${name} joulemap_test_support GTest::gtest_main)
     gtest_discover_tests(joulemap_${name}_test TEST_PREFIX "${name}." PROPERTIES LABELS unit DISCOVERY_TIMEOUT 30)
   endif()

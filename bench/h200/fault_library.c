@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library between Joulemap and NVML (compiled with -DFOR_NVML) or CUPTI (-DFOR_CUPTI): passes every call on to the real
-// one, JOULEMAP_REAL_NVML or _CUPTI, and fails as JOULEMAP_FAULT_NVML or _CUPTI says, JOULEMAP_FAULT_AFTER_S seconds after
-// it was loaded. For faults.py. Functions that never fail are passed on by a jump, whatever their arguments are.
+// one, JOULEMAP_REAL_NVML or _CUPTI, and fails as JOULEMAP_FAULT_NVML or _CUPTI says: NVML JOULEMAP_FAULT_AFTER_S seconds
+// after it was loaded, CUPTI at once, since most of a run is not traced. For faults.py. Functions that never fail are passed
+// on by a jump, whatever their arguments are.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -40,7 +41,11 @@ static int has_begun(void) { return now_s() - begin_s > after_s; }
 #define PASS_ON(name)                                                                                          \
   __attribute__((visibility("hidden"))) void* to_##name;                                                       \
   __asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" JUMP(name));
-#define FIND(name) to_##name = dlsym(real_library, #name);
+#define FIND(name)                          \
+  to_##name = dlsym(real_library, #name);   \
+  if (to_##name == NULL) to_##name = (void*)not_there;
+
+static int not_there(void) { return 13; }  // NVML: function not found; of CUPTI every function is there
 
 #ifdef FOR_NVML
 #define PASSED_ON(X)                                                                                           \
@@ -61,7 +66,6 @@ static int failure(void) {
   if (is("permission")) return kNoPermission;
   if (is("lost") && has_begun()) return kLost;
   if (is("away") && has_begun() && now_s() - begin_s < after_s + 3) return kLost;
-  if (is("stuck") && has_begun() && atomic_exchange(&happened_once, 1) == 0) sleep(4);
   return 0;
 }
 
@@ -73,6 +77,7 @@ int nvmlInit_v2(void) {
 int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* energy_mj) {
   static _Atomic unsigned long long at_reset;
   const int failed = failure();
+  if (is("stuck") && has_begun() && atomic_exchange(&happened_once, 1) == 0) sleep(4);
   if (failed != 0) return failed;
   const int status =
       ((int (*)(void*, unsigned long long*))dlsym(real_library, "nvmlDeviceGetTotalEnergyConsumption"))(device, energy_mj);
@@ -149,7 +154,11 @@ __attribute__((constructor)) static void find_real(void) {
   const char* path = getenv("JOULEMAP_REAL_" KIND);
   const char* after = getenv("JOULEMAP_FAULT_AFTER_S");
   if (chosen != NULL) fault = chosen;
+#ifdef FOR_NVML
   if (after != NULL) after_s = atof(after);
+#else
+  (void)after;
+#endif
   begin_s = now_s();
   real_library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (real_library == NULL) {

@@ -53,7 +53,7 @@ while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
         torch.cuda.synchronize() if device == "cuda" else None
 print(f"checksum {told!r}")
 """
-FAULT_AFTER_S = 4.0  # of the library's start; the training runs longer
+FAULT_AFTER_S = 4.0  # of NVML's start; the training runs longer
 LONGEST_DELAY_S = 25.0  # beyond the training alone
 POSSIBLE_W = (40.0, 900.0)
 
@@ -162,10 +162,9 @@ def report(joulemap: str, file: Path) -> tuple[dict, str]:
 
 
 def mean_power_w(told: dict) -> float | None:
+    """Of the time for which it was measured."""
     gpus = [one for one in told["domains"] if one["name"].startswith("gpu") and one["counted"]]
-    if not gpus or gpus[0]["measured_j"] is None:
-        return None
-    return gpus[0]["measured_j"] / told["elapsed_s"]
+    return gpus[0]["mean_w"] if gpus else None
 
 
 def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, told: dict, unreadable: str) -> list[str]:
