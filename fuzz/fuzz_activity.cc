@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "attribution/host_view.h"
-#include "attribution/ledger.h"
+#include "attribution/analysis/host_view.h"
+#include "attribution/ledger/ledger.h"
 #include "base/check.h"
 #include "recording/activity_codec.h"
 

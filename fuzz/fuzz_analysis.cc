@@ -14,12 +14,12 @@
 #include <string>
 #include <string_view>
 
-#include "attribution/report_builder.h"
+#include "attribution/analysis/report_builder.h"
 #include "base/check.h"
 #include "base/file_descriptor.h"
 #include "base/write_fully.h"
 #include "recording/chunk.h"
-#include "report/report_json.h"
+#include "report/json/report_json.h"
 
 namespace {
 

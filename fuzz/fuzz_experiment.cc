@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "experiment/experiment_spec.h"
-#include "experiment/row_json.h"
-#include "experiment/run_table.h"
+#include "experiment/plan/experiment_spec.h"
+#include "experiment/run/row_json.h"
+#include "experiment/run/run_table.h"
 #include "ingest/epoch_logs/epoch_log.h"
 #include "ingest/prengdl/prengdl.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "predict/keras/keras_graph.h"
+#include "predict/graph/keras/keras_graph.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "predict/onnx/onnx_graph.h"
+#include "predict/graph/onnx/onnx_graph.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "ingest/module_names.h"
-#include "ingest/placing.h"
+#include "ingest/placing/placing.h"
 #include "ingest/power_csv/power_log.h"
+#include "scopes/module_names.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "predict/predictor.h"
-#include "predict/profile.h"
+#include "predict/model/predictor.h"
+#include "predict/model/profile.h"
 
 namespace {
 

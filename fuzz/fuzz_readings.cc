@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "model/channel_faults.h"
-#include "model/domain_table.h"
-#include "model/energy_curve.h"
+#include "energy/channel_faults.h"
+#include "energy/energy_curve.h"
+#include "energy/make_domain_table.h"
 
 namespace {
 

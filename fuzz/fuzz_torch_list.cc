@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "predict/predictor.h"
-#include "predict/torch_list.h"
-#include "predict/training_step.h"
-#include "predict/work.h"
+#include "predict/graph/torch_list.h"
+#include "predict/graph/training_step.h"
+#include "predict/graph/work.h"
+#include "predict/model/predictor.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "predict/tree_text.h"
+#include "predict/model/tree_text.h"
 
 namespace {
 

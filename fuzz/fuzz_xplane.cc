@@ -8,12 +8,12 @@
 #include "base/check.h"
 #include "check_trace.h"
 #include "ingest/onnxruntime/onnxruntime_shares.h"
-#include "ingest/op_names.h"
 #include "ingest/trace_note.h"
 #include "ingest/xplane/hlo_program.h"
 #include "ingest/xplane/xplane_reader.h"
 #include "ingest/xplane/xplane_shares.h"
 #include "ingest/xplane/xplane_trace.h"
+#include "scopes/op_names.h"
 
 namespace {
 

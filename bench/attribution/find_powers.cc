@@ -10,9 +10,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "attribution/gpu_work.h"
-#include "attribution/machine_energy.h"
-#include "attribution/recorded_energy.h"
+#include "attribution/gpu/gpu_work.h"
+#include "attribution/ledger/machine_energy.h"
+#include "attribution/ledger/recorded_energy.h"
 #include "base/clock.h"
 #include "support/simulated_gpu.h"
 

@@ -15,11 +15,11 @@
 #include <cstdlib>
 #include <optional>
 
-#include "attribution/clipped_activity.h"
-#include "attribution/gpu_work.h"
-#include "attribution/power_regression.h"
-#include "attribution/recorded_energy.h"
-#include "attribution/recording_survey.h"
+#include "attribution/analysis/recording_survey.h"
+#include "attribution/gpu/gpu_work.h"
+#include "attribution/gpu/power_regression.h"
+#include "attribution/ledger/clipped_activity.h"
+#include "attribution/ledger/recorded_energy.h"
 #include "base/clock.h"
 #include "recording/recording_parts.h"
 #include "statistics/random.h"

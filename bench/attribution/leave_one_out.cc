@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "attribution/kernel_kinds.h"
+#include "attribution/gpu/kernel_kinds.h"
 #include "base/quadrature.h"
 #include "recording/library_file.h"
 

@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-#include "attribution/report_builder.h"
+#include "attribution/analysis/report_builder.h"
 #include "recording/library_file.h"
 
 int main(int argc, char** argv) {

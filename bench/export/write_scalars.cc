@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "report/tensorboard_events.h"
+#include "report/export/tensorboard_events.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return fmt::print(stderr, "joulemap-write-scalars FILE SCALARS\n"), 2;

@@ -34,7 +34,7 @@ from gpu_load import Counter  # noqa: E402
 LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
 MOST_ERROR = 0.02
 PERIOD_NS = 100_000_000
-COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/model/edge_rules.h
+COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
 # A read takes 4 ms: begun so long after an update it shows that one, and begun so long before the next it does not show it.
 AFTER_UPDATE_NS = 25_000_000
 UPDATES_TO_LOCK = 25

@@ -78,7 +78,7 @@ def _operations(folder: Path) -> pandas.DataFrame:
     return raw.assign(key=joined(raw, OPERATION_KEY))
 
 
-# The same limits as in src/predict/network_tables.cc, which says why.
+# The same limits as in src/predict/model/network_tables.cc, which says why.
 UNDISTURBED, EXPLAINED, BUSY, AHEAD = 1.25, 1.3, 0.9, 0.5
 
 

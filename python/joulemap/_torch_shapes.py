@@ -12,7 +12,7 @@ from typing import Optional
 
 from . import _capture
 
-# As src/ingest/tensor_text.h has it.
+# As src/scopes/tensor_text.h has it.
 MOST_TENSORS = 8
 # Shapes that change with every batch must not fill the memory and the recording.
 MOST_TEXTS = 4096

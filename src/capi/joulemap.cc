@@ -20,8 +20,8 @@
 #include "capi/sized_struct.h"
 #include "joulemap/capture.h"
 #include "model/recorded.h"
-#include "report/doctor_json.h"
-#include "sampling/doctor.h"
+#include "report/json/doctor_json.h"
+#include "session/doctor.h"
 
 using joulemap::Diagnostic;
 using joulemap::DomainEnergy;
@@ -268,7 +268,7 @@ int jm_doctor_json(const jm_options* options, char** text) {
     const Result<WindowOptions> wanted = options_from(options);
     if (!wanted) return fail(wanted.error());
     const auto examined =
-        joulemap::sampling::examine({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
+        joulemap::session::examine({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
     if (!examined) return fail(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");

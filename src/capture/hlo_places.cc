@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ingest/op_names.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::capture {
 namespace {

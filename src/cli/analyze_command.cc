@@ -10,13 +10,13 @@
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
 #include "experiment/analysis/analyze.h"
-#include "experiment/experiment_folder.h"
+#include "experiment/run/experiment_folder.h"
 #include "page/analysis_page.h"
-#include "report/analysis_json.h"
-#include "report/analysis_tables.h"
-#include "report/analysis_text.h"
-#include "report/experiment_rows.h"
-#include "report/function_tables.h"
+#include "report/export/experiment_rows.h"
+#include "report/json/analysis_json.h"
+#include "report/text/analysis_tables.h"
+#include "report/text/analysis_text.h"
+#include "report/text/function_tables.h"
 
 namespace joulemap::cli {
 namespace {

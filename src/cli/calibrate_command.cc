@@ -5,15 +5,15 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "calibration/calibration.h"
+#include "calibration/cuda_driver.h"
 #include "cli/calibrate_prediction.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
 #include "cli/value_checks.h"
-#include "load/cuda_driver.h"
 #include "recording/calibration_file.h"
-#include "report/calibrate_json.h"
-#include "report/calibrate_text.h"
-#include "sampling/calibration.h"
+#include "report/json/calibrate_json.h"
+#include "report/text/calibrate_text.h"
 #include "sampling/open_sensors.h"
 
 namespace joulemap::cli {
@@ -42,11 +42,11 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (sampler.channels().empty()) {
     return fail({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
   }
-  sampling::CalibrationOptions options;
+  calibration::CalibrationOptions options;
   options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
   options.loads = !flags.no_load && line.replay.empty();
-  options.cuda_library = load::cuda_library(line.root.is_real());
-  CalibrateResult result = sampling::calibrate(sampler, options);
+  options.cuda_library = calibration::cuda_library(line.root.is_real());
+  CalibrateResult result = calibration::calibrate(sampler, options);
   // What a fake machine or a replayed one does says nothing about this one.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();

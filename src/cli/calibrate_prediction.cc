@@ -16,7 +16,7 @@
 #include "cli/measured_tables.h"
 #include "cli/output.h"
 #include "formats/csv.h"
-#include "predict/fitting.h"
+#include "predict/fit/fitting.h"
 
 namespace joulemap::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include "cli/device_profile.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "predict/card.h"
-#include "report/card_text.h"
+#include "predict/evaluation/card.h"
+#include "report/text/card_text.h"
 
 namespace joulemap::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "predict/profile.h"
+#include "predict/model/profile.h"
 
 namespace joulemap::cli {
 

@@ -5,14 +5,14 @@
 
 #include <memory>
 
-#include "attribution/compared_recordings.h"
+#include "attribution/analysis/compared_recordings.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
 #include "page/page_html.h"
-#include "report/diff_json.h"
-#include "report/diff_text.h"
+#include "report/json/diff_json.h"
+#include "report/text/diff_text.h"
 
 namespace joulemap::cli {
 namespace {

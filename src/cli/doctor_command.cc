@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "cli/output.h"
-#include "report/doctor_json.h"
-#include "report/doctor_text.h"
-#include "sampling/doctor.h"
+#include "report/json/doctor_json.h"
+#include "report/text/doctor_text.h"
+#include "session/doctor.h"
 
 namespace joulemap::cli {
 namespace {
@@ -18,7 +18,7 @@ struct DoctorFlags {
 };
 
 int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
-  const Result<DoctorResult> result = sampling::examine(
+  const Result<DoctorResult> result = session::examine(
       {.root = line.root, .sensors = flags.sensors, .program = line.program, .uses_borrowed_rights = true});
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);

@@ -12,11 +12,11 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
-#include "experiment/experiment_runner.h"
-#include "experiment/plan_summary.h"
-#include "experiment/slurm.h"
-#include "report/experiment_json.h"
-#include "report/experiment_text.h"
+#include "experiment/plan/plan_summary.h"
+#include "experiment/run/experiment_runner.h"
+#include "experiment/run/slurm.h"
+#include "report/json/experiment_json.h"
+#include "report/text/experiment_text.h"
 
 namespace joulemap::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "experiment/experiment_folder.h"
-#include "experiment/run_session.h"
+#include "experiment/run/experiment_folder.h"
+#include "experiment/run/run_session.h"
 
 namespace joulemap::cli {
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "report/experiment_text.h"
+#include "report/text/experiment_text.h"
 
 namespace joulemap::cli {
 namespace {

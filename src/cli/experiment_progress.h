@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiment/experiment_runner.h"
+#include "experiment/run/experiment_runner.h"
 #include "model/experiment_data.h"
 
 namespace joulemap::cli {

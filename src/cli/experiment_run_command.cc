@@ -12,11 +12,11 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
-#include "experiment/experiment_runner.h"
-#include "experiment/plan_summary.h"
-#include "report/diagnostics_text.h"
-#include "report/experiment_json.h"
-#include "report/experiment_text.h"
+#include "experiment/plan/plan_summary.h"
+#include "experiment/run/experiment_runner.h"
+#include "report/json/experiment_json.h"
+#include "report/text/diagnostics_text.h"
+#include "report/text/experiment_text.h"
 
 namespace joulemap::cli {
 namespace {

@@ -6,9 +6,9 @@
 #include "cli/experiment_command.h"
 #include "cli/experiment_folders.h"
 #include "cli/output.h"
-#include "experiment/plan_summary.h"
-#include "experiment/slurm.h"
-#include "report/experiment_json.h"
+#include "experiment/plan/plan_summary.h"
+#include "experiment/run/slurm.h"
+#include "report/json/experiment_json.h"
 
 namespace joulemap::cli {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <memory>
 
-#include "attribution/run_view_builder.h"
+#include "attribution/analysis/run_view_builder.h"
 #include "cli/event_folder.h"
 #include "cli/output.h"
 #include "cli/question.h"
 #include "cli/terminal.h"
-#include "report/exports.h"
-#include "report/tensorboard_export.h"
+#include "report/export/exports.h"
+#include "report/export/tensorboard_export.h"
 
 namespace joulemap::cli {
 namespace {

@@ -18,8 +18,8 @@
 #include "ingest/import_recording.h"
 #include "ingest/trace_file.h"
 #include "ingest/trace_formats.h"
-#include "report/import_json.h"
-#include "report/import_text.h"
+#include "report/json/import_json.h"
+#include "report/text/import_text.h"
 
 namespace joulemap::cli {
 namespace {

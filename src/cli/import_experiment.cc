@@ -2,10 +2,10 @@
 #include "cli/import_experiment.h"
 
 #include "cli/output.h"
-#include "experiment/experiment_folder.h"
+#include "experiment/run/experiment_folder.h"
 #include "ingest/epoch_logs/power_experiment.h"
 #include "ingest/prengdl/prengdl.h"
-#include "report/experiment_import.h"
+#include "report/text/experiment_import.h"
 
 namespace joulemap::cli {
 namespace {

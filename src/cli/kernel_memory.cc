@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "attribution/kernel_learning.h"
-#include "attribution/report_builder.h"
+#include "attribution/analysis/report_builder.h"
+#include "attribution/gpu/kernel_learning.h"
 #include "base/small_file.h"
 #include "recording/library_file.h"
 

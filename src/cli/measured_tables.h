@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "predict/fitting.h"
+#include "predict/fit/fitting.h"
 
 namespace joulemap::cli {
 

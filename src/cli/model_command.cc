@@ -7,8 +7,8 @@
 
 #include "cli/measured_tables.h"
 #include "cli/output.h"
-#include "predict/evaluation.h"
-#include "predict/fitting.h"
+#include "predict/evaluation/evaluation.h"
+#include "predict/fit/fitting.h"
 
 namespace joulemap::cli {
 namespace {

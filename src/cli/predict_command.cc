@@ -14,10 +14,10 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
-#include "predict/graph_file.h"
-#include "predict/prediction_report.h"
-#include "report/prediction_json.h"
-#include "report/prediction_text.h"
+#include "predict/graph/graph_file.h"
+#include "predict/model/prediction_report.h"
+#include "report/json/prediction_json.h"
+#include "report/text/prediction_text.h"
 
 namespace joulemap::cli {
 namespace {

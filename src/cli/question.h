@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "attribution/recording_analysis.h"
+#include "attribution/analysis/recording_analysis.h"
 #include "base/result.h"
 #include "model/diagnostics.h"
 #include "model/kernel_power.h"

@@ -18,11 +18,11 @@
 #include "cli/wrapped_command.h"
 #include "recording/calibration_file.h"
 #include "recording/part_folder.h"
-#include "report/record_json.h"
-#include "report/record_text.h"
-#include "sampling/environment.h"
+#include "report/json/record_json.h"
+#include "report/text/record_text.h"
 #include "sampling/meter.h"
-#include "sampling/record_session.h"
+#include "session/environment.h"
+#include "session/record_session.h"
 
 namespace joulemap::cli {
 namespace {
@@ -76,13 +76,13 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
 }
 
 // The command's processes learn of it from their environment, a report from the recording.
-void ask_for_probing(double seconds, sampling::RecordOptions& options) {
+void ask_for_probing(double seconds, session::RecordOptions& options) {
   options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
   options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
 // Likewise. A seed that is set already is the user's.
-void ask_for_dithering(sampling::RecordOptions& options) {
+void ask_for_dithering(session::RecordOptions& options) {
   if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
   options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
@@ -131,7 +131,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   sensors.measured = measured_processes(flags, recording_id);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());
-  sampling::RecordOptions options;
+  session::RecordOptions options;
   options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
   options.watched = flags.pid;
   options.keep_arguments = flags.keep_arguments;
@@ -140,9 +140,10 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
       return write_to(Stream::out, report::recording_json(variables) + "\n");
     };
   }
+  options.read_framework_traces = ingest::read_framework_traces;
   options.file = flags.file;
   options.recording_id = recording_id;
-  options.environment = sampling::describe_environment(line.root);
+  options.environment = session::describe_environment(line.root);
   // Without a calibration the recording says what the channels themselves declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {
     options.calibration = recording::calibrations_of(*known, meter->channels());
@@ -169,7 +170,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
       return known_powers(library, folder, diagnostics);
     };
   }
-  Result<RecordResult> result = sampling::record(*meter, options);
+  Result<RecordResult> result = session::record(*meter, options);
   if (!result) return fail(result.error());
   const bool is_joined = result->file_bytes > 0;  // else its parts are left where they are
   if (is_real && is_joined && !flags.no_learn && flags.trace != "off") learn_from(library, *result);

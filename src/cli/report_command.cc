@@ -6,19 +6,19 @@
 #include <map>
 #include <memory>
 
-#include "attribution/report_builder.h"
-#include "attribution/run_view_builder.h"
+#include "attribution/analysis/report_builder.h"
+#include "attribution/analysis/run_view_builder.h"
 #include "cli/output.h"
 #include "cli/picture_file.h"
 #include "cli/question.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
 #include "page/page_html.h"
-#include "report/citation.h"
-#include "report/plots.h"
-#include "report/report_json.h"
-#include "report/report_text.h"
-#include "report/tables.h"
+#include "report/export/citation.h"
+#include "report/export/tables.h"
+#include "report/json/report_json.h"
+#include "report/plot/plots.h"
+#include "report/text/report_text.h"
 
 namespace joulemap::cli {
 namespace {

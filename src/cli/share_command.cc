@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "recording/recording_parts.h"
 #include "recording/share.h"
-#include "report/share_report.h"
+#include "report/text/share_report.h"
 
 namespace joulemap::cli {
 namespace {

@@ -9,11 +9,11 @@
 #include "base/redaction.h"
 #include "cli/output.h"
 #include "cli/wrapped_command.h"
-#include "report/stat_json.h"
-#include "report/stat_summary.h"
-#include "report/stat_text.h"
+#include "report/json/stat_json.h"
+#include "report/text/stat_summary.h"
+#include "report/text/stat_text.h"
 #include "sampling/meter.h"
-#include "sampling/stat_session.h"
+#include "session/stat_session.h"
 
 namespace joulemap::cli {
 namespace {
@@ -70,8 +70,8 @@ void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   if (!written) fail(written.error());
 }
 
-sampling::StatOptions options_of(const StatFlags& flags) {
-  sampling::StatOptions options;
+session::StatOptions options_of(const StatFlags& flags) {
+  session::StatOptions options;
   options.command = flags.command;
   if (flags.pid) options.pid = *flags.pid;
   options.repeat = flags.repeat;
@@ -98,7 +98,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!meter->has_channels() && flags.command.empty()) {
     return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
-  Result<StatResult> result = sampling::measure(*meter, options_of(flags));
+  Result<StatResult> result = session::measure(*meter, options_of(flags));
   if (!result) return fail(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   if (!flags.keep_arguments) result->command = redacted_arguments(result->command);

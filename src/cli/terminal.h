@@ -4,7 +4,7 @@
 // Asked once, by the main thread.
 #pragma once
 
-#include "report/text_style.h"
+#include "report/text/text_style.h"
 
 namespace joulemap::cli {
 

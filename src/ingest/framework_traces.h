@@ -7,18 +7,11 @@
 // time.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "model/activity.h"
-#include "model/diagnostics.h"
+#include "model/framework_activity.h"
 
 namespace joulemap::ingest {
-
-struct FrameworkActivity {
-  Activity activity;  // places and shares
-  Diagnostics diagnostics;
-};
 
 // Nothing when there is no such folder. The folder itself goes, too.
 FrameworkActivity read_framework_traces(const std::string& folder);

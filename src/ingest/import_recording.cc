@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/clock.h"
-#include "ingest/activity_writer.h"
-#include "ingest/placing.h"
+#include "ingest/placing/activity_writer.h"
+#include "ingest/placing/placing.h"
 #include "recording/recording_writer.h"
 
 namespace joulemap::ingest {

@@ -22,11 +22,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ingest/module_names.h"
 #include "ingest/power_csv/power_log.h"
 #include "ingest/trace.h"
 #include "model/import_result.h"
 #include "recording/part_folder.h"
+#include "scopes/module_names.h"
 
 namespace joulemap::ingest {
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "ingest/op_names.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
 #include "model/recorded.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 

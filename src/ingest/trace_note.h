@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "ingest/op_names.h"
 #include "model/activity.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 

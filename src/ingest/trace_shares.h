@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ingest/op_names.h"
 #include "model/diagnostics.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 

@@ -27,7 +27,7 @@ enum class PlaceKind : std::uint8_t {
   op,        // an operation of the framework
   function,  // a function of the program
   region,    // what the program named itself: jm.region, record_function, NVTX
-  tensors,   // within an operation: its inputs, as ingest/tensor_text.h writes them
+  tensors,   // within an operation: its inputs, as scopes/tensor_text.h writes them
 };
 inline constexpr std::size_t kPlaceKinds = 7;
 // The mode of what ran only to find out what modules draw: no part of the run (docs/attribution.md).

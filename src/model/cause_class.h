@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why a function, operation or kernel draws energy: it computes, moves memory, launches work, or waits for others. The
-// ledger tells it by what ran there (attribution/cause_evidence.h); where that does not tell, names may: those of CUDA,
-// cuDNN, PyTorch, TensorFlow and JAX. Plain data, pure functions; seconds.
+// ledger infers it from what ran there (attribution/ledger/cause_evidence.h), or else from names: those of CUDA, cuDNN,
+// PyTorch, TensorFlow and JAX. Plain data, pure functions; seconds.
 #pragma once
 
 #include <array>

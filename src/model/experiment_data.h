@@ -2,8 +2,8 @@
 //
 // ExperimentData: a designed experiment and what came out of it, wherever it came from: our own runner, a cluster, or
 // the published files of others (`import prengdl`, `import nvidia-smi`). The runner and the importers write a folder
-// (docs/experiment.md), `experiment/experiment_folder.h` reads it into this, and every analysis is a pure function of it.
-// Plain data; seconds, joules, Unix nanoseconds.
+// (docs/experiment.md), `experiment/run/experiment_folder.h` reads it into this, and every analysis is a pure function of
+// it. Plain data; seconds, joules, Unix nanoseconds.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunView: what pages and plots show of one run: all levels of its report at once, and what happened when. Plain data of
-// bounded size, however long the run; built by attribution/run_view_builder.h. Joules, watts; times are seconds since the
-// command began. What is not known is empty, never 0.
+// bounded size, however long the run; built by attribution/analysis/run_view_builder.h. Joules, watts; times are seconds
+// since the command began. What is not known is empty, never 0.
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,10 @@
 
 #include "page/page_html.h"
 #include "page/static_page.h"
-#include "report/analysis_tables.h"
-#include "report/analysis_text.h"
-#include "report/experiment_plots.h"
-#include "report/function_tables.h"
+#include "report/plot/experiment_plots.h"
+#include "report/text/analysis_tables.h"
+#include "report/text/analysis_text.h"
+#include "report/text/function_tables.h"
 
 namespace joulemap::page {
 namespace {

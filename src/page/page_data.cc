@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
-#include "report/kernel_names.h"
+#include "report/text/kernel_names.h"
 
 namespace joulemap::page {
 namespace {

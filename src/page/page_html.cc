@@ -5,8 +5,8 @@
 
 #include "page/page_data.h"
 #include "page/static_page.h"
-#include "report/diff_json.h"
-#include "report/diff_text.h"
+#include "report/json/diff_json.h"
+#include "report/text/diff_text.h"
 
 namespace joulemap::page {
 namespace {

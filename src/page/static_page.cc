@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "page/page_html.h"
-#include "report/energy_rows.h"
-#include "report/plots.h"
+#include "report/plot/plots.h"
+#include "report/text/energy_rows.h"
 
 namespace joulemap::page {
 namespace {

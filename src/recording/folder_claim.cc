@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
-#include "base/process_identity.h"
 #include "base/private_files.h"
+#include "base/process_identity.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "base/write_fully.h"

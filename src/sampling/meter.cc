@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "model/channel_faults.h"
+#include "energy/channel_faults.h"
 
 namespace joulemap::sampling {
 namespace {

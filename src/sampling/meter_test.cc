@@ -6,7 +6,6 @@
 #include <atomic>
 
 #include "base/clock.h"
-#include "sampling/doctor.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
 
@@ -166,12 +165,6 @@ TEST(Meter, HasNoChannelsOnAnEmptyMachine) {
 }
 
 TEST(Meter, RefusesASensorThatDoesNotExist) { EXPECT_FALSE(Meter::open({.root = {}, .sensors = "rapl"}).has_value()); }
-
-TEST(Doctor, NotesCountersThatDoNotMove) {
-  const Result<DoctorResult> result = examine({.root = SystemRoot{sysroot("frozen-counter")}, .sensors = "powercap"});
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->sensors[0].diagnostics.contains("counter_still"));
-}
 
 }  // namespace
 }  // namespace joulemap::sampling

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/signal_shield.h"
-#include "model/channel_faults.h"
+#include "energy/channel_faults.h"
 #include "recording/part_folder.h"
 
 namespace joulemap::sampling {

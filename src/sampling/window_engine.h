@@ -27,8 +27,8 @@
 
 #include "base/result.h"
 #include "base/system_root.h"
-#include "model/domain_table.h"
-#include "model/energy_curves.h"
+#include "energy/energy_curves.h"
+#include "energy/make_domain_table.h"
 #include "model/sensor_status.h"
 #include "sampling/open_sensors.h"
 #include "sampling/sampler.h"

@@ -1,6 +1,6 @@
 """`joulemap calibrate` on a GPU that is not there: the fake CUDA driver is loaded, and the fake NVML shows it.
 
-How well lags, windows and gains are found is tested in virtual time, in src/sampling/calibration_test.cc.
+How well lags, windows and gains are found is tested in virtual time, in src/calibration/calibration_test.cc.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "calibration/cuda_api.h"
 #include "fake_cuda/load_log.h"
-#include "load/cuda_api.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "predict/keras/keras_graph.h"
+#include "predict/graph/keras/keras_graph.h"
 
 namespace joulemap::predict {
 

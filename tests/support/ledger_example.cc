@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "model/domain_table.h"
+#include "energy/make_domain_table.h"
 
 namespace joulemap {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/placing.h"
+#include "ingest/placing/placing.h"
 #include "ingest/trace_builder.h"
 
 namespace joulemap::ingest {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch modules as lists of operations, for predictions of what they draw before they run (src/predict/operation.h
+"""PyTorch modules as lists of operations, for predictions of what they draw before they run (src/predict/graph/operation.h
 has the vocabulary).
 
 `trace` runs a module on tensors without data, `recorder` sees every operation that reaches the dispatcher, `layers`

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Sequence
 
 
 class Told(NamedTuple):
-    """What an operation is: kind, form and whole numbers, as in src/predict/operation.h."""
+    """What an operation is: kind, form and whole numbers, as in src/predict/graph/operation.h."""
 
     kind: str
     form: str

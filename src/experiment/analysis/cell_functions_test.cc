@@ -5,7 +5,7 @@
 
 #include "experiment/analysis/analyze.h"
 #include "experiment/analysis/made_experiment.h"
-#include "experiment/row_json.h"
+#include "experiment/run/row_json.h"
 
 namespace joulemap::experiment {
 namespace {

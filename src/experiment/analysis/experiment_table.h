@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "experiment/energy_basis.h"
+#include "experiment/analysis/energy_basis.h"
 #include "model/analysis_result.h"
 #include "model/experiment_data.h"
 

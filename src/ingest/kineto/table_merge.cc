@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "ingest/tensor_text.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest::kineto {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "formats/json_objects.h"
-#include "ingest/tensor_text.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {

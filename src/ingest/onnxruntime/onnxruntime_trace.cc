@@ -11,9 +11,9 @@
 
 #include "formats/json_objects.h"
 #include "ingest/kernel_details.h"
-#include "ingest/tensor_text.h"
 #include "ingest/trace_builder.h"
 #include "ingest/trace_file.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "formats/protobuf.h"
-#include "ingest/op_names.h"
-#include "ingest/tensor_text.h"
+#include "scopes/op_names.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {

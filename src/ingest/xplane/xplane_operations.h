@@ -15,10 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/op_names.h"
 #include "ingest/xplane/hlo_program.h"
 #include "ingest/xplane/view_cache.h"
 #include "ingest/xplane/xplane_reader.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 

@@ -7,8 +7,8 @@
 
 #include <string_view>
 
-#include "ingest/op_names.h"
 #include "ingest/trace_shares.h"
+#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "model/step_clock.h"
+#include "energy/step_clock.h"
 #include "sensors/sensor.h"
 
 namespace joulemap::sensors::nvml {

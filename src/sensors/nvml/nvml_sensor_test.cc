@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "model/energy_curve.h"
+#include "energy/energy_curve.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
 #include "support/virtual_clock.h"

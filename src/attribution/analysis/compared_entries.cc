@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/compared_entries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "model/activity.h"
+#include "statistics/adjustment.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// An entry's interval comes of hundreds of samples of power, so it is worth more runs than the prior of the total.
+constexpr double kEntryDegreesOfFreedom = 20;
+
+using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, path
+
+// Of one side, by recording. Where one has no such row, it used nothing for it.
+struct SideValues {
+  std::vector<double> energy_j;
+  std::vector<double> within_j;
+  bool is_present = false;
+  bool is_known = true;
+
+  explicit SideValues(std::size_t recordings) : energy_j(recordings), within_j(recordings) {}
+};
+
+struct GatheredEntry {
+  DifferenceEntry entry;
+  SideValues a;
+  SideValues b;
+  statistics::RunContrast contrast = {};
+};
+
+using Gathered = std::map<EntryKey, GatheredEntry>;
+
+void gather_side(Gathered& gathered, std::span<const RecordingEntries> side, SideValues GatheredEntry::*values,
+                 std::pair<std::size_t, std::size_t> recordings) {
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    for (const ReportRow& row : side[i].rows->rows) {
+      if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
+      GatheredEntry& one =
+          gathered
+              .try_emplace({row.device, row.path},
+                           GatheredEntry{{}, SideValues(recordings.first), SideValues(recordings.second)})
+              .first->second;
+      one.entry.path = row.path;
+      one.entry.name = row.name;
+      one.entry.display_name = row.display_name;
+      one.entry.device = row.device;
+      SideValues& here = one.*values;
+      here.is_present = true;
+      here.energy_j[i] = *row.energy_j / side[i].units;
+      if (!row.low_j || !row.high_j) here.is_known = false;
+      if (!here.is_known) continue;
+      here.within_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].units;
+    }
+  }
+}
+
+statistics::RunGroup group_of(const SideValues& side) {
+  if (!side.is_present) return {};
+  return {side.energy_j, side.within_j};
+}
+
+double mean_energy(const SideValues& side) {
+  double sum = 0;
+  for (const double energy_j : side.energy_j) sum += energy_j / static_cast<double>(side.energy_j.size());
+  return sum;
+}
+
+// Runs differ as a whole by a common factor, whose uncertainty is that of the total.
+double family_factor(const statistics::RunContrast& run, double level) {
+  constexpr double kMany = 1e6;
+  return statistics::t_quantile(level, run.degrees_of_freedom) / statistics::t_quantile(level, kMany);
+}
+
+void fill_side(std::optional<ComparedEnergy>& energy, const SideValues& side, double half_width_j, bool is_known) {
+  if (!side.is_present) return;
+  energy = ComparedEnergy{mean_energy(side), {}, {}};
+  if (!is_known) return;
+  energy->low_j = energy->energy_j - half_width_j;
+  energy->high_j = energy->energy_j + half_width_j;
+}
+
+void judge_entry(GatheredEntry& one, double alpha, double half_widths) {
+  DifferenceEntry& entry = one.entry;
+  const bool is_known = (!one.a.is_present || one.a.is_known) && (!one.b.is_present || one.b.is_known);
+  fill_side(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
+  fill_side(entry.b, one.b, half_widths * one.contrast.standard_error_b, one.b.is_known);
+  entry.difference_j = (entry.b ? entry.b->energy_j : 0) - (entry.a ? entry.a->energy_j : 0);
+  if (entry.a && entry.a->energy_j > 0) entry.relative = *entry.difference_j / entry.a->energy_j;
+  if (is_known) {
+    entry.low_j = *entry.difference_j - half_widths * one.contrast.standard_error();
+    entry.high_j = *entry.difference_j + half_widths * one.contrast.standard_error();
+  }
+  if (!entry.a || !entry.b) {
+    entry.verdict = entry.b ? Verdict::appeared : Verdict::gone;
+  } else if (!entry.p_adjusted) {
+    entry.verdict = Verdict::unknown;
+  } else if (*entry.p_adjusted > alpha) {
+    entry.verdict = Verdict::within_noise;
+  } else {
+    entry.verdict = *entry.difference_j > 0 ? Verdict::grew : Verdict::shrank;
+  }
+}
+
+double probability_of(const GatheredEntry& one, double factor) {
+  const bool is_compared = one.a.is_present && one.b.is_present && one.a.is_known && one.b.is_known;
+  if (!is_compared) return std::numeric_limits<double>::quiet_NaN();
+  const double error_j = factor * one.contrast.standard_error();
+  if (error_j <= 0) return one.contrast.difference() == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
+  return statistics::t_probability(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
+}
+
+}  // namespace
+
+void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
+                     const statistics::RunContrast& run, RunDifference& difference) {
+  Gathered gathered;
+  gather_side(gathered, a, &GatheredEntry::a, {a.size(), b.size()});
+  gather_side(gathered, b, &GatheredEntry::b, {a.size(), b.size()});
+  const double alpha = 1 - difference.interval;
+  const double factor = family_factor(run, difference.interval);
+  std::vector<double> probabilities;
+  for (auto& [key, one] : gathered) {
+    one.contrast = statistics::contrast_of(group_of(one.a), group_of(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
+    probabilities.push_back(probability_of(one, factor));
+  }
+  const std::vector<double> adjusted = statistics::adjusted(probabilities, statistics::Adjustment::benjamini_hochberg);
+  const auto tests = std::count_if(adjusted.begin(), adjusted.end(), [](double p) { return !std::isnan(p); });
+  const auto found = std::count_if(adjusted.begin(), adjusted.end(), [&](double p) { return p <= alpha; });
+  difference.entry_interval = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(found, 1)) /
+                                      static_cast<double>(std::max<std::ptrdiff_t>(tests, 1));
+  std::size_t index = 0;
+  for (auto& [key, one] : gathered) {
+    const double p = adjusted[index++];
+    if (!std::isnan(p)) one.entry.p_adjusted = p;
+    judge_entry(one, alpha,
+                factor * statistics::t_quantile(difference.entry_interval, one.contrast.degrees_of_freedom));
+    difference.entries.push_back(std::move(one.entry));
+  }
+  std::stable_sort(difference.entries.begin(), difference.entries.end(),
+                   [](const DifferenceEntry& x, const DifferenceEntry& y) {
+                     return std::abs(x.difference_j.value_or(0)) > std::abs(y.difference_j.value_or(0));
+                   });
+}
+
+}  // namespace joulemap::attribution

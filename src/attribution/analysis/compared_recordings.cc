@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/compared_recordings.h"
+
+#include <algorithm>
+
+#include "attribution/analysis/report_builder.h"
+#include "base/clock.h"
+#include "model/run_rates.h"
+
+namespace joulemap::attribution {
+namespace {
+
+struct ReadSteps {
+  std::vector<StepEnergy> steps;
+  bool is_probed = false;
+  double elapsed_s = 0;
+  std::optional<double> energy_j;
+};
+
+// Rows hold the energy of all machines, the machine that has all of the steps says when they were.
+std::vector<StepEnergy> placed_steps(const std::vector<MachineView>& machines, const std::vector<ReportRow>& rows) {
+  std::vector<StepEnergy> steps;
+  for (const MachineView& machine : machines) {
+    if (machine.steps.size() <= steps.size()) continue;
+    steps.clear();
+    for (const NumberedEnergy& step : machine.steps) {
+      steps.push_back({seconds(step.span.begin_ns - machine.span.begin_ns),
+                       seconds(step.span.end_ns - machine.span.begin_ns), step.time_s, step.energy_j.value_or(0)});
+    }
+  }
+  for (std::size_t i = 0; i < std::min(steps.size(), rows.size()); ++i) {
+    steps[i].energy_j = rows[i].energy_j.value_or(0);
+  }
+  return steps;
+}
+
+Result<ReadSteps> read_steps(const std::string& file) {
+  const std::vector<std::string> files = {file};
+  Result<Analysis> found = analyse(files, {.levels = {Level::step}, .step_times = true});
+  if (!found) return std::move(found).error();
+  const LedgerResult& level = found->levels[Level::step];
+  ReadSteps read{placed_steps(found->machines, level.rows), found->summary.probe.has_value()};
+  const RunRates rates = run_rates(found->summary);  // without probing
+  read.elapsed_s = rates.time_s;
+  read.energy_j = rates.energy_j;
+  return read;
+}
+
+// Probing comes after the last step and identifies the powers of kernels, so rows of a probed run go on to its end.
+Result<RunReports> read_rows(const std::string& file, ReadSteps read, Level level, bool is_steady) {
+  const std::vector<std::string> files = {file};
+  RunReports reports{.rows = {}, .steps = std::move(read.steps), .is_steady = is_steady};
+  reports.steady = steady_state(reports.steps);
+  reports.elapsed_s = read.elapsed_s;
+  reports.energy_j = read.energy_j;
+  ReportQuery query{.level = level};
+  if (is_steady) {
+    query.within.from_s = reports.steady->begin_s;
+    if (!read.is_probed) query.within.to_s = reports.steady->end_s;
+    reports.rows_steps = static_cast<double>(reports.steady->steps + (read.is_probed ? 1 : 0));
+  }
+  Result<ReportResult> rows = build_report(files, query);
+  if (!rows) return std::move(rows).error();
+  reports.rows = std::move(*rows);
+  return reports;
+}
+
+}  // namespace
+
+Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, Level level,
+                                         const ComparisonQuery& query) {
+  std::vector<std::string> files(a.begin(), a.end());
+  files.insert(files.end(), b.begin(), b.end());
+  std::vector<ReadSteps> read;
+  std::vector<std::optional<SteadyState>> steady;
+  for (const std::string& file : files) {
+    Result<ReadSteps> steps = read_steps(file);
+    if (!steps) return std::move(steps).error();
+    steady.push_back(steady_state(steps->steps));
+    read.push_back(std::move(*steps));
+  }
+  const bool is_steady = compares_steady_states(steady, query);
+  std::vector<RunReports> reports;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Result<RunReports> one = read_rows(files[i], std::move(read[i]), level, is_steady);
+    if (!one) return std::move(one).error();
+    reports.push_back(std::move(*one));
+  }
+  const std::span<const RunReports> all = reports;
+  return compare_runs(all.first(a.size()), all.subspan(a.size()), query);
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the files of two sides to their comparison: reads the steps of every recording, then the rows of what is
+// compared, the steady state or the whole run.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "attribution/analysis/run_comparison.h"
+#include "attribution/ledger/ledger.h"
+#include "base/result.h"
+#include "model/run_difference.h"
+
+namespace joulemap::attribution {
+
+// A file is a recording. Fails when one cannot be read, and as compare_runs does.
+Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, Level level,
+                                         const ComparisonQuery& query);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recordings of a program that starts up, warms up and then repeats its step, from the file to the verdict.
+#include "attribution/analysis/compared_recordings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "recording/recording_writer.h"
+#include "statistics/random.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kProgramBegin_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kReading_ns = 10 * kNanosecondsPerMillisecond;  // the counter is read so often
+constexpr std::int64_t kProgramStep_ns = 20 * kNanosecondsPerMillisecond;
+constexpr int kProgramSteps = 150;
+constexpr int kWarmUpSteps = 15;
+constexpr std::uint64_t kRecordingsSeed = 20261117;
+
+struct SteppedProgram {
+  double startup_s = 1;
+  double step_w = 300;  // in steady state
+  bool has_steps = true;
+};
+
+// One run: 60 W of start-up, three times the power while it warms up, noise that takes half a second to fade.
+std::string record_program(const std::string& file, const SteppedProgram& program, statistics::Random& random) {
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  EXPECT_TRUE(writer);
+  Channel channel = recorded_channel("package-0");
+  channel.domain_class = DomainClass::cpu;
+  writer->set_channels({&channel, 1});
+  const std::int64_t first_ns = kProgramBegin_ns + static_cast<std::int64_t>(program.startup_s * 1e9);
+  const std::int64_t end_ns = first_ns + kProgramSteps * kProgramStep_ns + 200 * kNanosecondsPerMillisecond;
+  writer->add(Mark{kProgramBegin_ns, MarkKind::command_begin, 0, 0, {}});
+  double joules = 0;
+  double noise = 0;
+  for (std::int64_t at_ns = kProgramBegin_ns - 20 * kReading_ns; at_ns <= end_ns + 20 * kReading_ns;
+       at_ns += kReading_ns) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(joules * 1e6), at_ns, at_ns, ReadCode::ok}});
+    const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
+    const bool is_step = at_ns >= first_ns && step < kProgramSteps;
+    noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // of 1 %
+    const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
+    joules += watts * seconds(kReading_ns);
+  }
+  for (int step = 0; step < kProgramSteps && program.has_steps; ++step) {
+    writer->add(Mark{first_ns + step * kProgramStep_ns, MarkKind::step, static_cast<std::uint64_t>(step), 1, {}});
+  }
+  writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
+  EXPECT_TRUE(writer->finish({}));
+  return file;
+}
+
+class Recorder {
+ public:
+  explicit Recorder(std::uint64_t seed) : random_(seed) {}
+
+  // Runs of one program: power differs as the prior says, and start-up takes one to three seconds.
+  std::vector<std::string> runs(std::size_t count, double factor = 1) {
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double run = factor * (1 + kRunVariation.relative_sd * random_.normal());
+      files.push_back(record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule",
+                                     {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
+    }
+    return files;
+  }
+  std::string one(const SteppedProgram& program) {
+    return record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
+  }
+
+ private:
+  TemporaryDirectory folder_;
+  statistics::Random random_;
+  int count_ = 0;
+};
+
+Result<RunDifference> compare_files(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                                    const ComparisonQuery& query = {}) {
+  return compare_recordings(a, b, Level::domain, query);
+}
+
+TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
+  Recorder recorder(kRecordingsSeed);
+  const std::vector<std::string> brief = {recorder.one({.startup_s = 0.5})};
+  const std::vector<std::string> lengthy = {recorder.one({.startup_s = 6})};
+  const Result<RunDifference> found = compare_files(brief, lengthy);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->is_steady);
+  EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
+  EXPECT_NEAR(*found->total.relative, 0, 0.02);
+  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  ASSERT_EQ(found->entries.size(), 1u);
+  EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
+  EXPECT_GE(found->b.recordings[0].left_out->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
+  EXPECT_GT(found->b.recordings[0].left_out->time_s, 6);
+  const Result<RunDifference> all = compare_files(brief, lengthy, {.whole_run = true});
+  EXPECT_FALSE(all->is_steady);
+  EXPECT_EQ(all->total.verdict, Verdict::grew) << "5 s more of start-up";
+}
+
+TEST(ComparedRecordings, RecordingsWithoutStepsAreComparedWhole) {
+  Recorder recorder(kRecordingsSeed);
+  const std::vector<std::string> bare = {recorder.one({.has_steps = false})};
+  const Result<RunDifference> found = compare_files(bare, bare);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->per, "run");
+  EXPECT_FALSE(found->is_steady);
+}
+
+TEST(ComparedRecordings, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
+  RecordProperty("seed", std::to_string(kRecordingsSeed));
+  Recorder recorder(kRecordingsSeed + 1);
+  int found = 0;
+  int covered = 0;
+  for (int pair = 0; pair < 200; ++pair) {
+    const Result<RunDifference> one = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
+    ASSERT_TRUE(one) << one.error().message;
+    found += one->total.verdict == Verdict::within_noise ? 0 : 1;
+    covered += *one->total.low_j <= 0 && *one->total.high_j >= 0 ? 1 : 0;
+  }
+  EXPECT_LE(found, 20) << "seed " << kRecordingsSeed + 1;
+  EXPECT_GE(covered, 180);
+}
+
+TEST(ComparedRecordings, ThreeASideFindAChangeOfTheSizeTheyPrint) {
+  Recorder recorder(kRecordingsSeed + 2);
+  int found = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_change;
+    const Result<RunDifference> changed = compare_files(recorder.runs(3), recorder.runs(3, 1 + printed));
+    found += changed->total.verdict == Verdict::grew ? 1 : 0;
+  }
+  EXPECT_GE(found, 44) << "of 60, seed " << kRecordingsSeed + 2;
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

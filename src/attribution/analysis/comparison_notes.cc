@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/comparison_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr double kUnitsDiffer = 0.05;         // more weighs start-up differently
+constexpr double kWaitsForHost = 0.3;         // idle share of a GPU's energy
+constexpr std::size_t kRecordingsEnough = 3;  // that many of each show how much runs differ
+
+double units_of_each(const ComparedRun& side) {
+  return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
+}
+
+void note_whole_runs(RunDifference& difference, bool is_asked) {
+  const double a = units_of_each(difference.a);
+  const double b = units_of_each(difference.b);
+  if (difference.per != "run" && std::abs(b / a - 1) > kUnitsDiffer) {
+    difference.diagnostics.add(
+        {"units_differ", 1,
+         fmt::format("A has {:.0f} {}s and B {:.0f}: start-up, which is in the sums, weighs differently", a,
+                     difference.per, b),
+         "record as many of both"});
+  }
+  if (!difference.a.scatter || !difference.b.scatter) {
+    difference.diagnostics.add(
+        {"scatter_unknown", 1, "too few steps to see how much they vary: the noise within a run is that of its sensors",
+         "compare longer runs"});
+  }
+  if (is_asked || difference.per == "run" || difference.per == "epoch") return;
+  difference.diagnostics.add({"no_steady_state", 1,
+                              "a recording has fewer than 12 steps: whole runs are compared, start-up included",
+                              "mark steps (docs/capture.md), or record more of them"});
+}
+
+void note_unsettled(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
+  for (const ComparedRecording& recording : side.recordings) {
+    if (!recording.left_out || recording.left_out->is_settled) continue;
+    difference.diagnostics.add(
+        {"not_settled", 1,
+         fmt::format("{}: the energy of a step still changes in the second half of {}", letter, recording.input),
+         "record for longer"});
+  }
+}
+
+// The share of the energy that GPUs used while nothing ran on them; nothing where other domains are in it.
+std::optional<double> idle_share(const ReportResult& rows) {
+  double all_j = 0;
+  for (const DomainEnergy& domain : rows.domains) {
+    if (!domain.counted || !domain.joules || domain.provenance != Provenance::measured) continue;
+    if (domain.device_model.empty()) return std::nullopt;
+    all_j += *domain.joules;
+  }
+  if (!rows.idle_j || all_j <= 0) return std::nullopt;
+  return *rows.idle_j / all_j;
+}
+
+}  // namespace
+
+void note_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+  if (std::min(a.size(), b.size()) >= kRecordingsEnough) return;
+  double most = 0;
+  for (const auto& side : {a, b}) {
+    for (const RunReports& run : side) most = std::max(most, idle_share(run.rows).value_or(0));
+  }
+  if (most <= kWaitsForHost) return;
+  difference.diagnostics.add(
+      {"waits_for_host", 1,
+       fmt::format("{:.0f} % of the energy is of an idle GPU: such programs take as long as the host needs, which on "
+                   "shared machines varies more between runs than the prior says",
+                   100 * most),
+       "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or state --run-sd"});
+}
+
+void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+  for (const auto& [letter, side] : {std::pair("A", a), std::pair("B", b)}) {
+    for (const RunReports& run : side) {
+      for (Diagnostic note : run.rows.diagnostics.list()) {
+        note.message = fmt::format("{}: {}", letter, note.message);
+        difference.diagnostics.add(std::move(note));
+      }
+    }
+  }
+}
+
+void note_limits(RunDifference& difference, const std::set<std::string>& domains, bool is_asked) {
+  if (!domains.empty()) {
+    difference.diagnostics.add(
+        {"domains_differ", domains.size(),
+         fmt::format("not all recordings measured {}: left out of the total", fmt::join(domains, ", ")),
+         "joulemap doctor on the machine of the others shows why"});
+  }
+  if (!difference.is_steady) note_whole_runs(difference, is_asked);
+  note_unsettled(difference, "A", difference.a);
+  note_unsettled(difference, "B", difference.b);
+  if (!difference.fail_over || *difference.fail_over >= difference.smallest_change.value_or(0)) return;
+  difference.diagnostics.add(
+      {"gate_below_noise", 1,
+       fmt::format("--fail-over {:g}% asks for less than the {:.1f} % that this comparison can establish",
+                   100 * *difference.fail_over, 100 * *difference.smallest_change),
+       "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"});
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/host_view.h"
+
+#include <algorithm>
+#include <numeric>
+#include <ranges>
+
+#include "attribution/cpu/cpu_use.h"
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kPhaseCells = 4096;
+// A cell in which so little of the time anything ran is nobody's.
+constexpr double kLeastBusy = 0.02;
+// More than any program has; what is named after them is not shown over time.
+constexpr std::size_t kMostPhases = 64;
+// Fewer tell nothing of how it spreads.
+constexpr std::size_t kLeastSamples = 5;
+
+std::string phase_name(const PlaceMeaning& meaning) {
+  if (meaning.probes()) return std::string(kProbeMode);
+  std::string name;
+  for (const std::string& part : meaning.phase_path()) name += (name.empty() ? "" : " ") + part;
+  return name;
+}
+
+// By kernel: the serial number of its step, counted from `first`; 0: of none. Kernels are kept step by step, so counts
+// tell; where they do not match, because some are of no step, the moment does.
+std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint64_t first) {
+  std::vector<std::uint64_t> steps;
+  steps.reserve(activity.kernels.size());
+  for (std::size_t i = 0; i < activity.steps.size(); ++i) {
+    const StepRecord& step = activity.steps[i];
+    const std::size_t left = activity.kernels.size() - steps.size();
+    if (step.detailed) steps.insert(steps.end(), std::min<std::uint64_t>(step.kernels, left + 1), first + i);
+    if (steps.size() > activity.kernels.size()) break;
+  }
+  if (steps.size() == activity.kernels.size()) return steps;
+  steps.assign(activity.kernels.size(), 0);
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const std::int64_t start_ns = activity.kernels[k].start_ns;
+    const auto after = std::ranges::upper_bound(activity.steps, start_ns, {}, &StepRecord::begin_ns);
+    if (after == activity.steps.begin()) continue;
+    const auto step = std::prev(after);
+    if (step->detailed && start_ns < step->end_ns)
+      steps[k] = first + static_cast<std::size_t>(step - activity.steps.begin());
+  }
+  return steps;
+}
+
+}  // namespace
+
+LayerSpread HostView::spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+                                std::size_t most_points) {
+  std::vector<float> joules;
+  for (const Sample& sample : samples.closed) joules.push_back(sample.energy_j);
+  LayerSpread spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
+  spread.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
+  std::ranges::sort(joules);
+  for (std::size_t i = 0; i < kSpreadQuantiles; ++i) {
+    const double at = static_cast<double>(i * (joules.size() - 1)) / static_cast<double>(kSpreadQuantiles - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const std::size_t above = std::min(below + 1, joules.size() - 1);
+    const double part = at - static_cast<double>(below);
+    spread.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
+  }
+  if (most_points == 0) return spread;
+  const std::size_t stride = (joules.size() + most_points - 1) / most_points;
+  for (std::size_t i = 0; i < joules.size(); i += stride) {
+    const Sample& sample = samples.closed[i];
+    spread.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
+    if (sample.step >= 0) spread.points.back().step = sample.step;
+  }
+  return spread;
+}
+
+std::uint32_t HostView::milliseconds_at(std::int64_t time_ns) const {
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
+}
+
+HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level,
+                   std::vector<std::int64_t> steps_ns)
+    : span_(span),
+      energy_(energy),
+      sums_(sums),
+      gpu_shares_(energy, sums),
+      cpu_shares_(energy, sums),
+      level_(level),
+      steps_ns_(std::move(steps_ns)) {}
+
+std::vector<std::string> HostView::spread_path(const PlaceMeaning& meaning) const {
+  return level_ == SpreadLevel::phase ? meaning.phase_path() : meaning.layer_path();
+}
+
+std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+  const auto from = std::ranges::lower_bound(steps_ns_, begin_ns);
+  return static_cast<std::uint64_t>(std::ranges::lower_bound(from, steps_ns_.end(), end_ns) - from);
+}
+
+TimeCurve* HostView::curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const {
+  std::string name = phase_name(meaning);
+  if (name.empty() || (curves.size() >= kMostPhases && !curves.contains(name))) return nullptr;
+  return &curves.try_emplace(std::move(name), span_, kPhaseCells).first->second;
+}
+
+HostView::KernelMeaning& HostView::meaning_of(std::uint32_t process, const Kernel& kernel) {
+  const auto [slot, is_new] = kernel_meanings_.try_emplace({process, kernel.class_id, kernel.queue, kernel.place});
+  KernelMeaning& known = slot->second;
+  if (!is_new) return known;
+  ProcessNames& names = sums_.names(process);
+  const PlaceMeaning& meaning = names.places.meaning(kernel.place);
+  known.device = names.device_of(kernel.queue);
+  known.weight = gpu_shares_.weight(known.device, process, kernel.class_id).weight;
+  known.phase = curve_of(gpu_phases_, meaning);
+  const auto gpu = energy_.gpus.find(known.device);
+  std::vector<std::string> path = spread_path(meaning);
+  if (gpu == energy_.gpus.end() || path.empty() || meaning.probes()) return known;
+  known.layer = &gpu_layers_[{std::move(path), gpu->second.domain}];
+  return known;
+}
+
+void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
+  const std::uint64_t first = steps_seen_ + 1;
+  const std::vector<std::uint64_t> steps = steps_of_kernels(activity, first);
+  steps_seen_ += activity.steps.size();
+  for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
+    const Kernel& kernel = activity.kernels[i];
+    const KernelMeaning& meaning = meaning_of(process, kernel);
+    const double time_s = seconds(kernel.end_ns - kernel.start_ns);
+    if (meaning.phase != nullptr) meaning.phase->add(kernel.start_ns, kernel.end_ns, time_s);
+    if (meaning.layer == nullptr || steps[i] == 0) continue;
+    Samples& layer = *meaning.layer;
+    if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_j);
+    if (layer.step != steps[i]) {
+      layer.open_j = 0;
+      layer.open = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
+    }
+    layer.step = steps[i];
+    layer.open_j += time_s * meaning.weight * gpu_shares_.rate_of_kernel(meaning.device, kernel);
+  }
+}
+
+HostView::PlaceHere& HostView::place_of(std::uint32_t process, std::uint32_t place) {
+  const auto [slot, is_new] = places_.try_emplace({process, place});
+  if (!is_new) return slot->second;
+  const PlaceMeaning& meaning = sums_.names(process).places.meaning(place);
+  slot->second.phase = curve_of(cpu_phases_, meaning);
+  slot->second.is_layer = meaning.op.empty() && meaning.function.empty();
+  std::vector<std::string> path = spread_path(meaning);
+  if (!path.empty() && !meaning.probes()) slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpu)}];
+  return slot->second;
+}
+
+// Calls are counted where they begin, so what a stretch without any drew is of those before or after it.
+void HostView::add_places(std::uint32_t process, const Activity& activity) {
+  if (activity.place_tallies.empty()) return;
+  const CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
+  const std::vector<double> present_s = presence_s(activity);
+  const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
+  std::map<Samples*, std::uint64_t> calls;  // or steps, of phases
+  for (std::size_t i = 0; i < activity.place_tallies.size(); ++i) {
+    const PlaceTally& tally = activity.place_tallies[i];
+    const PlaceHere& here = place_of(process, tally.place);
+    const double cpu_s = seconds(tally.cpu_ns + tally.helpers_ns);
+    if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
+    if (here.layer == nullptr || !energy_.cpu_j) continue;
+    here.layer->open_j += cpu_shares_.part(process, tally, present_s[i], rates).sum();
+    if (level_ == SpreadLevel::phase) {
+      calls[here.layer] = steps;
+    } else if (here.is_layer) {
+      calls[here.layer] += tally.count;
+    }
+  }
+  for (const auto& [layer, count] : calls) {
+    if (count == 0) continue;
+    layer->open.begin_ms = milliseconds_at(activity.begin_ns);
+    layer->close(layer->open_j / static_cast<double>(count));
+    layer->sum_j += layer->open_j;
+    layer->open_j = 0;
+  }
+}
+
+void HostView::add(std::uint32_t process, const Activity& activity) {
+  add_kernels(process, activity);
+  add_places(process, activity);
+}
+
+std::vector<PhaseSpan> HostView::phases() const {
+  const PhaseCurves& curves = gpu_phases_.empty() ? cpu_phases_ : gpu_phases_;
+  std::vector<PhaseSpan> spans;
+  const double length_ns = static_cast<double>(span_.end_ns - span_.begin_ns);
+  const auto edge_ns = [&](std::size_t cell) {
+    return span_.begin_ns + static_cast<std::int64_t>(length_ns * static_cast<double>(cell) / kPhaseCells);
+  };
+  for (std::size_t cell = 0; cell < kPhaseCells && !curves.empty(); ++cell) {
+    const auto most = std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
+    if (most->second[cell] < kLeastBusy * most->second.cell_s()) continue;
+    const bool goes_on =
+        !spans.empty() && spans.back().name == most->first && spans.back().span.end_ns == edge_ns(cell);
+    if (goes_on) spans.back().span.end_ns = edge_ns(cell + 1);
+    if (!goes_on) spans.push_back({most->first, {edge_ns(cell), edge_ns(cell + 1)}});
+  }
+  return spans;
+}
+
+std::vector<LayerSpread> HostView::spreads(const ViewLimits& limits) const {
+  struct Candidate {
+    double sum_j;
+    LayerSpread spread;
+  };
+  std::vector<Candidate> all;
+  for (const auto& [layer, samples] : gpu_layers_) {
+    Samples whole = samples;
+    if (samples.step != 0) whole.close(samples.open_j);
+    if (whole.closed.size() < kLeastSamples) continue;
+    LayerSpread spread = spread_of(layer, "step", whole, limits.layer_points);
+    all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
+  }
+  for (const auto& [layer, samples] : cpu_layers_) {
+    if (samples.closed.size() < kLeastSamples) continue;
+    const std::string_view per = level_ == SpreadLevel::phase ? "step" : "call";
+    all.push_back({samples.sum_j, spread_of(layer, per, samples, limits.layer_points)});
+  }
+  std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
+  std::vector<LayerSpread> spreads;
+  for (std::size_t i = 0; i < all.size() && i < limits.spreads; ++i) spreads.push_back(std::move(all[i].spread));
+  return spreads;
+}
+
+}  // namespace joulemap::attribution

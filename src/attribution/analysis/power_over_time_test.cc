@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Power over time from a counter that is read every few seconds and the history that its device keeps.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "attribution/ledger/recorded_energy.h"
+#include "attribution/ledger/step_rows.h"
+#include "base/clock.h"
+#include "support/h200_phases.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kMillisecond = kNanosecondsPerMillisecond;
+
+RecordedEnergy::Result energy_of_h200(const H200Phases& gpu, TimeSpan span, std::size_t slices = 1) {
+  RecordedEnergy recorded(H200Phases::channels(), span, slices);
+  for (const Sample& sample : gpu.samples()) recorded.add(sample);
+  return recorded.finish();
+}
+
+// A pause of 2.5 s between loads, wherever the reads of the counter fall: by a straight line between those it reads 144 to
+// 300 W.
+TEST(PowerOverTime, AnIdlePhaseBetweenLoadsReadsItsOwnPower) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const double load_s = 5 + 0.21 * static_cast<double>(seed);
+    const H200Phases gpu{.phases = {{2, 128}, {load_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
+    const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
+    const TimeSpan idle{idle_ns + 100 * kMillisecond, idle_ns + 2400 * kMillisecond};
+    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // what report --time asks for
+    EXPECT_NEAR(part.table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
+
+    const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
+    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // JSON's power, and the page's
+    const double slice_ns = static_cast<double>(whole.end_ns - whole.begin_ns) / 1000;
+    double sum_w = 0;
+    int slices = 0;
+    for (std::size_t i = 0; i < 1000; ++i) {
+      const std::int64_t from_ns = whole.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(i));
+      if (from_ns < idle.begin_ns || from_ns + static_cast<std::int64_t>(slice_ns) > idle.end_ns) continue;
+      sum_w += run.power.at(0).watts[i].value();
+      ++slices;
+    }
+    EXPECT_NEAR(sum_w / slices, 128, 128 * 0.02);
+  }
+}
+
+TEST(PowerOverTime, PartsThatLieSideBySideAddUpToTheWhole) {
+  const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 3};
+  const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
+  const double whole_j = energy_of_h200(gpu, whole).table.rows.at(0).joules.value();
+  double sum_j = 0;
+  for (std::int64_t from_ns = whole.begin_ns; from_ns < whole.end_ns; from_ns += 370 * kMillisecond) {
+    const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond, whole.end_ns)};
+    sum_j += energy_of_h200(gpu, part).table.rows.at(0).joules.value();
+  }
+  EXPECT_NEAR(sum_j, whole_j, 1e-6 * whole_j);
+}
+
+TEST(PowerOverTime, WithoutAHistoryPowerIsEvenBetweenReads) {
+  const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 4};
+  const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
+  RecordedEnergy recorded(H200Phases::channels(), span, 100);
+  for (const Sample& sample : gpu.samples()) {
+    if (sample.channel == 0) recorded.add(sample);
+  }
+  const RecordedEnergy::Result energy = recorded.finish();
+  const double truth_j = gpu.joules_until(gpu.end_s()) - gpu.joules_until(gpu.begin_s);
+  EXPECT_NEAR(energy.table.rows.at(0).joules.value() / truth_j, 1, 0.01);
+  double sum_j = 0;
+  for (const std::optional<double>& watts : energy.power.at(0).watts) sum_j += watts.value() * energy.slice_s;
+  EXPECT_NEAR(sum_j / *energy.table.rows[0].joules, 1, 1e-6);
+}
+
+// A GPU that waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step that takes
+// 70 ms uses 35 J from the first on, and not the 14 J of the mean.
+TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfStartingUp) {
+  const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
+  const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
+  const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
+  const RecordedEnergy::Result energy = energy_of_h200(gpu, span);
+  ASSERT_EQ(energy.curves.size(), 1u);
+  std::vector<NumberedMoment> moments;
+  for (std::uint64_t step = 0; step < 100; ++step)
+    moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond, step});
+  const EnergyBetween between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    return energy.curves[0].curve.joules_at(to_ns) - energy.curves[0].curve.joules_at(from_ns);
+  };
+  const std::vector<NumberedEnergy> steps = energies_of(moments, between, span, ProbeSpans(span));
+  for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
+}
+
+// No mark shows the end of the last step: what a program does after its loop is no part of it.
+TEST(PowerOverTime, TheLastStepIsAsLongAsTheOthers) {
+  const TimeSpan span{0, 20 * kNanosecondsPerSecond};
+  const EnergyBetween energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
+    return 100 * seconds(to_ns - from_ns);
+  };
+  std::vector<NumberedMoment> moments;
+  for (std::uint64_t step = 0; step < 50; ++step)
+    moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond, step});
+  const LedgerResult steps = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
+  EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);
+  const LedgerResult epochs = rows_of("epoch", moments, energy_j, span, ProbeSpans(span));
+  EXPECT_NEAR(epochs.rows.back().energy_j.value(), 2000 - 49 * 3, 1e-6) << "an epoch ends with the command";
+  moments.resize(2);
+  const LedgerResult few = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  EXPECT_NEAR(few.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/recording_analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "attribution/ledger/host_ledgers.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "base/clock.h"
+#include "recording/recording_parts.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Half widths are made for 95 %; the report states 90 %. They are sums of many small errors: the normal law's ratio.
+constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
+
+// The second look: the samples, and the sums of what ran.
+class EnergyPass final : public recording::RecordingVisitor {
+ public:
+  EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostLedgers& ledgers, RunEvents* events)
+      : ledgers_(ledgers), events_(events) {
+    for (std::uint32_t i = 0; i < sources.size(); ++i) {
+      const std::optional<TimeSpan> span = sources[i].span();
+      // A recorder without sensors still tells when the command ran.
+      if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
+        continue;
+      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
+    }
+  }
+  void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
+    const auto pass = passes_.find(source);
+    if (pass == passes_.end()) return;
+    for (Sample sample : samples) {
+      sample.channel -= pass->second.first_channel;
+      pass->second.energy.add(sample);
+    }
+  }
+  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add_sums(source, activity); }
+  void on_mark(std::uint32_t source, const Mark& mark) override {
+    ledgers_.add_moment(source, mark);
+    if (events_ != nullptr) events_->add(source, mark);
+  }
+  void on_metric(std::uint32_t source, const Metric& metric) override {
+    if (events_ != nullptr) events_->add(source, metric);
+  }
+  std::size_t count() const { return passes_.size(); }
+  template <class Use>
+  void finish(Use&& use) {
+    for (auto& [source, pass] : passes_) use(source, pass.energy.finish());
+  }
+
+ private:
+  struct Pass {
+    std::uint32_t first_channel = 0;
+    RecordedEnergy energy;
+  };
+  HostLedgers& ledgers_;
+  RunEvents* events_;
+  std::map<std::uint32_t, Pass> passes_;
+};
+
+// The third look: each gets its part.
+class LedgerPass final : public recording::RecordingVisitor {
+ public:
+  explicit LedgerPass(HostLedgers& ledgers) : ledgers_(ledgers) {}
+  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add(source, activity); }
+
+ private:
+  HostLedgers& ledgers_;
+};
+
+void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
+  for (DomainEnergy& domain : energy.table.rows) {
+    domain.name = prefix + domain.name;
+    if (!domain.part_of.empty()) domain.part_of = prefix + domain.part_of;
+    if (domain.uncertainty_j) *domain.uncertainty_j *= kNinetyOfNinetyFive;
+    result.domains.push_back(std::move(domain));
+  }
+  for (PowerSeries& series : energy.power) result.power.push_back({prefix + series.domain, std::move(series.watts)});
+  for (ReportTrack& track : energy.tracks) {
+    track.name = prefix + track.name;
+    result.tracks.push_back(std::move(track));
+  }
+  for (CounterSteps& steps : energy.steps) {
+    steps.channel = prefix + steps.channel;
+    result.counter_steps.push_back(std::move(steps));
+  }
+  result.slice_s = energy.slice_s;
+  result.diagnostics.add_all(energy.table.diagnostics);
+}
+
+struct SourceEnergy {
+  std::uint32_t source = 0;
+  RecordedEnergy::Result energy;
+};
+
+// A ledger adds up machines: where one of them was measured, another that has only estimates stays without energies.
+void keep_one_provenance(std::vector<SourceEnergy>& energies, const std::vector<std::string>& hosts,
+                         Diagnostics& diagnostics) {
+  const auto is_measured = [](const SourceEnergy& one) {
+    return total_energy(one.energy.table.rows).measured.has_value();
+  };
+  if (std::none_of(energies.begin(), energies.end(), is_measured)) return;
+  for (SourceEnergy& one : energies) {
+    if (is_measured(one) || one.energy.curves.empty()) continue;
+    one.energy.curves.clear();
+    diagnostics.add({"estimates_not_added", 1,
+                     fmt::format("{}: its energy is only estimated, and is not added to what others measured",
+                                 hosts[one.source]),
+                     "joulemap doctor on that machine: how to measure it"});
+  }
+}
+
+void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource>& sources) {
+  bool has_recorder = false;
+  for (const SurveyedSource& seen : sources) {
+    if (seen.source.role != "recorder") continue;
+    has_recorder = true;
+    if (seen.command_end_ns) continue;
+    const std::optional<TimeSpan> span = seen.span();
+    result.diagnostics.add(
+        {"cut_off", 1,
+         fmt::format(
+             "the recording ends {} s after the command began, before the command did: energy and time are those "
+             "until then",
+             span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
+         "the recorder was killed or its disk was full"});
+  }
+  if (!has_recorder) {
+    result.diagnostics.add({"no_recorder", 1, "no part of this recording holds samples: energies are not known",
+                            "give the file that joulemap record wrote on that machine, too"});
+  } else if (result.domains.empty()) {
+    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known",
+                            "joulemap doctor tells why; an import needs --power"});
+  }
+}
+
+// A program that was killed, or left by a side door, could not be probed and could not say so.
+void note_missing_probe(ReportResult& result) {
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  if (result.probe || result.diagnostics.contains("not_probed")) return;
+  result.diagnostics.add({"not_probed", 1,
+                          "not probed: no program of the command came to its end in Python and had called modules of "
+                          "PyTorch",
+                          "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
+}
+
+// A run of less than some seconds has no room for a pause.
+void note_missing_dither(ReportResult& result) {
+  const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
+  if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
+  if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
+  result.diagnostics.add({"not_dithered", 1,
+                          "not dithered: no program of the command called modules of PyTorch for long enough",
+                          "a pause of 20 to 40 ms comes every few seconds; see docs/attribution.md"});
+}
+
+}  // namespace
+
+Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery& query) {
+  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not count.
+  std::vector<std::string> ordered(paths.begin(), paths.end());
+  std::sort(ordered.begin(), ordered.end());
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
+  if (!files) return std::move(files).error();
+  RecordingSurvey survey;
+  Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
+  if (!summary) return std::move(summary).error();
+  survey.finish();
+  if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
+  survey.leave_out(query.without);
+  const KernelPriors priors =
+      query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
+  const auto spreads = query.views ? std::optional(query.views->spreads_of) : std::nullopt;
+  HostLedgers ledgers(survey.sources(), {query.levels, spreads}, query.mode, priors);
+  Analysis found{.summary = {}, .sources = survey.sources(), .levels = {}};
+  EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
+  Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
+  if (!again) return std::move(again).error();
+
+  ReportResult& result = found.summary;
+  result.inputs.assign(paths.begin(), paths.end());
+  result.samples = summary->samples;
+  result.file_bytes = summary->bytes;
+  result.diagnostics = summary->diagnostics;
+  survey.describe(result);
+  const bool all_written = !result.diagnostics.contains("recording_write_failed");
+  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
+  const bool several = energy.count() > 1 && survey.machines() > 1;
+  const std::vector<std::string> hosts = survey.host_names();
+  std::vector<SourceEnergy> energies;
+  energy.finish([&](std::uint32_t source, RecordedEnergy::Result told) {
+    energies.push_back({source, std::move(told)});
+  });
+  keep_one_provenance(energies, hosts, result.diagnostics);
+  for (auto& [source, told] : energies) {
+    const std::string prefix = several ? hosts[source] + "/" : "";
+    ledgers.set_energy(source, told, prefix);
+    for (const Channel& channel : survey.sources()[source].channels) {
+      if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
+    }
+    add_to(result, std::move(told), prefix);
+  }
+  result.totals = total_energy(result.domains);
+  result.probe = ledgers.probe_cost();
+  result.dither_s = ledgers.dither_s();
+  if (std::ranges::all_of(query.levels, [](Level level) { return level == Level::domain; })) return found;
+  LedgerPass pass(ledgers);
+  if (const auto read = recording::read_recording(*files, pass); !read) return read.error();
+  for (const Level level : query.levels) {
+    if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
+  }
+  if (query.views || query.step_times) found.machines = ledgers.views(query.views.value_or(ViewLimits{}));
+  return found;
+}
+
+void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
+  if (!rows.empty()) return;
+  diagnostics.add({"nothing_captured", 1, fmt::format("the recording does not tell what ran by {}", by),
+                   "record a program that uses PyTorch, CUDA or joulemap's regions and steps; see docs/capture.md"});
+}
+
+void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources) {
+  note_missing_samples(result, sources);
+  note_missing_probe(result);
+  note_missing_dither(result);
+}
+
+void add_domain_rows(ReportResult& result) {
+  const std::optional<ShownEnergy> shown = shown_energy(result.totals);
+  if (!shown) return;
+  for (const DomainEnergy& domain : result.domains) {
+    if (!domain.counted || !domain.joules || domain.provenance != shown->provenance) continue;
+    ReportRow row;
+    row.path = {domain.name};
+    row.name = row.display_name = domain.name;
+    row.count = 1;
+    row.time_s = result.elapsed_s;
+    row.energy_j = domain.joules;
+    row.low_j = std::max(*domain.joules - domain.uncertainty_j.value_or(0), 0.0);
+    row.high_j = *domain.joules + domain.uncertainty_j.value_or(0);
+    row.power_w = domain.mean_w;
+    if (shown->joules > 0) row.share = *domain.joules / shown->joules;
+    row.basis = to_string(shown->provenance);
+    result.rows.push_back(std::move(row));
+  }
+  // By domain nothing is set apart: all that was measured is attributed.
+  result.attributed_j = shown->joules;
+  result.idle_j = result.unattributed_j = 0;
+}
+
+Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within,
+                                              const std::string& unnamed_gpu) {
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
+  if (!files) return std::move(files).error();
+  RecordingSurvey survey;
+  if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
+  survey.finish();
+  if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
+  // Nothing is believed: what was would be learnt again and again.
+  const KernelPriors none;
+  HostLedgers ledgers(survey.sources(), {{Level::kernel}}, Mode::regress, none);
+  EnergyPass energy(survey.sources(), kReportSlices, ledgers, nullptr);
+  if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
+  energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) { ledgers.set_energy(source, found, ""); });
+  return ledgers.findings(unnamed_gpu);
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/recording_survey.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/clock.h"
+#include "recording/part_folder.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// More classes than any program has, on some GPUs.
+constexpr std::size_t kMostPowers = 200'000;
+
+}  // namespace
+
+std::optional<TimeSpan> SurveyedSource::span() const {
+  const std::optional<std::int64_t> from_ns = command_begin_ns ? command_begin_ns : first_sample_ns;
+  const std::optional<std::int64_t> to_ns = command_end_ns ? command_end_ns : last_sample_ns;
+  if (!from_ns || !to_ns) return std::nullopt;
+  return TimeSpan{*from_ns, std::max(*from_ns, *to_ns)};
+}
+
+SurveyedSource& RecordingSurvey::at(std::uint32_t source) {
+  if (source >= sources_.size()) sources_.resize(source + 1);
+  return sources_[source];
+}
+
+void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) {
+  at(source).source = described;
+}
+
+void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel,
+                                  std::span<const Channel> channels) {
+  at(source).first_channel = first_channel;
+  at(source).channels.assign(channels.begin(), channels.end());
+}
+
+void RecordingSurvey::on_samples(std::uint32_t source, std::span<const Sample> samples) {
+  SurveyedSource& seen = at(source);
+  for (const Sample& sample : samples) {
+    const std::int64_t time_ns = sample.reading.time_ns();
+    seen.first_sample_ns = std::min(seen.first_sample_ns.value_or(time_ns), time_ns);
+    seen.last_sample_ns = std::max(seen.last_sample_ns.value_or(time_ns), time_ns);
+  }
+}
+
+void RecordingSurvey::on_clock(std::uint32_t source, const ClockPair& pair) {
+  if (!at(source).clock) at(source).clock = pair;
+}
+
+void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
+  if (mark.kind == MarkKind::command_begin) at(source).command_begin_ns = mark.time_ns;
+  if (mark.kind == MarkKind::command_end) at(source).command_end_ns = mark.time_ns;
+  if (mark.kind == MarkKind::step) ++at(source).steps;
+  if (mark.kind == MarkKind::epoch) ++at(source).epochs;
+}
+
+void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
+  const auto [place, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
+  if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value, 0});
+  ReportedMetric& known = metrics_[place->second];
+  ++known.count;
+  known.last = metric.value;
+  known.sum += metric.value;
+}
+
+void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
+  if (fact.name == recording::kRankFact) {
+    at(source).rank = fact.value;
+    return;
+  }
+  if (fact.name == "cpus_online") at(source).cpus_online = fact.value;
+  const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
+    return other.name == fact.name && other.value == fact.value;
+  });
+  if (!known) facts_.push_back(fact);
+}
+
+void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
+  at(source).calibration.push_back(known);
+  calibration_.push_back(known);
+}
+
+void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& known) {
+  if (powers_.size() < kMostPowers) powers_.push_back(known);
+}
+
+void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {
+  for (const StepRecord& step : activity.steps) at(source).traced_steps.add(step);
+}
+
+void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
+
+void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
+  const auto holds = [&](DomainClass wanted) {
+    return std::find(classes.begin(), classes.end(), wanted) != classes.end();
+  };
+  const bool leaves_platform = holds(DomainClass::cpu) || holds(DomainClass::memory);
+  for (SurveyedSource& seen : sources_) {
+    std::vector<std::string> platforms;
+    for (Channel& channel : seen.channels) {
+      const bool is_left_platform = leaves_platform && channel.domain_class == DomainClass::platform;
+      if (is_left_platform) platforms.push_back(channel.domain);
+      if (is_left_platform || holds(channel.domain_class)) channel.countable = false;
+    }
+    // What was counted as part of it is to be counted itself.
+    for (Channel& channel : seen.channels) {
+      if (std::find(platforms.begin(), platforms.end(), channel.part_of) != platforms.end()) channel.part_of.clear();
+    }
+  }
+}
+
+// What two recorders of one machine both sampled was read once, as the first one's.
+void RecordingSurvey::finish() {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const std::optional<TimeSpan> span = sources_[i].span();
+    if (sources_[i].source.role != "recorder" || !span) continue;
+    for (std::size_t j = 0; j < i && !sources_[i].is_repeated; ++j) {
+      const std::optional<TimeSpan> first = sources_[j].span();
+      const bool is_same = sources_[j].source.role == "recorder" && !sources_[j].is_repeated &&
+                           sources_[j].source.boot_id == sources_[i].source.boot_id;
+      sources_[i].is_repeated = is_same && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+    }
+  }
+}
+
+Status RecordingSurvey::clip(const SecondsWithin& within) {
+  if (within.is_all()) return Done{};
+  constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
+  double longest_s = 0;
+  bool is_any_left = false;
+  for (SurveyedSource& seen : sources_) {
+    const std::optional<TimeSpan> span = seen.span();
+    if (!span) continue;
+    const double length_s = seconds(span->end_ns - span->begin_ns);
+    longest_s = std::max(longest_s, length_s);
+    const double from_s = std::clamp(within.from_s, 0.0, length_s);
+    const double to_s = std::clamp(within.to_s.value_or(length_s), from_s, length_s);
+    seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kSecond);
+    seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kSecond);
+    seen.is_clipped = true;
+    is_any_left = is_any_left || to_s > from_s;
+  }
+  if (is_any_left) return Done{};
+  return Error{ErrorCode::usage,
+               fmt::format("nothing was recorded in that time: the command ran for {:.3f} s", longest_s),
+               "--time FROM,TO takes seconds since the command began"};
+}
+
+// Ranks take the same steps together, other processes each its own.
+void RecordingSurvey::count_steps(ReportResult& result) const {
+  std::uint64_t steps_of_ranks = 0;
+  std::uint64_t epochs_of_ranks = 0;
+  for (const SurveyedSource& seen : sources_) {
+    if (seen.rank.empty()) {
+      result.steps += seen.steps;
+      result.epochs += seen.epochs;
+    } else {
+      steps_of_ranks = std::max(steps_of_ranks, seen.steps);
+      epochs_of_ranks = std::max(epochs_of_ranks, seen.epochs);
+    }
+  }
+  result.steps += steps_of_ranks;
+  result.epochs += epochs_of_ranks;
+}
+
+std::size_t RecordingSurvey::machines() const {
+  std::set<std::string> boots;
+  for (const SurveyedSource& seen : sources_) boots.insert(seen.source.boot_id);
+  return boots.size();
+}
+
+std::vector<std::string> RecordingSurvey::host_names() const {
+  std::map<std::string, std::set<std::string>> boots;  // by name
+  for (const SurveyedSource& seen : sources_) boots[seen.source.host].insert(seen.source.boot_id);
+  std::vector<std::string> names;
+  for (const SurveyedSource& seen : sources_) {
+    const std::set<std::string>& same = boots[seen.source.host];
+    const auto place = std::distance(same.begin(), same.find(seen.source.boot_id));
+    names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, place));
+  }
+  return names;
+}
+
+void RecordingSurvey::describe(ReportResult& result) const {
+  count_steps(result);
+  result.metrics = metrics_;
+  result.environment = facts_;
+  result.calibration = calibration_;
+  for (const SurveyedSource& seen : sources_) {
+    const std::string& host = seen.source.host;
+    if (std::find(result.hosts.begin(), result.hosts.end(), host) == result.hosts.end()) result.hosts.push_back(host);
+    if (seen.end) result.diagnostics.add_all(seen.end->diagnostics);
+    result.is_clipped = result.is_clipped || seen.is_clipped;
+    if (seen.source.role != "recorder") continue;
+    if (result.command.empty()) result.command = seen.source.command;
+    if (seen.end) {
+      // Of several recorders, one whose command failed says how the run ended.
+      const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
+      if (went_well) result.exit_code = seen.end->exit_code;
+      if (went_well) result.signal = seen.end->signal;
+      result.own_cpu_s = result.own_cpu_s.value_or(0) + seen.end->own_cpu_s;
+    }
+    const std::optional<TimeSpan> span = seen.span();
+    if (!span) continue;
+    if (!result.start_monotonic_ns) result.start_monotonic_ns = span->begin_ns;
+    result.elapsed_s = std::max(result.elapsed_s, seconds(span->end_ns - span->begin_ns));
+    if (!seen.clock) continue;
+    const std::int64_t start_ns = seen.clock->unix_ns - seen.clock->monotonic_ns + span->begin_ns;
+    result.start_unix_ns = std::min(result.start_unix_ns.value_or(start_ns), start_ns);
+  }
+}
+
+}  // namespace joulemap::attribution

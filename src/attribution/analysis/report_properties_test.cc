@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What holds of attribution as a whole, whatever ran: recordings of random runs, from the file to the rows.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "attribution/analysis/report_builder.h"
+#include "attribution/analysis/run_view_builder.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/simulated_gpu.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr int kProcesses = 3;
+constexpr double kLength_s = 8;
+constexpr std::int64_t kStretch_ns = 1'000'000'000;
+constexpr std::uint64_t kSeeds[] = {1, 2, 3};
+
+Activity names_of(std::mt19937_64& random) {
+  Activity activity;
+  activity.places = {
+      {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 1, PlaceKind::phase, "backward"}};
+  for (std::uint32_t id = 4; id < 12; ++id) {
+    activity.places.push_back({id, 2 + id % 2, PlaceKind::module, fmt::format("layer{}", random() % 4)});
+    activity.places.push_back({id + 10, id, PlaceKind::op, fmt::format("op{}", random() % 3)});
+    activity.places.push_back({id + 20, id + 10, PlaceKind::tensors, fmt::format("[{}]", random() % 3)});
+  }
+  for (std::uint32_t kind = 0; kind < 9; ++kind) {
+    activity.classes.push_back({kind, KernelKind::kernel, fmt::format("k{}", kind), {}, {}});
+  }
+  activity.queues = {{0, "GPU-1", 0, 1, 7}};
+  return activity;
+}
+
+// The kernels of one process (every kProcesses-th burst), a second at a time, and the CPU time it used meanwhile.
+void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, int process, std::uint64_t seed,
+                   std::int64_t shift_ns) {
+  std::mt19937_64 random(seed * 100 + static_cast<std::uint64_t>(process));
+  Activity names = names_of(random);
+  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kStretch_ns) {
+    Activity activity = std::exchange(names, {});
+    activity.begin_ns = begin_ns + shift_ns;
+    activity.end_ns = std::min(begin_ns + kStretch_ns, run.end_ns) + shift_ns;
+    for (const SimulatedKernel& kernel : run.kernels) {
+      const bool is_its = static_cast<int>(kernel.start_ns / 50'000'000 % kProcesses) == process;
+      if (!is_its || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kStretch_ns) continue;
+      const auto place = static_cast<std::uint32_t>(random() % 34);
+      activity.kernels.push_back({kernel.start_ns + shift_ns, kernel.end_ns + shift_ns, kernel.kind, 0, place, 0, 0});
+      activity.kernel_tallies.push_back({kernel.kind, 0, place, 1, kernel.end_ns - kernel.start_ns});
+    }
+    for (std::uint32_t place = 0; place < 34; ++place) {
+      const auto time_ns = static_cast<std::int64_t>(random() % 10'000'000);
+      activity.place_tallies.push_back({place, 1 + random() % 5, 1, time_ns, time_ns / 2, time_ns / 3});
+    }
+    writer.add(std::move(activity));
+  }
+}
+
+// Files of the recorder and of each process, with all times moved by `shift_ns`.
+std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t seed, std::int64_t shift_ns) {
+  const SimulatedRun run = SimulatedGpu({}, seed).mixture(kLength_s);
+  std::vector<std::string> files;
+  for (int process = -1; process < kProcesses; ++process) {
+    const bool is_recorder = process < 0;
+    RecordingSource source = recording_source(100 + process);
+    source.role = is_recorder ? "recorder" : "process";
+    source.started_ns += shift_ns;
+    files.push_back(folder.path() + fmt::format("/{}-{}-{}.joule", seed, shift_ns, process));
+    Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(files.back(), source, 0);
+    EXPECT_TRUE(writer);
+    if (is_recorder) {
+      const std::vector<Channel> channels = {SimulatedGpu::channel(), recorded_channel("package-0")};
+      writer->set_channels(channels);
+      writer->add(Mark{run.begin_ns + shift_ns, MarkKind::command_begin, 0, 0, {}});
+      writer->add(Mark{run.end_ns + shift_ns, MarkKind::command_end, 0, 0, {}});
+      for (Sample sample : run.samples) {
+        sample.reading.before_ns += shift_ns;
+        sample.reading.after_ns += shift_ns;
+        writer->add(sample);
+        sample.channel = 1;
+        sample.reading.raw = static_cast<std::uint64_t>((sample.reading.after_ns - shift_ns) / 20);  // 50 W in uJ
+        writer->add(sample);
+      }
+    } else {
+      write_process(*writer, run, process, seed, shift_ns);
+    }
+    EXPECT_TRUE(writer->finish({}));
+  }
+  return files;
+}
+
+ReportResult report(std::span<const std::string> files, Level level) {
+  const Result<ReportResult> result = build_report(files, {level});
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *result : ReportResult();
+}
+
+// Every number to the last bit.
+std::string ledger_text(const ReportResult& result) {
+  std::string text = fmt::format("{:a} {:a} {:a}\n", result.attributed_j.value_or(-1), result.idle_j.value_or(-1),
+                                 result.unattributed_j.value_or(-1));
+  for (const ReportRow& row : result.rows) {
+    text +=
+        fmt::format("{} {} {} {:a} {:a} {:a} {:a} {}\n", fmt::join(row.path, "/"), row.device, row.count.value_or(0),
+                    row.time_s, row.energy_j.value_or(-1), row.low_j.value_or(-1), row.high_j.value_or(-1), row.basis);
+  }
+  for (const Diagnostic& told : result.diagnostics.list()) text += fmt::format("{} {}\n", told.code, told.message);
+  return text;
+}
+
+constexpr Level kLevels[] = {Level::phase, Level::layer, Level::op, Level::tensor, Level::function, Level::kernel};
+
+TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    const std::vector<std::string> files = record(folder, seed, 0);
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
+      const ReportResult result = report(files, level);
+      ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j && result.idle_j && result.unattributed_j);
+      const double all_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
+      EXPECT_NEAR(all_j, *joules_of(result.totals.measured), 1e-3 * *joules_of(result.totals.measured));
+      double rows_j = 0;
+      for (const ReportRow& row : result.rows) {
+        rows_j += row.energy_j.value_or(0);
+        EXPECT_GE(row.energy_j.value_or(0), 0);
+        EXPECT_GE(row.time_s, 0);
+      }
+      EXPECT_NEAR(rows_j, *result.attributed_j, 1e-9 * all_j);
+      EXPECT_GE(*result.idle_j, 0);
+      EXPECT_GE(*result.unattributed_j, -1e-3 * all_j);
+      EXPECT_GT(*result.attributed_j, 0);
+    }
+  }
+}
+
+// Never less sure than if all errors had one sign.
+TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsHangTogether) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const std::vector<std::string> files = record(folder, seed, 0);
+    ReportQuery query;
+    query.level = Level::layer;
+    query.grouping = {true, ""};
+    const Result<ReportResult> result = build_report(files, query);
+    ASSERT_TRUE(result);
+    ASSERT_FALSE(result->groups.empty());
+    for (const ReportRow& group : result->groups) {
+      double energy_j = 0;
+      double width_j = 0;
+      for (const ReportRow& row : result->rows) {
+        const bool is_within = row.device == group.device && row.path.size() >= group.path.size() &&
+                               std::equal(group.path.begin(), group.path.end(), row.path.begin());
+        if (!is_within) continue;
+        energy_j += row.energy_j.value_or(0);
+        width_j += row.high_j.value_or(0) - row.low_j.value_or(0);
+      }
+      SCOPED_TRACE(fmt::format("{} on {}", fmt::join(group.path, "/"), group.device));
+      EXPECT_NEAR(group.energy_j.value_or(0), energy_j, 1e-9 * *result->attributed_j);
+      const double own_width_j = group.high_j.value_or(0) - group.low_j.value_or(0);
+      EXPECT_LE(own_width_j, 1.05 * width_j + 1e-9);
+    }
+  }
+}
+
+TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    std::vector<std::string> files = record(folder, seed, 0);
+    std::mt19937_64 random(seed);
+    for (const Level level : kLevels) {
+      const std::string first = ledger_text(report(files, level));
+      for (int i = 0; i < 3; ++i) {
+        SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
+        std::shuffle(files.begin(), files.end(), random);
+        EXPECT_EQ(ledger_text(report(files, level)), first);
+      }
+    }
+  }
+}
+
+TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    const std::vector<std::string> files = record(folder, seed, 0);
+    const Result<RunView> view = build_run_view(files);
+    ASSERT_TRUE(view) << view.error().message;
+    for (const Level level : kLevels) {
+      SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
+      const LevelView* const shown = view->level(name_of(level));
+      ASSERT_NE(shown, nullptr);
+      const ReportResult told = report(files, level);
+      ReportResult same;
+      same.rows = shown->rows;
+      same.attributed_j = shown->attributed_j;
+      same.idle_j = shown->idle_j;
+      same.unattributed_j = shown->unattributed_j;
+      same.diagnostics = told.diagnostics;
+      EXPECT_EQ(ledger_text(same), ledger_text(told));
+      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(told.diagnostics.contains(note.code));
+    }
+  }
+}
+
+TEST(ReportProperties, MovingAllTimesMakesNoDifference) {
+  const TemporaryDirectory folder;
+  for (const std::uint64_t seed : kSeeds) {
+    const std::vector<std::string> files = record(folder, seed, 0);
+    for (const std::int64_t shift_ns : {std::int64_t{1}, std::int64_t{123'456'789'123}, std::int64_t{1} << 50}) {
+      const std::vector<std::string> moved = record(folder, seed, shift_ns);
+      for (const Level level : {Level::op, Level::kernel}) {
+        SCOPED_TRACE(fmt::format("seed {} moved by {} ns, by {}", seed, shift_ns, name_of(level)));
+        const ReportResult before = report(files, level);
+        const ReportResult after = report(moved, level);
+        EXPECT_NEAR(*after.attributed_j, *before.attributed_j, 1e-6 * *before.attributed_j);
+        EXPECT_NEAR(*after.idle_j, *before.idle_j, 1e-6 * *before.attributed_j);
+        ASSERT_EQ(after.rows.size(), before.rows.size());
+        for (const ReportRow& row : before.rows) {
+          const auto same = std::find_if(after.rows.begin(), after.rows.end(), [&](const ReportRow& other) {
+            return other.path == row.path && other.device == row.device;
+          });
+          ASSERT_NE(same, after.rows.end());
+          EXPECT_NEAR(same->energy_j.value_or(0), row.energy_j.value_or(0), 1e-6 * *before.attributed_j);
+          EXPECT_EQ(same->count, row.count);
+          EXPECT_EQ(same->basis, row.basis);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/run_comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "statistics/random.h"
+#include "support/ledger_example.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::uint64_t kComparisonSeed = 20261117;
+constexpr double kStep_s = 0.02;
+
+// Steps of 10 J that vary by `spread_j` from one to the next, the first forty of which warm up.
+std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
+  std::vector<StepEnergy> steps;
+  for (int i = 0; i < 400; ++i) {
+    const double energy_j = factor * (10 + (i % 7 - 3) * spread_j + (i < 40 ? 20 : 0));
+    steps.push_back({2 + kStep_s * i, 2 + kStep_s * (i + 1), kStep_s, energy_j});
+  }
+  return steps;
+}
+
+// Whole runs: start-up is in the rows.
+RunReports whole(double factor) {
+  RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
+  reports.steady = steady_state(reports.steps);
+  reports.elapsed_s = 10;
+  reports.energy_j = joules_of(reports.rows.totals.measured);
+  return reports;
+}
+
+RunReports steady(double factor) {
+  RunReports reports = whole(factor);
+  reports.is_steady = true;
+  reports.rows.is_clipped = true;
+  reports.rows_steps = static_cast<double>(reports.steady->steps);
+  return reports;
+}
+
+Result<RunDifference> compare_pair(const RunReports& a, const RunReports& b, const ComparisonQuery& query = {}) {
+  return compare_runs({&a, 1}, {&b, 1}, query);
+}
+
+const DifferenceEntry& entry(const RunDifference& difference, const std::string& device, const std::string& name) {
+  for (const DifferenceEntry& one : difference.entries) {
+    if (one.device == device && one.path.size() > 1 && one.path[1] + " " + one.name == name) return one;
+  }
+  static const DifferenceEntry none;
+  return none;
+}
+
+bool names_an_entry(const RunDifference& difference) {
+  return std::any_of(difference.entries.begin(), difference.entries.end(), [](const DifferenceEntry& one) {
+    return one.verdict == Verdict::grew || one.verdict == Verdict::shrank;
+  });
+}
+
+TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.fail_over = 0.0});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->per, "sample");
+  EXPECT_TRUE(found->is_steady);
+  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  EXPECT_FALSE(found->failed);
+  for (const DifferenceEntry& one : found->entries) EXPECT_EQ(one.verdict, Verdict::within_noise) << one.name;
+}
+
+TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.per = "step"});
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
+  const ComparedRecording& recording = found->a.recordings.front();
+  ASSERT_TRUE(recording.left_out);
+  EXPECT_EQ(recording.left_out->warm_up_steps, 40u);
+  EXPECT_NEAR(recording.left_out->time_s, 10 - 359 * kStep_s, 1e-9);
+  EXPECT_NEAR(*recording.left_out->energy_j, 4500 - 359 * 10, 5);
+  EXPECT_NEAR(found->a.units, 359, 1e-9);
+  EXPECT_NEAR(*found->a.time_s, kStep_s, 1e-9);
+}
+
+TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
+  const Result<RunDifference> found = compare_pair(whole(1), whole(1.5), {.per = "step", .whole_run = true});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->is_steady);
+  EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
+  EXPECT_DOUBLE_EQ(found->total.b->energy_j, 6500.0 / 400);
+  EXPECT_EQ(found->total.verdict, Verdict::grew);
+  EXPECT_LT(*found->total.low_j, 5.0);
+  EXPECT_GT(*found->total.high_j, 5.0);
+  const DifferenceEntry& grown = entry(*found, "gpu0", "backward layer1.0.conv1");
+  EXPECT_NEAR(*grown.difference_j, 700.0 / 400, 1e-12);
+  EXPECT_EQ(grown.verdict, Verdict::grew);
+  EXPECT_EQ(compare_pair(whole(1.5), whole(1), {.per = "step", .whole_run = true})->total.verdict, Verdict::shrank);
+}
+
+TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDifferBy) {
+  const Result<RunDifference> found = compare_pair(steady(1), steady(1.026), {.fail_over = 0.01});
+  EXPECT_EQ(found->total.verdict, Verdict::within_noise) << "2.6 % between two runs of one program on an H200";
+  EXPECT_FALSE(found->failed);
+  EXPECT_GT(*found->smallest_change, 0.05);
+  EXPECT_TRUE(found->diagnostics.contains("gate_below_noise"));
+  ASSERT_EQ(found->establish.size(), 3u);
+  EXPECT_NEAR(found->establish[0].relative, *found->smallest_change, 1e-12);
+  EXPECT_GT(found->establish[1].relative, found->establish[2].relative);
+  EXPECT_EQ(compare_pair(steady(1), steady(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew)
+      << "by a stated prior";
+}
+
+TEST(RunComparison, FailsOnlyWhenTheTotalGrewByMoreThanAllowedAndBeyondTheNoise) {
+  EXPECT_TRUE(compare_pair(steady(1), steady(1.2), {.fail_over = 0.05})->failed);
+  EXPECT_FALSE(compare_pair(steady(1), steady(1.12), {.fail_over = 0.15})->failed) << "grew, but by less";
+  EXPECT_FALSE(compare_pair(steady(1.2), steady(1), {.fail_over = 0.05})->failed) << "shrank";
+  EXPECT_FALSE(compare_pair(steady(1), steady(1.2), {})->failed) << "no gate was given";
+  RunReports unsure = steady(1.2);
+  unsure.rows.domains[0].uncertainty_j = 2000;
+  EXPECT_FALSE(compare_pair(steady(1), unsure, {.fail_over = 0.05})->failed) << "grew within the noise";
+}
+
+TEST(RunComparison, StepsThatVarySlowlyMakeNoise) {
+  RunReports calm = steady(1.1);
+  RunReports wild = steady(1.1);
+  for (std::size_t i = 0; i < wild.steps.size(); ++i) wild.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
+  wild.steady = steady_state(wild.steps);
+  EXPECT_EQ(compare_pair(steady(1), calm)->total.verdict, Verdict::grew);
+  EXPECT_EQ(compare_pair(steady(1), wild)->total.verdict, Verdict::within_noise);
+}
+
+TEST(RunComparison, WhatOnlyOneHasIsNewOrGone) {
+  RunReports b = steady(1);
+  b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
+  const Result<RunDifference> found = compare_pair(steady(1), b);
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, Verdict::appeared);
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::gone);
+}
+
+TEST(RunComparison, AMeasurementDoesNotCompareToAnEstimate) {
+  RunReports b = steady(1);
+  b.rows.domains.erase(b.rows.domains.begin());
+  b.rows.totals = total_energy(b.rows.domains);
+  EXPECT_FALSE(compare_pair(steady(1), b));
+}
+
+TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
+  RunReports b = steady(1);
+  b.rows.domains[1].provenance = Provenance::measured;
+  b.rows.totals = total_energy(b.rows.domains);
+  for (StepEnergy& step : b.steps) step.energy_j *= 4800.0 / 4500;
+  b.steady = steady_state(b.steps);
+  const Result<RunDifference> found = compare_pair(steady(1), b);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->domains, std::vector<std::string>{"gpu0"});
+  EXPECT_NEAR(*found->total.relative, 0, 1e-9);
+  EXPECT_TRUE(found->diagnostics.contains("domains_differ"));
+}
+
+TEST(RunComparison, RefusesAUnitThatOneDoesNotHave) {
+  RunReports b = whole(1);
+  b.rows.epochs = 0;
+  EXPECT_FALSE(compare_pair(whole(1), b, {.per = "epoch"}));
+  EXPECT_TRUE(compare_pair(whole(1), b, {.per = "run"}));
+}
+
+TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
+  RunReports bare{.rows = example_training()};
+  bare.rows.steps = bare.rows.epochs = 0;
+  bare.rows.metrics.clear();
+  EXPECT_FALSE(compares_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
+  const Result<RunDifference> found = compare_pair(bare, bare);
+  EXPECT_EQ(found->per, "run");
+  EXPECT_FALSE(found->is_steady);
+  RunReports few = bare;
+  few.rows.steps = 5;
+  EXPECT_TRUE(compare_pair(few, few)->diagnostics.contains("no_steady_state"));
+}
+
+TEST(RunComparison, EpochsAndRunsAreWhole) {
+  const std::vector<std::optional<SteadyState>> both = {steady(1).steady, steady(1).steady};
+  EXPECT_TRUE(compares_steady_states(both, {}));
+  EXPECT_TRUE(compares_steady_states(both, {.per = "step"}));
+  EXPECT_FALSE(compares_steady_states(both, {.per = "epoch"}));
+  EXPECT_FALSE(compares_steady_states(both, {.per = "run"}));
+  EXPECT_FALSE(compares_steady_states(both, {.whole_run = true}));
+}
+
+// Runs of one program: a factor of the run, and rows that are off by what their intervals say.
+class Runs {
+ public:
+  explicit Runs(std::uint64_t seed) : random_(seed) {}
+
+  std::vector<RunReports> of(std::size_t count, double factor = 1) {
+    std::vector<RunReports> runs;
+    for (std::size_t i = 0; i < count; ++i) {
+      runs.push_back(steady(factor * (1 + kRunVariation.relative_sd * random_.normal())));
+      for (ReportRow& row : runs.back().rows.rows) {
+        if (!row.energy_j || !row.low_j) continue;
+        const double off_j = 0.5 * (*row.high_j - *row.low_j) / 1.6449 * random_.normal();
+        for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j}) **value += off_j;
+      }
+    }
+    return runs;
+  }
+
+ private:
+  statistics::Random random_;
+};
+
+TEST(RunComparison, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
+  RecordProperty("seed", std::to_string(kComparisonSeed));
+  for (const std::size_t recordings : {1, 3}) {
+    Runs runs(kComparisonSeed + recordings);
+    int totals = 0;
+    int entries = 0;
+    for (int pair = 0; pair < 200; ++pair) {
+      const Result<RunDifference> found = compare_runs(runs.of(recordings), runs.of(recordings), {});
+      totals += found->total.verdict == Verdict::within_noise ? 0 : 1;
+      entries += names_an_entry(*found) ? 1 : 0;
+    }
+    EXPECT_LE(totals, 20) << recordings << " a side, seed " << kComparisonSeed + recordings;
+    EXPECT_LE(entries, 20) << recordings << " a side: pairs that name any entry, seed " << kComparisonSeed + recordings;
+  }
+}
+
+TEST(RunComparison, ThreeRecordingsASideFindAChangeOfTheSizeTheyPrint) {
+  Runs runs(kComparisonSeed + 7);
+  int found = 0;
+  for (int pair = 0; pair < 200; ++pair) {
+    const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_change;
+    found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == Verdict::grew ? 1 : 0;
+  }
+  EXPECT_GE(found, 150) << "of 200, seed " << kComparisonSeed + 7;
+}
+
+TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
+  Runs runs(kComparisonSeed + 8);
+  std::vector<RunReports> b = runs.of(3);
+  for (RunReports& one : b) {
+    for (std::optional<double>* value : {&one.rows.rows[0].energy_j, &one.rows.rows[0].low_j, &one.rows.rows[0].high_j})
+      **value *= 2;
+  }
+  const Result<RunDifference> found = compare_runs(runs.of(3), b, {});
+  EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::grew);
+  EXPECT_GE(found->entry_interval, found->interval);
+  for (const DifferenceEntry& one : found->entries) {
+    const bool excludes_zero = *one.low_j > 0 || *one.high_j < 0;
+    EXPECT_EQ(excludes_zero, one.verdict == Verdict::grew || one.verdict == Verdict::shrank) << one.name;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/run_events.h"
+
+#include <algorithm>
+
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kMostValues = std::size_t{1} << 18;
+// A page shows some thousand of them; a program that names more than this gets its first ones shown.
+constexpr std::size_t kMostRegions = 200'000;
+
+}  // namespace
+
+void ReportedValues::add(const ReportedValue& value) {
+  if (count++ % stride == 0) kept.push_back(value);
+  sum += value.value;
+  if (kept.size() < kMostValues) return;
+  for (std::size_t i = 1; 2 * i < kept.size(); ++i) kept[i] = kept[2 * i];
+  kept.resize((kept.size() + 1) / 2);
+  stride *= 2;
+}
+
+void RunEvents::add(std::uint32_t source, const Metric& metric) {
+  metrics_[{source, metric.name}].add({metric.time_ns, metric.step, metric.value});
+}
+
+void RunEvents::add(std::uint32_t source, const Mark& mark) {
+  if (mark.name == kProbeRegion || mark.name == kDitherRegion) return;
+  if (mark.kind == MarkKind::region_begin) open_[{source, mark.id}] = {mark.name, {mark.time_ns, mark.time_ns}};
+  if (mark.kind != MarkKind::region_end) return;
+  const auto begun = open_.find({source, mark.id});
+  if (begun == open_.end()) return;
+  NamedSpan region = std::move(begun->second);
+  open_.erase(begun);
+  region.span.end_ns = std::max(mark.time_ns, region.span.begin_ns);
+  std::vector<NamedSpan>& all = regions_[source];
+  if (all.size() < kMostRegions) all.push_back(std::move(region));
+}
+
+}  // namespace joulemap::attribution

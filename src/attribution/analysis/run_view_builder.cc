@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/run_view_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <ranges>
+#include <set>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Names of regions that are shown over time; a program that numbers its regions has any number.
+constexpr std::size_t kMostRegionNames = 40;
+
+constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
+                                                                                  {DomainClass::cpu, "CPU"},
+                                                                                  {DomainClass::memory, "memory"},
+                                                                                  {DomainClass::platform, "platform"},
+                                                                                  {DomainClass::other, "other"}}};
+
+double since(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
+
+std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const TimeSpan& command,
+                                 const ViewLimits& limits) {
+  std::vector<StageView> stages;
+  const std::size_t together = (told.size() + limits.stages - 1) / limits.stages;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const NumberedEnergy& one = told[i];
+    if (i % together == 0) {
+      stages.push_back({.number = one.number, .count = 0, .begin_s = since(command, one.span.begin_ns)});
+      if (one.energy_j) stages.back().energy_j = 0;
+    }
+    StageView& stage = stages.back();
+    ++stage.count;
+    stage.end_s = since(command, one.span.end_ns);
+    stage.time_s += one.time_s;
+    if (one.energy_j && stage.energy_j) *stage.energy_j += *one.energy_j;
+  }
+  return stages;
+}
+
+std::vector<TimeBand> bands_of(const std::vector<TimeSpan>& spans, const TimeSpan& command, std::string_view name) {
+  std::vector<TimeBand> bands;
+  for (const TimeSpan& span : spans) {
+    bands.push_back({std::string(name), since(command, span.begin_ns), since(command, span.end_ns)});
+  }
+  return bands;
+}
+
+// Neighbours of one name that are closer than could be seen become one.
+std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap_s) {
+  std::ranges::sort(bands, {}, [](const TimeBand& band) { return std::tie(band.name, band.begin_s); });
+  std::vector<TimeBand> joined;
+  for (TimeBand& band : bands) {
+    if (!joined.empty() && joined.back().name == band.name && band.begin_s - joined.back().end_s < least_gap_s) {
+      joined.back().end_s = std::max(joined.back().end_s, band.end_s);
+      joined.back().count += band.count;
+    } else {
+      joined.push_back(std::move(band));
+    }
+  }
+  return joined;
+}
+
+// Those that took the most time.
+std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
+                                       const ViewLimits& limits) {
+  std::map<std::string, double> time_s;
+  for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
+  std::vector<std::pair<double, std::string>> names;
+  for (const auto& [name, sum_s] : time_s) names.emplace_back(sum_s, name);
+  std::ranges::sort(names, std::greater<>());
+  std::vector<TimeBand> bands;
+  if (names.size() > kMostRegionNames) names.resize(kMostRegionNames);
+  for (const auto& [sum_s, name] : names) {
+    for (const NamedSpan& region : regions) {
+      if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
+        continue;
+      bands.push_back({name, std::max(since(command, region.span.begin_ns), 0.0),
+                       since(command, std::min(region.span.end_ns, command.end_ns))});
+    }
+  }
+  const double length_s = seconds(command.end_ns - command.begin_ns);
+  if (bands.size() > limits.stages)
+    bands = joined_bands(std::move(bands), length_s / static_cast<double>(limits.stages));
+  std::ranges::stable_sort(bands, {}, &TimeBand::begin_s);
+  return bands;
+}
+
+// Losses of a stage are those that were reported while it lasted; both are in order of time.
+void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, const TimeSpan& command) {
+  std::size_t next = 0;
+  std::optional<double> before;
+  for (StageView& stage : stages) {
+    double sum = 0;
+    std::size_t count = 0;
+    for (; next < losses.kept.size() && since(command, losses.kept[next].time_ns) < stage.end_s; ++next) {
+      if (since(command, losses.kept[next].time_ns) < stage.begin_s) continue;
+      sum += losses.kept[next].value;
+      ++count;
+    }
+    if (count == 0) continue;
+    stage.loss = sum / static_cast<double>(count);
+    if (before && *before > *stage.loss && stage.energy_j)
+      stage.joules_per_loss = *stage.energy_j / (*before - *stage.loss);
+    before = stage.loss;
+  }
+}
+
+MetricSeries series_of(const std::string& name, const ReportedValues& values, const TimeSpan& command,
+                       std::size_t most_points) {
+  MetricSeries series{name, values.count, {}};
+  const std::size_t stride = (values.kept.size() + most_points - 1) / most_points;
+  for (std::size_t i = 0; i < values.kept.size(); i += stride) {
+    const ReportedValue& value = values.kept[i];
+    if (value.time_ns < command.begin_ns || value.time_ns > command.end_ns) continue;
+    series.points.push_back({since(command, value.time_ns), value.step, value.value});
+  }
+  return series;
+}
+
+// Which machine a source is of, by the boot they share; the first one where none is.
+const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint32_t source,
+                           std::map<std::string, TimeSpan>& by_boot) {
+  if (by_boot.empty()) {
+    for (const SurveyedSource& seen : sources) {
+      const std::optional<TimeSpan> span = seen.span();
+      if (seen.source.role == "recorder" && span) by_boot.try_emplace(seen.source.boot_id, *span);
+    }
+  }
+  const auto known = by_boot.find(source < sources.size() ? sources[source].source.boot_id : "");
+  return known == by_boot.end() ? nullptr : &known->second;
+}
+
+void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) {
+  std::map<std::string, TimeSpan> by_boot;
+  std::map<std::string, std::uint32_t>
+      teller;  // of several processes that report the same, the one that did most often
+  for (const auto& [key, values] : found.events.metrics()) {
+    const auto [known, is_new] = teller.try_emplace(key.second, key.first);
+    if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
+      known->second = key.first;
+    if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
+  }
+  bool has_loss = false;
+  for (const auto& [name, source] : teller) {
+    const TimeSpan* const command = command_of(found.sources, source, by_boot);
+    if (command == nullptr) continue;
+    const ReportedValues& values = found.events.metrics().at({source, name});
+    view.metrics.push_back(series_of(name, values, *command, limits.metric_points));
+    if (has_loss || name.find("loss") == std::string::npos) continue;
+    if (teller.contains("loss") && name != "loss") continue;
+    has_loss = true;
+    add_losses(view.steps, values, *command);
+    add_losses(view.epochs, values, *command);
+  }
+  for (const auto& [source, regions] : found.events.regions()) {
+    const TimeSpan* const command = command_of(found.sources, source, by_boot);
+    if (command != nullptr && view.regions.empty()) view.regions = bands_of_regions(regions, *command, limits);
+  }
+}
+
+// Of the machine that told the most steps; the ranks of a run do the same at the same time.
+std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, const ViewLimits& limits) {
+  if (machines.empty()) return 0;
+  const auto most = std::ranges::max_element(
+      machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
+  view.steps = stages_of(most->steps, most->span, limits);
+  view.epochs = stages_of(most->epochs, most->span, limits);
+  view.probing = bands_of(most->probing, most->span, "probe");
+  view.dithering = bands_of(most->dithering, most->span, "dither");
+  for (const PhaseSpan& phase : most->phases) {
+    view.phases.push_back({phase.name, since(most->span, phase.span.begin_ns), since(most->span, phase.span.end_ns)});
+  }
+  for (const MachineView& machine : machines) {
+    view.layer_spreads.insert(view.layer_spreads.end(), machine.spreads.begin(), machine.spreads.end());
+  }
+  const auto sum_j = [](const LayerSpread& spread) { return spread.mean_j * static_cast<double>(spread.samples); };
+  std::ranges::stable_sort(view.layer_spreads, std::greater<>(), sum_j);
+  if (view.layer_spreads.size() > limits.spreads) view.layer_spreads.resize(limits.spreads);
+  return most->steps.size();
+}
+
+// What was counted in the time that is looked at is known here, of a part of a run, too.
+void add_rates(RunView& view, std::size_t steps) {
+  const std::optional<double> samples = view.rates.samples;
+  view.rates = run_rates(view.run);
+  const auto known = [](std::size_t count) {
+    return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
+  };
+  view.rates.steps = known(steps);
+  view.rates.epochs = known(view.epochs.size());
+  view.rates.samples = samples;
+}
+
+void add_components(RunView& view, const std::map<std::string, DomainClass>& class_of) {
+  for (const auto& [domain_class, name] : kComponents) {
+    std::set<std::string> names;
+    for (const auto& [domain, known] : class_of) {
+      if (known == domain_class) names.insert(domain);
+    }
+    ComponentEnergy component{std::string(name), total_energy(view.run.domains, names)};
+    if (shown_energy(component.totals)) view.components.push_back(std::move(component));
+  }
+}
+
+void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels) {
+  for (const Level level : levels) {
+    const auto told = found.levels.find(level);
+    if (told == found.levels.end() || told->second.rows.empty()) continue;
+    LedgerResult& result = told->second;
+    // Without kernels a stack is no more than the layers.
+    const bool has_kernels = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpu; });
+    if (level == Level::stack && !has_kernels) continue;
+    view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
+                           result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.diagnostics)});
+  }
+}
+
+}  // namespace
+
+Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
+  Result<Analysis> found = analyse(paths, {query.levels,
+                                           query.mode,
+                                           query.within,
+                                           query.library,
+                                           query.limits.slices,
+                                           query.limits,
+                                           {query.groups},
+                                           query.without});
+  if (!found) return std::move(found).error();
+  RunView view;
+  view.run = std::move(found->summary);
+  add_domain_rows(view.run);
+  note_what_is_missing(view.run, found->sources);
+  const std::size_t steps = add_times(view, found->machines, query.limits);
+  add_events(view, *found, query.limits);
+  add_rates(view, steps);
+  add_components(view, found->class_of);
+  add_levels(view, *found, query.levels);
+  return view;
+}
+
+}  // namespace joulemap::attribution

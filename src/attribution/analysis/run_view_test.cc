@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "attribution/analysis/run_view_builder.h"
+#include "base/clock.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::int64_t kStep_ns = 2 * kNanosecondsPerMillisecond;
+constexpr std::uint64_t kSteps = 5000;
+constexpr double kWatts = 50;
+
+// Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one an epoch, 8 samples a step.
+std::string record_steps(const TemporaryDirectory& folder) {
+  std::string file = folder.path() + "/steps.joule";
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  EXPECT_TRUE(writer);
+  Channel channel = recorded_channel("package-0");
+  channel.domain_class = DomainClass::cpu;
+  writer->set_channels({&channel, 1});
+  const std::int64_t begin_ns = kSecond;
+  const auto end_ns = begin_ns + static_cast<std::int64_t>(kSteps) * kStep_ns;
+  writer->add(Mark{begin_ns, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = begin_ns - kSecond / 2; at_ns <= end_ns + kSecond / 2; at_ns += kSecond / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  }
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    const std::int64_t at_ns = begin_ns + static_cast<std::int64_t>(step) * kStep_ns;
+    if (step % 1000 == 0) writer->add(Mark{at_ns, MarkKind::epoch, step / 1000, 1, {}});
+    writer->add(Mark{at_ns, MarkKind::step, step, 1, {}});
+    const auto number = static_cast<std::int64_t>(step);
+    writer->add(Metric{at_ns + 1000, number, "loss", 9.0 - std::floor(static_cast<double>(step) / 1000)});
+    writer->add(Metric{at_ns + 1000, number, "samples", 8});
+    if (step % 500 == 0) {
+      EXPECT_TRUE(writer->flush());
+    }
+  }
+  writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
+  EXPECT_TRUE(writer->finish({}));
+  return file;
+}
+
+RunView view_of(const std::string& file) {
+  Result<RunView> view = build_run_view({&file, 1});
+  EXPECT_TRUE(view) << view.error().message;
+  return view ? std::move(*view) : RunView();
+}
+
+double sum_of(const std::vector<StageView>& stages) {
+  double sum_j = 0;
+  for (const StageView& stage : stages) sum_j += stage.energy_j.value_or(0);
+  return sum_j;
+}
+
+TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  EXPECT_LE(view.steps.size(), ViewLimits{}.stages);
+  std::uint64_t steps = 0;
+  for (const StageView& stage : view.steps) steps += stage.count;
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_NEAR(sum_of(view.steps), 500, 1);
+  EXPECT_EQ(view.epochs.size(), 5u);
+  EXPECT_NEAR(sum_of(view.epochs), 500, 1);
+}
+
+TEST(RunView, WhoAsksForAllStepsGetsAll) {
+  const TemporaryDirectory folder;
+  const std::string file = record_steps(folder);
+  ViewQuery query;
+  query.limits.stages = 10'000;
+  const Result<RunView> view = build_run_view({&file, 1}, query);
+  ASSERT_TRUE(view);
+  ASSERT_EQ(view->steps.size(), kSteps);
+  EXPECT_EQ(view->steps.back().number, kSteps - 1);
+  EXPECT_EQ(view->steps.back().count, 1u);
+}
+
+TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.epochs.size(), 5u);
+  EXPECT_FALSE(view.epochs[0].joules_per_loss);  // nothing was before it
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(view.epochs[i].loss.value(), 9.0 - static_cast<double>(i), 1e-9);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_NEAR(view.epochs[i].joules_per_loss.value(), 100, 1);
+}
+
+TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  const RunRates& rates = view.rates;
+  EXPECT_NEAR(rates.energy_of(rates.steps).value(), 0.1, 1e-3);
+  EXPECT_NEAR(rates.energy_of(rates.epochs).value(), 100, 1);
+  EXPECT_NEAR(rates.energy_of(rates.samples).value(), 500.0 / 40'000, 1e-4);
+  EXPECT_NEAR(rates.samples_per_s().value(), 4000, 1);
+  EXPECT_NEAR(rates.energy_delay_js().value(), 5000, 10);
+  ASSERT_EQ(view.components.size(), 1u);
+  EXPECT_EQ(view.components[0].name, "CPU");
+  EXPECT_NEAR(joules_of(view.components[0].totals.measured).value(), 500, 1);
+}
+
+TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.metrics.size(), 2u);
+  EXPECT_EQ(view.metrics[0].name, "loss");
+  EXPECT_EQ(view.metrics[0].count, kSteps);
+  EXPECT_LE(view.metrics[0].points.size(), ViewLimits{}.metric_points);
+  EXPECT_EQ(view.metrics[0].points.front().step, 0);
+}
+
+// Ten seconds at 50 W, in stretches of a tenth of a second: two layers of a forward pass and one of a backward pass,
+// which take all of the CPU time, and two steps a stretch.
+std::string record_phases(const TemporaryDirectory& folder) {
+  std::string file = folder.path() + "/phases.joule";
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
+  EXPECT_TRUE(writer);
+  Channel channel = recorded_channel("package-0");
+  channel.domain_class = DomainClass::cpu;
+  writer->set_channels({&channel, 1});
+  constexpr std::int64_t kStretch_ns = kSecond / 10;
+  writer->add(Mark{kSecond, MarkKind::command_begin, 0, 0, {}});
+  for (std::int64_t at_ns = kSecond / 2; at_ns <= 11 * kSecond + kSecond / 2; at_ns += kSecond / 100) {
+    writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
+  }
+  for (std::int64_t i = 0; i < 100; ++i) {
+    Activity activity{.begin_ns = kSecond + i * kStretch_ns, .end_ns = kSecond + (i + 1) * kStretch_ns};
+    if (i == 0) {
+      activity.places = {{1, 0, PlaceKind::mode, "train"},     {2, 1, PlaceKind::phase, "forward"},
+                         {3, 1, PlaceKind::phase, "backward"}, {4, 2, PlaceKind::module, "conv"},
+                         {5, 2, PlaceKind::module, "fc"},      {6, 3, PlaceKind::module, "fc"}};
+    }
+    activity.place_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
+                              {5, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
+                              {6, 2, 0, kStretch_ns / 2, kStretch_ns / 2, 0}};
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      const std::int64_t at_ns = activity.begin_ns + static_cast<std::int64_t>(step) * kStretch_ns / 2;
+      writer->add(Mark{at_ns, MarkKind::step, 2 * static_cast<std::uint64_t>(i) + step, 1, {}});
+    }
+    writer->add(activity);
+  }
+  writer->add(Mark{11 * kSecond, MarkKind::command_end, 0, 0, {}});
+  EXPECT_TRUE(writer->finish({}));
+  return file;
+}
+
+TEST(RunView, SpreadsAreOfPhasesWhereThatIsAskedFor) {
+  const TemporaryDirectory folder;
+  const std::string file = record_phases(folder);
+  ViewQuery query;
+  const Result<RunView> layers = build_run_view({&file, 1}, query);
+  ASSERT_TRUE(layers);
+  ASSERT_EQ(layers->layer_spreads.size(), 3u);
+  EXPECT_EQ(layers->layer_spreads[0].per, "call");
+  query.limits.spreads_of = SpreadLevel::phase;
+  const Result<RunView> phases = build_run_view({&file, 1}, query);
+  ASSERT_EQ(phases->layer_spreads.size(), 2u);
+  for (const LayerSpread& phase : phases->layer_spreads) {
+    EXPECT_EQ(phase.path.size(), 2u);
+    EXPECT_EQ(phase.per, "step");
+    EXPECT_NEAR(phase.mean_j, 50.0 * 0.05 / 2, 0.05) << phase.path.back();
+    EXPECT_EQ(phase.samples, 100u);
+  }
+}
+
+TEST(RunView, PowerOverTimeKeepsTheEnergy) {
+  const TemporaryDirectory folder;
+  const RunView view = view_of(record_steps(folder));
+  ASSERT_EQ(view.run.power.size(), 1u);
+  double joules = 0;
+  for (const std::optional<double>& watts : view.run.power[0].watts) joules += watts.value_or(0) * view.run.slice_s;
+  EXPECT_NEAR(joules, joules_of(view.run.totals.measured).value(), 1e-6 * joules);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

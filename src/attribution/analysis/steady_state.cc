@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/steady_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kLeastSteps = 12;
+constexpr std::size_t kBatchSteps = 5;         // MSER-5
+constexpr std::size_t kStepsForBatches = 100;  // of fewer steps each is a batch
+constexpr double kFarOut = 10;                 // standard deviations, by the median absolute deviation
+constexpr double kRare = 0.01;                 // of the steps: what is more frequent belongs to the program
+constexpr std::size_t kBlocks = 20;
+constexpr double kTrimmed = 0.1;              // of the blocks, on either side
+constexpr double kMostAutocorrelation = 0.7;  // 20 blocks cannot show more
+// Of a median absolute deviation of normal values.
+constexpr double kDeviationOfMad = 1.4826;
+// Steps that agree to less than this share of their median are equal: readings are no finer.
+constexpr double kEqualSteps = 1e-4;
+
+struct Typical {
+  double median = 0;
+  double deviation = 0;
+};
+
+double median_value(std::vector<double> values) {
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), half, values.end());
+  if (values.size() % 2 == 1) return *half;
+  return 0.5 * (*half + *std::max_element(values.begin(), half));
+}
+
+Typical typical_of(std::span<const double> energies_j) {
+  std::vector<double> values(energies_j.begin(), energies_j.end());
+  Typical typical{median_value(values), 0};
+  for (double& value : values) value = std::abs(value - typical.median);
+  typical.deviation = std::max(kDeviationOfMad * median_value(std::move(values)), kEqualSteps * typical.median);
+  return typical;
+}
+
+std::vector<double> means_of(std::span<const double> values, std::size_t count) {
+  std::vector<double> means(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t from = i * values.size() / count;
+    const std::size_t to = (i + 1) * values.size() / count;
+    for (std::size_t k = from; k < to; ++k) means[i] += values[k] / static_cast<double>(to - from);
+  }
+  return means;
+}
+
+// How many of the batches to truncate: at most half.
+std::size_t truncated_batches(const std::vector<double>& batches) {
+  double sum = 0;
+  double squares = 0;
+  double least = 0;
+  std::size_t best = 0;
+  for (std::size_t left = 1; left <= batches.size(); ++left) {
+    const double value = batches[batches.size() - left] - batches.back();  // keeps digits
+    sum += value;
+    squares += value * value;
+    const std::size_t truncated = batches.size() - left;
+    if (2 * truncated > batches.size()) continue;
+    const auto n = static_cast<double>(left);
+    const double marginal = std::max(squares - sum * sum / n, 0.0) / (n * n);
+    if (2 * (truncated + 1) > batches.size() || marginal <= least) {
+      least = marginal;
+      best = truncated;
+    }
+  }
+  return best;
+}
+
+struct BlockMean {
+  double mean = 0;
+  double standard_error = 0;
+  double autocorrelation = 0;
+};
+
+double lag_one(const std::vector<double>& values, double mean) {
+  double products = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i > 0) products += (values[i] - mean) * (values[i - 1] - mean);
+  }
+  if (squares <= 0) return 0;
+  // Of few values it comes out too small by that much (Kendall 1954).
+  const double found = products / squares;
+  const double bias = (1 + 3 * found) / static_cast<double>(values.size());
+  return std::clamp(found + bias, 0.0, kMostAutocorrelation);
+}
+
+BlockMean block_mean(std::span<const double> energies_j) {
+  std::vector<double> blocks = means_of(energies_j, std::min(kBlocks, energies_j.size()));
+  std::vector<double> sorted = blocks;
+  std::sort(sorted.begin(), sorted.end());
+  const auto trimmed = static_cast<std::size_t>(kTrimmed * static_cast<double>(sorted.size()));
+  BlockMean result;
+  for (std::size_t i = trimmed; i < sorted.size() - trimmed; ++i) result.mean += sorted[i];
+  result.mean /= static_cast<double>(sorted.size() - 2 * trimmed);
+  // Winsorized: what was trimmed counts as the nearest that was not.
+  double sum = 0;
+  for (double& block : blocks) {
+    block = std::clamp(block, sorted[trimmed], sorted[sorted.size() - 1 - trimmed]);
+    sum += block;
+  }
+  const auto n = static_cast<double>(blocks.size());
+  double squares = 0;
+  for (const double block : blocks) squares += (block - sum / n) * (block - sum / n);
+  result.autocorrelation = lag_one(blocks, sum / n);
+  const double kept = 1 - 2 * static_cast<double>(trimmed) / n;
+  const double inflation = (1 + result.autocorrelation) / (1 - result.autocorrelation);
+  result.standard_error = std::sqrt(squares / (n - 1) / n * inflation) / kept;
+  return result;
+}
+
+}  // namespace
+
+std::optional<SteadyState> steady_state(std::span<const StepEnergy> steps) {
+  if (steps.size() < kLeastSteps) return std::nullopt;
+  std::vector<double> energies_j;
+  for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
+  // A step far out would be a reason to truncate all that came before it.
+  const Typical late = typical_of(std::span(energies_j).subspan(energies_j.size() / 2));
+  std::vector<double> bounded = energies_j;
+  for (double& energy_j : bounded) {
+    energy_j = std::clamp(energy_j, late.median - kFarOut * late.deviation, late.median + kFarOut * late.deviation);
+  }
+  const std::size_t batch = bounded.size() >= kStepsForBatches ? kBatchSteps : 1;
+  const std::vector<double> batches = means_of(bounded, bounded.size() / batch);
+  const std::size_t truncated = truncated_batches(batches);
+
+  SteadyState steady{.first_step = truncated * bounded.size() / batches.size()};
+  steady.steps = energies_j.size() - steady.first_step;
+  steady.is_settled = 2 * (truncated + 1) <= batches.size();
+  steady.begin_s = steps[steady.first_step].begin_s;
+  steady.end_s = steps[energies_j.size() - 1].end_s;
+  const std::span<const double> kept = std::span(energies_j).subspan(steady.first_step);
+  const Typical typical = typical_of(kept);
+  const auto is_far_out = [&](double energy_j) {
+    return std::abs(energy_j - typical.median) > kFarOut * typical.deviation;
+  };
+  const auto far_out = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_far_out));
+  const bool are_rare = static_cast<double>(far_out) <= kRare * static_cast<double>(kept.size());
+  steady.long_steps = are_rare ? far_out : 0;
+  std::vector<double> usual_j;
+  for (std::size_t i = steady.first_step; i < energies_j.size(); ++i) {
+    if (are_rare && is_far_out(energies_j[i])) continue;
+    usual_j.push_back(energies_j[i]);
+    steady.time_s += steps[i].time_s;
+  }
+  steady.time_s /= static_cast<double>(usual_j.size());
+  const BlockMean mean = block_mean(usual_j);
+  steady.energy_j = mean.mean;
+  steady.standard_error_j = mean.standard_error;
+  steady.autocorrelation = mean.autocorrelation;
+  return steady;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/steady_state.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "statistics/random.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::uint64_t kSteadySeed = 24;
+
+// Steps of 10 ms after two seconds of start-up.
+std::vector<StepEnergy> steps_with(std::size_t count, const std::function<double(std::size_t)>& energy_j) {
+  std::vector<StepEnergy> steps;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double begin_s = 2 + 0.01 * static_cast<double>(i);
+    steps.push_back({begin_s, begin_s + 0.01, 0.01, energy_j(i)});
+  }
+  return steps;
+}
+
+TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
+  const auto steady = steady_state(steps_with(400, [](std::size_t i) { return i == 399 ? 30.0 : 5.0; }));
+  ASSERT_TRUE(steady);
+  EXPECT_EQ(steady->first_step, 0u);
+  EXPECT_EQ(steady->steps, 399u);
+  EXPECT_DOUBLE_EQ(steady->energy_j, 5);
+  EXPECT_NEAR(steady->standard_error_j, 0, 1e-9);
+  EXPECT_DOUBLE_EQ(steady->begin_s, 2);
+  EXPECT_NEAR(steady->end_s, 2 + 3.99, 1e-9);
+  EXPECT_TRUE(steady->is_settled);
+}
+
+TEST(SteadyState, WarmUpIsLeftOutWhateverItLooksLike) {
+  statistics::Random random(kSteadySeed);
+  const auto noise = [&] { return 0.05 * random.normal(); };
+  const auto first_calls = [&](std::size_t i) { return (i < 3 ? 400.0 : 5.0) + noise(); };
+  const auto tuning = [&](std::size_t i) { return (i < 60 ? 9.0 : 5.0) + noise(); };
+  const auto rising_power = [&](std::size_t i) { return 5 - 2 * std::exp(-static_cast<double>(i) / 20) + noise(); };
+  for (const auto& energy_j : std::vector<std::function<double(std::size_t)>>{first_calls, tuning, rising_power}) {
+    const auto steady = steady_state(steps_with(500, energy_j));
+    ASSERT_TRUE(steady);
+    EXPECT_GT(steady->first_step, 0u);
+    EXPECT_LT(steady->first_step, 150u);
+    EXPECT_NEAR(steady->energy_j, 5, 0.03) << "seed " << kSteadySeed;
+    EXPECT_TRUE(steady->is_settled);
+  }
+}
+
+TEST(SteadyState, RareLongStepsAreLeftOutAndFrequentOnesArePartOfTheProgram) {
+  statistics::Random random(kSteadySeed);
+  const auto with_long = [&](std::size_t every) {
+    return steady_state(steps_with(
+        1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
+  };
+  const auto checkpoints = with_long(250);
+  EXPECT_EQ(checkpoints->long_steps, 3u);  // of four one is the last of all
+  EXPECT_NEAR(checkpoints->energy_j, 5, 0.02);
+  const auto accumulation = with_long(8);
+  EXPECT_EQ(accumulation->long_steps, 0u);
+  EXPECT_NEAR(accumulation->energy_j, 5 + 10.0 / 8, 0.15);
+}
+
+TEST(SteadyState, ABriefDisturbanceDoesNotMoveTheMean) {
+  statistics::Random random(kSteadySeed);
+  const auto steady = steady_state(
+      steps_with(1000, [&](std::size_t i) { return (i >= 600 && i < 640 ? 8.0 : 5.0) + 0.05 * random.normal(); }));
+  EXPECT_NEAR(steady->energy_j, 5, 0.02);
+}
+
+TEST(SteadyState, CorrelatedStepsMakeAWiderStandardError) {
+  statistics::Random random(kSteadySeed);
+  std::vector<double> white;
+  std::vector<double> slow;
+  double state = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const double shock = random.normal();
+    state = 0.999 * state + std::sqrt(1 - 0.999 * 0.999) * shock;
+    white.push_back(10 + 0.1 * shock);
+    slow.push_back(10 + 0.1 * state);
+  }
+  const auto independent = steady_state(steps_with(2000, [&](std::size_t i) { return white[i]; }));
+  const auto correlated = steady_state(steps_with(2000, [&](std::size_t i) { return slow[i]; }));
+  EXPECT_LT(independent->standard_error_j, 2 * 0.1 / std::sqrt(2000.0));
+  EXPECT_GT(correlated->standard_error_j, 5 * independent->standard_error_j);
+  EXPECT_GT(correlated->autocorrelation, 0.2);
+}
+
+TEST(SteadyState, ARunThatKeepsChangingIsNotSettled) {
+  const auto steady = steady_state(steps_with(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
+  ASSERT_TRUE(steady);
+  EXPECT_FALSE(steady->is_settled);
+}
+
+TEST(SteadyState, FewStepsHaveNone) {
+  EXPECT_FALSE(steady_state({}));
+  EXPECT_FALSE(steady_state(steps_with(11, [](std::size_t) { return 5.0; })));
+  EXPECT_TRUE(steady_state(steps_with(12, [](std::size_t) { return 5.0; })));
+}
+
+TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNumberThatIsNone) {
+  const auto steady = steady_state(steps_with(200, [](std::size_t) { return 0.0; }));
+  ASSERT_TRUE(steady);
+  EXPECT_EQ(steady->energy_j, 0);
+  EXPECT_FALSE(std::isnan(steady->standard_error_j));
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

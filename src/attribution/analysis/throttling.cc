@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/throttling.h"
+
+#include <fmt/format.h>
+
+namespace joulemap::attribution {
+namespace {
+
+// NVML API reference, nvmlClocksEventReasons.
+constexpr std::uint64_t kSwPowerCap = 0x4;
+constexpr std::uint64_t kHwSlowdown = 0x8;
+constexpr std::uint64_t kSwThermalSlowdown = 0x20;
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;
+constexpr std::uint64_t kHwPowerBrake = 0x80;
+constexpr std::uint64_t kSlowed = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
+
+// One reading a second says little of a moment, and enough of a run.
+constexpr std::uint64_t kFewestReadings = 2;
+constexpr double kWorthTelling = 0.02;
+
+}  // namespace
+
+void Throttling::add(std::uint64_t reasons) {
+  ++readings_;
+  if ((reasons & kSwPowerCap) != 0) ++at_power_limit_;
+  if ((reasons & kSlowed) != 0) ++slowed_;
+}
+
+double Throttling::power_limited() const {
+  return readings_ > 0 ? static_cast<double>(at_power_limit_) / static_cast<double>(readings_) : 0;
+}
+
+bool Throttling::is_often(std::uint64_t count) const {
+  return readings_ >= kFewestReadings && static_cast<double>(count) >= kWorthTelling * static_cast<double>(readings_);
+}
+
+bool Throttling::held_back() const { return is_often(at_power_limit_) || is_often(slowed_); }
+
+void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
+  const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
+  if (is_often(at_power_limit_)) {
+    diagnostics.add({"power_limited", at_power_limit_,
+                     fmt::format("{} was held at its power limit in {:.0f} % of the readings: kernels draw less then "
+                                 "than in a short burst",
+                                 domain, 100 * share(at_power_limit_)),
+                     "compare runs at the same limit only"});
+  }
+  if (is_often(slowed_)) {
+    diagnostics.add({"clocks_slowed", slowed_,
+                     fmt::format("{} was slowed down by heat or by its hardware in {:.0f} % of the readings", domain,
+                                 100 * share(slowed_)),
+                     "see that it is cooled, and measure again"});
+  }
+}
+
+}  // namespace joulemap::attribution

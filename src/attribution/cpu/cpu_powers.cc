@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/cpu/cpu_powers.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "attribution/cpu/cpu_rows.h"
+#include "attribution/gpu/power_regression.h"
+#include "attribution/gpu/separable_groups.h"
+#include "statistics/random.h"
+
+namespace joulemap::attribution {
+namespace {
+
+using statistics::Random;
+
+constexpr std::size_t kFewestRows = 20;
+constexpr int kRounds = 5;
+constexpr double kHuber = 1.345;
+constexpr std::uint64_t kSeed = 0x6A6F756C65;
+
+// What a CPU second of one kind of work may draw against another's, as a standard deviation: scalar Python, memory-
+// bound loops and vector instructions at the package's limit differ by a factor of two and more at the ends.
+constexpr double kSpread = 0.3;
+// Of the mean power: how much of it is idling, before anything is known.
+// Rows where all CPUs are at work seem to tell, but what they tell is how coarsely CPU time is counted: each of these shares
+// is tried and counts alike, unless the machine was seen at rest.
+constexpr std::array<double, 3> kIdleShares = {0.25, 0.12, 0.38};
+constexpr double kIdleSpread = 0.02;
+constexpr double kAtRest = 0.12;  // CPUs at work, at most; ticks of 10 ms alone look like half of that
+constexpr std::size_t kFewestAtRest = 5;
+// How power may grow with the number of busy CPUs: as that number to the power of one of these.
+constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
+// A CPU at work draws something, whatever a few odd rows say; else it would have no interval.
+constexpr double kLeastAtWork = 0.02;
+// What the model leaves out, for each column: clocks that change with the number of busy CPUs, threads that share a core.
+constexpr double kModelError = 0.04;
+// When others ran is known to a fifth of a second at best, which makes them look cheaper than they are: by 8 to 15 % on the
+// simulated machine (bench/attribution/cpu_truth.py).
+constexpr double kOthersError = 0.1;
+// Residuals of rows in a row are alike: so many are taken together to see by how much.
+constexpr std::size_t kBlock = 20;
+constexpr double kLeastNoise = 1e-3;  // of a row; smaller is an accident
+
+double size_of(std::span<const double> residuals, std::span<const double> weights, double used) {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    sum += weights[i] * residuals[i] * residuals[i];
+    count += weights[i];
+  }
+  return std::sqrt(sum / std::max(count - used, 1.0));
+}
+
+// By how much sums of neighbours are larger than if each were on its own.
+double togetherness(std::span<const double> residuals, std::span<const double> weights) {
+  double blocks = 0;
+  double rows = 0;
+  for (std::size_t begin = 0; begin + kBlock <= residuals.size(); begin += kBlock) {
+    double sum = 0;
+    for (std::size_t i = begin; i < begin + kBlock; ++i) {
+      sum += weights[i] * residuals[i];
+      rows += weights[i] * residuals[i] * weights[i] * residuals[i];
+    }
+    blocks += sum * sum;
+  }
+  return rows > 0 ? std::max(std::sqrt(blocks / rows), 1.0) : 1;
+}
+
+std::vector<double> huber_weights(std::span<const double> residuals) {
+  std::vector<double> sizes;
+  for (const double residual : residuals) sizes.push_back(std::abs(residual));
+  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2), sizes.end());
+  const double usual = std::max(1.4826 * sizes[sizes.size() / 2], 1e-12);
+  std::vector<double> weights;
+  for (const double residual : residuals) {
+    weights.push_back(std::min(1.0, kHuber * usual / std::max(std::abs(residual), 1e-12)));
+  }
+  return weights;
+}
+
+// A fit of unknowns with beliefs, each with a spread of its own.
+struct Fit {
+  std::vector<double> watts;
+  std::vector<double> weights;
+  std::vector<double> inverse;  // of the last round: times the noise's variance, how unsure the watts are
+  std::vector<double> from_data;
+  std::vector<double> left;  // of each row
+  double noise = 0;
+  double growth = 1;
+  std::vector<double> crowded_s;  // by unknown: of all rows
+  double disbelief = 0;           // how far the watts are from what is believed
+};
+
+double usual_value(const CpuRows& rows) {
+  return rows.joules() / std::sqrt(rows.time_s() * static_cast<double>(rows.size()));
+}
+
+// What is believed of the unknowns: that CPUs at work draw alike, whatever that is, but for a spread; and what idling draws.
+class Beliefs {
+ public:
+  Beliefs(const CpuRows& rows, double idle_w)
+      : mean_w_(rows.joules() / rows.time_s()), idle_w_(idle_w), members_(rows.unknowns() - 1) {
+    double crowded_s = 0;
+    for (std::size_t k = 0; k < members_; ++k) crowded_s += rows.crowded_s()[k];
+    common_w_ = std::max(rows.joules() - idle_w * rows.time_s(), 0.1 * rows.joules()) / std::max(crowded_s, 1e-9);
+  }
+
+  double common_w() const { return common_w_; }
+  double spread_w() const { return kSpread * common_w_; }
+  // Rows of their own: each differs from the mean of all by nothing, as firmly as the spread is small.
+  void add_to(statistics::GramSums& sums, double noise) const {
+    const double others = -1.0 / static_cast<double>(members_);
+    for (std::size_t k = 0; k < members_; ++k) {
+      std::vector<double> row(members_ + 1, others);
+      row[k] += 1;
+      row[members_] = 0;
+      sums.add_row(row, 0, std::pow(noise / spread_w(), 2));
+    }
+  }
+  std::vector<statistics::Belief> pulls(double noise) const {
+    std::vector<statistics::Belief> beliefs(members_, {common_w_, std::pow(noise / common_w_, 2)});
+    beliefs.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
+    return beliefs;
+  }
+  // How much of each unknown is data: of those at work, of their difference from the mean of all.
+  std::vector<double> from_data(const Fit& fit) const {
+    const std::size_t size = members_ + 1;
+    std::vector<double> row_sums(members_);
+    double all = 0;
+    for (std::size_t i = 0; i < members_; ++i) {
+      for (std::size_t j = 0; j < members_; ++j) row_sums[i] += fit.inverse[i * size + j];
+      all += row_sums[i];
+    }
+    const auto count = static_cast<double>(members_);
+    std::vector<double> shares;
+    for (std::size_t k = 0; k < members_; ++k) {
+      const double difference = fit.inverse[k * size + k] - 2 * row_sums[k] / count + all / (count * count);
+      shares.push_back(1 - fit.noise * fit.noise * difference / (spread_w() * spread_w()));
+    }
+    const double idle_variance = fit.noise * fit.noise * fit.inverse.back();
+    shares.push_back(1 - idle_variance / std::pow(kIdleSpread * mean_w_, 2));
+    return shares;
+  }
+
+  double disbelief(const std::vector<double>& watts) const {
+    double mean = 0;
+    for (std::size_t k = 0; k < members_; ++k) mean += watts[k] / static_cast<double>(members_);
+    double sum = std::pow((watts.back() - idle_w_) / (kIdleSpread * mean_w_), 2);
+    for (std::size_t k = 0; k < members_; ++k) sum += std::pow((watts[k] - mean) / spread_w(), 2);
+    return sum / 2;
+  }
+
+ private:
+  double mean_w_;
+  double idle_w_;
+  double common_w_ = 0;
+  std::size_t members_;  // all unknowns but idling
+};
+
+Fit robust_fit(const CpuRows& rows, double idle_w) {
+  const double mean = usual_value(rows);
+  const Beliefs beliefs(rows, idle_w);
+  Fit fit;
+  fit.weights.assign(rows.size(), 1.0);
+  fit.noise = mean / 10;
+  for (int round = 0; round < kRounds; ++round) {
+    statistics::GramSums sums = rows.sums(fit.weights);
+    beliefs.add_to(sums, fit.noise);
+    const std::vector<statistics::Belief> pulls = beliefs.pulls(fit.noise);
+    fit.watts = statistics::nonnegative_least_squares(sums, pulls).x;
+    fit.inverse = statistics::posterior_inverse(sums, pulls);
+    fit.from_data = beliefs.from_data(fit);
+    double used = 0;
+    for (const double share : fit.from_data) used += std::max(share, 0.0);
+    fit.left = rows.residuals(fit.watts);
+    fit.weights = huber_weights(fit.left);
+    const double together = togetherness(fit.left, fit.weights);
+    fit.noise = std::max(size_of(fit.left, fit.weights, used) * together, kLeastNoise * mean);
+  }
+  fit.disbelief = beliefs.disbelief(fit.watts);
+  fit.crowded_s = rows.crowded_s();
+  for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
+    fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * beliefs.common_w());
+  }
+  return fit;
+}
+
+// What rows draw in which hardly any CPU was at work; nothing where there are too few of them.
+std::optional<double> power_at_rest_w(const CpuRows& rows) {
+  std::vector<double> watts;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::span<const double> entries = rows[row];
+    const double at_work = std::accumulate(entries.begin(), entries.end() - 1, 0.0);
+    if (at_work < kAtRest * entries.back()) watts.push_back(rows.value(row) / entries.back());
+  }
+  if (watts.size() < kFewestAtRest) return std::nullopt;
+  std::nth_element(watts.begin(), watts.begin() + static_cast<std::ptrdiff_t>(watts.size() / 2), watts.end());
+  return watts[watts.size() / 2];
+}
+
+// The lower triangle L of a symmetric matrix L L', row by row. What rounding made negative counts as 0.
+std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t size) {
+  std::vector<double> lower(size * size, 0.0);
+  for (std::size_t i = 0; i < size; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = matrix[i * size + j];
+      for (std::size_t k = 0; k < j; ++k) sum -= lower[i * size + k] * lower[j * size + k];
+      if (i == j) {
+        lower[i * size + i] = std::sqrt(std::max(sum, 0.0));
+      } else if (lower[j * size + j] > 0) {
+        lower[i * size + j] = sum / lower[j * size + j];
+      }
+    }
+  }
+  return lower;
+}
+
+// Each law is drawn from as often as it is likely. Watts are those of `best` for the same joules.
+std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
+  const std::size_t size = best.watts.size();
+  std::vector<std::vector<double>> lower;
+  lower.reserve(fits.size());
+  for (const Fit& fit : fits) lower.push_back(cholesky(fit.inverse, size));
+  Random random(kSeed);
+  std::vector<std::vector<double>> drawn(size, std::vector<double>(kReplicates));
+  for (std::size_t r = 0; r < kReplicates; ++r) {
+    std::size_t law = 0;
+    for (double left = random.uniform(); law + 1 < fits.size() && left >= odds[law]; ++law) left -= odds[law];
+    std::vector<double> z;
+    for (std::size_t k = 0; k < size; ++k) z.push_back(random.normal());
+    for (std::size_t i = 0; i < size; ++i) {
+      double off = 0;
+      for (std::size_t k = 0; k <= i; ++k) off += lower[law][i * size + k] * z[k];
+      const double same_j = best.crowded_s[i] > 0 ? fits[law].crowded_s[i] / best.crowded_s[i] : 1;
+      const double watts = (fits[law].watts[i] + fits[law].noise * off) * same_j;
+      const double error = i + 2 == size ? kOthersError : kModelError;
+      drawn[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
+    }
+  }
+  return drawn;
+}
+
+// How badly a fit does, in half squares of the noise; large pieces count less.
+double cost_of(const Fit& fit, double noise) {
+  double cost = fit.disbelief;
+  for (const double residual : fit.left) {
+    const double size = std::abs(residual) / noise;
+    cost += size <= kHuber ? size * size / 2 : kHuber * (size - kHuber / 2);
+  }
+  return cost;
+}
+
+}  // namespace
+
+void draw_gains(CpuPowers& powers, double gain_spread) {
+  Random random(kSeed + 1);
+  powers.gains.clear();
+  for (std::size_t r = 0; r < kReplicates; ++r) {
+    powers.gains.push_back(std::max(1 + gain_spread * random.normal(), 0.0));
+  }
+}
+
+CpuPowers alike_cpu_powers(std::size_t columns) {
+  CpuPowers powers;
+  powers.columns = columns;
+  powers.watts.assign(columns + 2, 1.0);
+  powers.regressed.assign(columns + 2, false);
+  Random random(kSeed);
+  for (std::size_t k = 0; k < columns + 2; ++k) {
+    std::vector<double>& drawn = powers.replicates.emplace_back();
+    for (std::size_t r = 0; r < kReplicates; ++r) {
+      drawn.push_back(std::max(powers.watts[k] * (1 + kSpread * random.normal()), 0.0));
+    }
+  }
+  return powers;
+}
+
+std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& machine,
+                                        std::span<const std::vector<EnergyPoint>> domains) {
+  if (domains.empty() || use.pieces.empty()) return std::nullopt;
+  std::vector<Fit> fits;
+  CpuPowers powers;
+  powers.columns = use.columns;
+  for (const double growth : kGrowths) {
+    const CpuRows rows(use, machine, domains, growth);
+    if (rows.size() < kFewestRows || rows.joules() <= 0 || rows.cpu_s() <= 0) return std::nullopt;
+    const std::optional<double> at_rest_w = power_at_rest_w(rows);
+    powers.idle_known = at_rest_w.has_value();
+    for (const double share : kIdleShares) {
+      fits.push_back(robust_fit(rows, at_rest_w.value_or(share * rows.joules() / rows.time_s())));
+      fits.back().growth = growth;
+      if (at_rest_w) break;
+    }
+    powers.rows = rows.size();
+    powers.residual = fits.back().noise / usual_value(rows);
+  }
+  const std::size_t idles = powers.idle_known ? 1 : kIdleShares.size();
+  double noise = fits.front().noise;
+  for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
+  const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
+  // Laws of growth are judged with the usual share of idling; each other share is as likely as that.
+  std::size_t usual = 0;
+  for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
+  const Fit& best = fits[usual];
+  std::vector<double> odds;
+  for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
+  const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
+  for (double& one : odds) one /= all;
+  powers.growth = best.growth;
+  powers.watts = best.watts;
+  for (const double share : best.from_data) powers.regressed.push_back(share >= kKnownFromData);
+  powers.regressed[powers.idle()] = powers.idle_known;
+  powers.replicates = draw(fits, odds, best);
+  powers.fitted = true;
+  return powers;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/cpu/cpu_use.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kMostColumns = 40;
+// Readings closer than this are taken together: ticks of 10 ms would drown what they say.
+constexpr double kShortestWindow_s = 0.18;
+
+double used_s(const PlaceTally& tally) { return seconds(tally.cpu_ns + tally.helpers_ns); }
+
+// Phase and layer; where there is neither, regions. Empty: outside of everything.
+std::vector<std::string> key_of(const PlaceMeaning& meaning) { return meaning.layer_path(); }
+
+// Others want the same number of CPUs in all intervals, and get what is left of all `cpus`: like water of that amount in
+// vessels as wide as the intervals are long.
+void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus, double amount_s,
+          std::span<double> others_s) {
+  if (amount_s <= 0) return;
+  struct Vessel {
+    double height;
+    double width_s;
+  };
+  std::vector<Vessel> vessels;
+  double width_s = 0;
+  for (std::size_t i = 0; i < captured_s.size(); ++i) {
+    const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
+    vessels.push_back({std::max(cpus - captured_s[i] / length_s, 0.0), length_s});
+    width_s += length_s;
+  }
+  std::vector<Vessel> by_height = vessels;
+  std::sort(by_height.begin(), by_height.end(), [](const Vessel& a, const Vessel& b) { return a.height < b.height; });
+  double level = by_height.back().height;
+  for (const Vessel& vessel : by_height) {
+    if (amount_s <= vessel.height * width_s) {
+      level = amount_s / width_s;
+      break;
+    }
+    amount_s -= vessel.height * vessel.width_s;
+    width_s -= vessel.width_s;
+  }
+  for (std::size_t i = 0; i < vessels.size(); ++i) {
+    others_s[i] = std::min(vessels[i].height, level) * vessels[i].width_s;
+  }
+}
+
+}  // namespace
+
+std::vector<double> presence_s(const Activity& activity) {
+  std::vector<double> present_s;
+  double sum_s = 0;
+  for (const PlaceTally& tally : activity.place_tallies) {
+    present_s.push_back(std::max(std::min(seconds(tally.wall_ns), used_s(tally)), 0.0));
+    sum_s += present_s.back();
+  }
+  const double length_s = seconds(activity.end_ns - activity.begin_ns);
+  if (sum_s <= length_s) return present_s;
+  for (double& one_s : present_s) one_s *= std::max(length_s, 0.0) / sum_s;
+  return present_s;
+}
+
+std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t place) const {
+  const auto known = column_of.find({process, place});
+  return known == column_of.end() ? static_cast<std::uint16_t>(columns - 1) : known->second;
+}
+
+void CpuWork::add(std::uint32_t process, const Activity& activity) {
+  const bool outside = activity.end_ns <= span_.begin_ns || activity.begin_ns >= span_.end_ns;
+  if (outside || activity.end_ns <= activity.begin_ns) return;
+  const std::vector<double> present_s = presence_s(activity);
+  for (std::size_t i = 0; i < present_s.size(); ++i) {
+    const PlaceTally& tally = activity.place_tallies[i];
+    if (used_s(tally) <= 0) continue;
+    stretches_.push_back({process, tally.place, {activity.begin_ns, activity.end_ns, 0, used_s(tally), present_s[i]}});
+  }
+}
+
+CpuUse CpuWork::finish(ActivitySums& sums) {
+  std::map<std::vector<std::string>, double> cpu_s;
+  for (const Stretch& stretch : stretches_) {
+    cpu_s[key_of(sums.names(stretch.process).places.meaning(stretch.place))] += stretch.piece.cpu_s;
+  }
+  std::vector<std::pair<double, std::vector<std::string>>> order;
+  order.reserve(cpu_s.size());
+  for (const auto& [key, used] : cpu_s) order.emplace_back(-used, key);
+  std::sort(order.begin(), order.end());
+  std::map<std::vector<std::string>, std::uint16_t> columns;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    columns[order[i].second] = static_cast<std::uint16_t>(std::min(i, kMostColumns - 1));
+  }
+  std::map<std::uint32_t, double> by_process;
+  for (const Stretch& stretch : stretches_) by_process[stretch.process] += stretch.piece.cpu_s;
+  const auto leader = std::max_element(by_process.begin(), by_process.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  CpuUse use;
+  use.columns = std::clamp<std::size_t>(order.size(), 1, kMostColumns);
+  for (Stretch& stretch : stretches_) {
+    stretch.piece.column = columns[key_of(sums.names(stretch.process).places.meaning(stretch.place))];
+    use.column_of[{stretch.process, stretch.place}] = stretch.piece.column;
+    use.pieces.push_back(stretch.piece);
+    if (stretch.process != leader->first) continue;
+    if (!use.stretches.empty() && stretch.piece.begin_ns < use.stretches.back().end_ns) continue;
+    use.stretches.push_back({stretch.piece.begin_ns, stretch.piece.end_ns});
+  }
+  stretches_.clear();
+  std::stable_sort(use.pieces.begin(), use.pieces.end(),
+                   [](const CpuUse::Piece& a, const CpuUse::Piece& b) { return a.begin_ns < b.begin_ns; });
+  return use;
+}
+
+double any_at_work(double command, double other_cpus) {
+  return 1 - (1 - std::clamp(command, 0.0, 1.0)) * (1 - std::clamp(other_cpus, 0.0, 1.0));
+}
+
+double crowding(double cpus, double growth) { return std::pow(std::max(cpus, 1.0), growth - 1); }
+
+double others_crowding(double other_s, double captured_s, double length_s, double growth) {
+  return crowding(std::max(other_s / length_s, 1.0) + captured_s / length_s, growth);
+}
+
+std::optional<double> count_cpus(std::string_view list) {
+  double count = 0;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+    const std::size_t dash = part.find('-');
+    const std::optional<std::uint64_t> first = parse_u64(part.substr(0, dash));
+    const std::optional<std::uint64_t> last = dash == part.npos ? first : parse_u64(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return std::nullopt;
+    count += static_cast<double>(*last - *first + 1);
+  }
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+
+std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
+                                   std::span<const CpuTimePoint> machine, double cpus, double full) {
+  std::vector<double> others_s(captured_s.size());
+  const auto interval_at = [&](std::int64_t time_ns) {  // the first whose middle is later
+    const auto is_before = [&](std::size_t i) { return edges_ns[i] + (edges_ns[i + 1] - edges_ns[i]) / 2 < time_ns; };
+    std::size_t first = 0;
+    for (std::size_t count = captured_s.size(); count > 0;) {
+      const std::size_t half = count / 2;
+      if (is_before(first + half)) {
+        first += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+    return first;
+  };
+  double owed_s = 0;
+  for (std::size_t i = 1, from = 0; i < machine.size(); ++i) {
+    const double window_s = seconds(machine[i].time_ns - machine[from].time_ns);
+    const std::size_t first = interval_at(machine[from].time_ns);
+    const std::size_t last = interval_at(machine[i].time_ns);
+    if (last <= first || window_s < kShortestWindow_s) continue;
+    const double inside_s = seconds(edges_ns[last] - edges_ns[first]);
+    double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_s - machine[from].used_s) - owed_s;
+    const bool is_full = left_s >= full * cpus * std::min(inside_s, window_s);
+    for (std::size_t k = first; k < last; ++k) left_s -= captured_s[k];
+    owed_s = std::max(-left_s, 0.0);
+    fill(edges_ns.subspan(first, last - first + 1), captured_s.subspan(first, last - first), cpus,
+         is_full ? cpus * inside_s : left_s, std::span(others_s).subspan(first, last - first));
+    from = i;
+  }
+  return others_s;
+}
+
+TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus) {
+  TimeCurve other_s(captured_s.span(), captured_s.size());
+  std::vector<std::int64_t> edges_ns;
+  std::vector<double> cells_s;
+  const double cell_ns = captured_s.cell_s() * static_cast<double>(kNanosecondsPerSecond);
+  for (std::size_t cell = 0; cell <= captured_s.size(); ++cell) {
+    edges_ns.push_back(captured_s.span().begin_ns + std::llround(static_cast<double>(cell) * cell_ns));
+    if (cell < captured_s.size()) cells_s.push_back(captured_s[cell]);
+  }
+  const std::vector<double> others_s = others_between(edges_ns, cells_s, machine, cpus, 1);
+  for (std::size_t cell = 0; cell < others_s.size(); ++cell) other_s.set(cell, others_s[cell]);
+  other_s.finish();
+  return other_s;
+}
+
+}  // namespace joulemap::attribution

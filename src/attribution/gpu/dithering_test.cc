@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `record --dither` is worth: pauses at random places of a loop of equal steps, on a simulated GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "attribution/gpu/power_regression.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+KernelTimeline timeline_of(const SimulatedRun& run) {
+  KernelTimeline timeline(run.busy_s.size());
+  for (const SimulatedKernel& kernel : run.kernels) {
+    timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
+  }
+  timeline.finish();
+  return timeline;
+}
+
+struct Worth {
+  double error = 0;   // of a kind's power, root mean square
+  double inside = 0;  // share of 90 % intervals that hold
+};
+
+Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_each, std::uint64_t seeds) {
+  Worth worth;
+  double count = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SimulatedGpu gpu({.steps_per_read = 10}, seed);
+    const SimulatedRun run = gpu.dithered_loop(length_s, kernels_each, dither);
+    const std::vector<Channel> channels = {SimulatedGpu::channel()};
+    RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
+    for (const Sample& sample : run.samples) energy.add(sample);
+    const RecordedEnergy::Result recorded = energy.finish();
+    std::vector<PowerPoint> history;
+    for (const Sample& sample : run.history) {
+      history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
+    }
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {recorded.curves.at(0).steps, history});
+    double busy_j = 0;
+    double busy_s = 0;
+    for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
+      busy_j += run.joules[kind];
+      busy_s += run.busy_s[kind];
+    }
+    for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
+      const double truth = run.joules[kind] / run.busy_s[kind];
+      // Where nothing can be found out all share by time.
+      const double watts = fit ? fit->classes[kind].watts : busy_j / busy_s;
+      worth.error += (watts / truth - 1) * (watts / truth - 1);
+      if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++worth.inside;
+      ++count;
+    }
+  }
+  worth.error = std::sqrt(worth.error / count);
+  worth.inside /= count;
+  return worth;
+}
+
+// 60 s of equal steps, of which each holds nine kinds: without pauses the rows hardly differ.
+TEST(Dithering, TellsTheKindsOfEqualStepsApart) {
+  for (const std::size_t kernels_each : {1U, 5U, 20U}) {
+    const Worth without = worth_of({.share = 0}, 60, kernels_each, 3);
+    const Worth with = worth_of({}, 60, kernels_each, 3);
+    std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
+                static_cast<double>(kernels_each) * 9 * 0.203, 100 * without.error, 100 * without.inside,
+                100 * with.error, 100 * with.inside);
+    if (kernels_each == 1) continue;  // shorter than the sensor's memory: little is gained
+    EXPECT_LT(with.error, 0.03);
+    EXPECT_LT(3 * with.error, without.error);
+    EXPECT_GE(with.inside, 0.85);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_learning.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/clock.h"
+#include "base/quadrature.h"
+#include "recording/recording_parts.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Half of a 90 % interval, in standard deviations.
+constexpr double kNinety = 1.645;
+// What is known worse than this teaches less than its kind does.
+constexpr double kMostSpread = 0.2;
+// No finding is surer, however long its recording.
+constexpr double kLeastSpread = 0.01;
+// What a GPU that is always held at its power limit makes powers differ from those at full speed.
+constexpr double kLimitedSpread = 0.1;
+// Unless the pace of kernels told them apart, and enough of them ran at full speed (kernel_pace.cc).
+constexpr double kMostlyLimited = 0.8;
+
+// Nothing where the data did not tell, or not well enough.
+std::optional<double> spread_in(const ClassPower& found) {
+  if (!found.regressed || found.watts <= 0) return std::nullopt;
+  const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
+  if (own > kMostSpread) return std::nullopt;
+  return std::max(own, kLeastSpread);
+}
+
+// Which classes ran, and which GPUs were there.
+class ClassSurvey final : public recording::RecordingVisitor {
+ public:
+  void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> channels) override {
+    for (const Channel& channel : channels) {
+      if (!channel.device_model.empty()) gpus_.insert(channel.device_model);
+    }
+  }
+  void on_activity(std::uint32_t source, const Activity& activity) override {
+    for (const KernelClass& known : activity.classes) classes_.insert_or_assign({source, known.id}, known);
+    for (const KernelTally& tally : activity.kernel_tallies) {
+      Time& time = times_[{source, tally.class_id}];
+      time.time_s += seconds(tally.time_ns);
+      time.count += tally.count;
+    }
+  }
+  std::vector<KernelPower> priors(const KernelPriors& known) const {
+    std::map<KernelCode, SeenKernels> by_code;
+    for (const auto& [id, one] : classes_) {
+      const auto time = times_.find(id);
+      if (time == times_.end()) continue;
+      const SeenKernels seen = seen_kernels(one, time->second.time_s, time->second.count);
+      const auto [same, is_new] = by_code.try_emplace(seen.code, seen);
+      if (!is_new) same->second.add(seen);
+    }
+    std::vector<SeenKernels> seen;
+    if (by_code.empty()) return {};
+    for (const auto& [code, one] : by_code) seen.push_back(one);
+    seen.push_back({idle_code(), 0, 0, 0, 0});
+    std::vector<KernelPower> all;
+    for (const std::string& gpu : gpus_) {
+      for (KernelPower& one : known.of(gpu, seen)) all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+ private:
+  struct Time {
+    double time_s = 0;
+    std::uint64_t count = 0;
+  };
+  using Id = std::pair<std::uint32_t, std::uint32_t>;
+  std::set<std::string> gpus_;
+  std::map<Id, KernelClass> classes_;
+  std::map<Id, Time> times_;
+};
+
+}  // namespace
+
+std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::string& unnamed) {
+  std::vector<KernelPower> findings;
+  for (const auto& [device, gpu] : energy.gpus) {
+    const std::string& model = gpu.model.empty() ? unnamed : gpu.model;
+    // Where others ran, too, kernels take longer and draw what they do not draw alone.
+    if (!gpu.powers || gpu.powers->others || model.empty()) continue;
+    // A GPU that works draws no less than one that waits: what says so went wrong.
+    const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
+    const bool at_full_speed = gpu.powers->fit.pace > 0 && gpu.power_limited < kMostlyLimited;
+    const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited;
+    SeenKernels idle{idle_code(), 0, 0, 0, 1};
+    for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
+      const std::vector<SeenKernels>& seen = gpu.powers->kernels[column];
+      const ClassPower& found = gpu.powers->fit.classes[column];
+      for (const SeenKernels& one : seen) idle.time_s += one.time_s;
+      if (seen.size() != 1 || found.watts < least_w) continue;
+      if (const std::optional<double> own = spread_in(found)) {
+        findings.push_back(finding(model, seen.front(), found.watts, in_quadrature(*own, limited)));
+      }
+    }
+    // Counted as seen while anything was: it is the last to be dropped.
+    const ClassPower& waiting = gpu.powers->fit.idle();
+    if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
+      findings.push_back(finding(model, idle, waiting.watts, *own));
+    }
+  }
+  return findings;
+}
+
+Result<std::vector<KernelPower>> priors_needed(std::span<const std::string> paths, const KernelPriors& priors) {
+  Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
+  if (!files) return std::move(files).error();
+  ClassSurvey survey;
+  const Result<recording::RecordingSummary> read = recording::read_recording(*files, survey);
+  if (!read) return read.error();
+  return survey.priors(priors);
+}
+
+}  // namespace joulemap::attribution

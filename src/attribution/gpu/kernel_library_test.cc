@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a first recording teaches, the next one knows: a loop of equal steps, which by itself never tells what its kernels
+// draw, is shared out by it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+#include "attribution/gpu/gpu_shares.h"
+#include "attribution/gpu/kernel_learning.h"
+#include "attribution/ledger/ledger.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::uint32_t kProcess = 2;
+const std::string kGpu = "Simulated";
+
+struct Accounted {
+  MachineEnergy machine;
+  LedgerResult ledger;
+};
+
+Accounted account(const SimulatedRun& run, const KernelPriors& known, double power_limited = 0) {
+  const TimeSpan span{run.begin_ns, run.end_ns};
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy recorded(channels, span, 10);
+  for (const Sample& sample : run.samples) recorded.add(sample);
+  const RecordedEnergy::Result energy = recorded.finish();
+  const std::vector<Activity> activities = activities_of(run);
+  ActivitySums sums(span);
+  GpuWork work(span);
+  for (const Activity& activity : activities) {
+    sums.add(kProcess, activity);
+    work.add(kProcess, activity);
+  }
+  sums.finish();
+  DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
+  const std::vector<ClassPrior> priors = known.of_columns(kGpu, device.kernels);
+  Accounted result;
+  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}, kGpu, power_limited};
+  gpu.powers = find_powers(std::move(device), {energy.curves[0].steps}, span, priors);
+  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  result.machine.gpus.emplace("GPU-1", std::move(gpu));
+  Ledger ledger(Level::kernel, result.machine, sums);
+  for (const Activity& activity : activities) ledger.add(kProcess, activity);
+  result.ledger = ledger.finish();
+  return result;
+}
+
+// Another card of the same model: all draw a little more or less, and each a little by itself.
+SimulatedGpu::Traits another_card(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<> normal;
+  SimulatedGpu::Traits traits;
+  const double level = 1 + 0.04 * normal(random);
+  for (double& watts : traits.watts) watts *= level * (1 + 0.04 * normal(random));
+  return traits;
+}
+
+std::vector<KernelPower> taught_by(int recordings, std::uint64_t seed) {
+  std::vector<KernelPower> library;
+  for (int i = 0; i < recordings; ++i) {
+    SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
+                     seed * 10 + static_cast<std::uint64_t>(i));
+    merge_all(library, findings_of(account(gpu.mixture(40), {}).machine));
+  }
+  return library;
+}
+
+struct Tally {
+  double squares = 0;
+  int inside = 0;
+  int count = 0;
+  double rms() const { return std::sqrt(squares / count); }
+};
+
+void add_rows(Tally& tally, const LedgerResult& ledger, const SimulatedRun& run) {
+  for (const ReportRow& row : ledger.rows) {
+    const double truth_j = run.joules[static_cast<std::size_t>(row.name.back() - '0')];
+    tally.squares += std::pow(*row.energy_j / truth_j - 1, 2);
+    if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++tally.inside;
+    ++tally.count;
+  }
+}
+
+TEST(KernelLibrary, TellsWhatTheKernelsOfEqualStepsDraw) {
+  Tally known;
+  Tally by_time;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const KernelPriors priors = KernelPriors::of_library(taught_by(2, seed));
+    SimulatedGpu gpu(another_card(seed * 1000), seed);
+    const SimulatedRun run = gpu.steady_loop(20, 5);
+    const LedgerResult result = account(run, priors).ledger;
+    for (const ReportRow& row : result.rows) EXPECT_EQ(row.basis, "library") << row.name;
+    EXPECT_TRUE(result.diagnostics.contains("kernels_by_library"));
+    EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
+    add_rows(known, result, run);
+    add_rows(by_time, account(run, {}).ledger, run);
+  }
+  std::printf("equal steps by the library: %.1f %%, by time %.1f %%; 90 %% intervals hold in %.0f %% of %d\n",
+              100 * known.rms(), 100 * by_time.rms(), 100.0 * known.inside / known.count, known.count);
+  EXPECT_LT(known.rms(), 0.07);
+  EXPECT_GT(by_time.rms(), 0.3);
+  EXPECT_GE(known.inside, known.count * 85 / 100);
+}
+
+TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
+  const std::vector<KernelPower> library = taught_by(2, 3);
+  SimulatedGpu gpu(another_card(7), 7);
+  const SimulatedRun run = gpu.mixture(60);
+  Tally known;
+  Tally alone;
+  add_rows(known, account(run, KernelPriors::of_library(library)).ledger, run);
+  add_rows(alone, account(run, {}).ledger, run);
+  EXPECT_LT(known.rms(), alone.rms() + 0.01);
+}
+
+// What a library says of the half of the classes that it knows holds for the other half as far as their kind goes.
+TEST(KernelLibrary, ClassesThatItDoesNotKnowAreBorrowedAndWide) {
+  std::vector<KernelPower> library = taught_by(2, 5);
+  const auto is_dropped = [](const KernelPower& known) {
+    return known.code != idle_code() && (known.code.name.back() - '0') % 2 == 1;
+  };
+  std::erase_if(library, is_dropped);
+  SimulatedGpu gpu(another_card(11), 11);
+  const SimulatedRun run = gpu.steady_loop(20, 5);
+  const Accounted result = account(run, KernelPriors::of_library(library));
+  Tally all;
+  add_rows(all, result.ledger, run);
+  EXPECT_GE(all.inside, all.count - 2);
+  for (const ReportRow& row : result.ledger.rows) {
+    const double half = (*row.high_j - *row.low_j) / 2 / *row.energy_j;
+    const bool is_borrowed = (row.name.back() - '0') % 2 == 1;
+    EXPECT_EQ(half > 0.25, is_borrowed) << row.name << " " << half;
+  }
+}
+
+TEST(KernelLibrary, WhatWasBelievedIsNotLearntAgain) {
+  SimulatedGpu gpu({}, 4);
+  const SimulatedRun run = gpu.steady_loop(20, 5);
+  const Accounted result = account(run, KernelPriors::of_library(taught_by(1, 4)));
+  for (const KernelPower& found : findings_of(result.machine)) EXPECT_EQ(found.code, idle_code()) << found.code.name;
+}
+
+TEST(KernelLibrary, AGpuThatWasHeldAtItsPowerLimitTeachesLess) {
+  SimulatedGpu gpu({}, 6);
+  const SimulatedRun run = gpu.mixture(40);
+  const std::vector<KernelPower> free = findings_of(account(run, {}).machine);
+  const std::vector<KernelPower> held = findings_of(account(run, {}, 1.0).machine);
+  ASSERT_EQ(free.size(), held.size());
+  ASSERT_GE(free.size(), 9U);
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    if (free[i].code == idle_code()) continue;
+    EXPECT_GT(spread_of(held[i]), spread_of(free[i]) + 0.03);
+  }
+}
+
+TEST(KernelLibrary, SameInputSameBits) {
+  const KernelPriors priors = KernelPriors::of_library(taught_by(1, 2));
+  SimulatedGpu gpu({}, 2);
+  const SimulatedRun run = gpu.steady_loop(10, 5);
+  const LedgerResult once = account(run, priors).ledger;
+  const LedgerResult again = account(run, priors).ledger;
+  ASSERT_EQ(once.rows.size(), again.rows.size());
+  for (std::size_t i = 0; i < once.rows.size(); ++i) {
+    EXPECT_EQ(once.rows[i].energy_j, again.rows[i].energy_j);
+    EXPECT_EQ(once.rows[i].low_j, again.rows[i].low_j);
+  }
+}
+
+// Where a recording is too short for any regression.
+TEST(KernelLibrary, AFewMomentsAreSharedOutByItAlone) {
+  const KernelPriors priors = KernelPriors::of_library(taught_by(2, 8));
+  SimulatedGpu gpu(another_card(8), 8);
+  const SimulatedRun run = gpu.steady_loop(1.2, 5);
+  const LedgerResult result = account(run, priors).ledger;
+  ASSERT_EQ(result.rows.size(), run.joules.size());
+  Tally known;
+  add_rows(known, result, run);
+  EXPECT_LT(known.rms(), 0.15);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_priors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "attribution/gpu/kernel_kinds.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// A class that a recording's own list leaves out: so unsure that any other class says more.
+constexpr double kNothingKnown = 0.5;
+
+ClassPrior prior_from(const KernelPower& known) {
+  const double spread = spread_of(known);
+  return {known.watts, spread, spread < kUsualDifference};
+}
+
+// Several classes in one column: what they draw together.
+ClassPrior together(std::span<const SeenKernels> seen, std::span<const ClassPrior> priors) {
+  double all_s = 0;
+  for (const SeenKernels& one : seen) all_s += one.time_s;
+  ClassPrior mean{0, 0, false};
+  double squares = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const double share = all_s > 0 ? seen[i].time_s / all_s : 1 / static_cast<double>(seen.size());
+    mean.watts += share * priors[i].watts;
+    squares += std::pow(share * priors[i].spread * priors[i].watts, 2);
+  }
+  mean.spread = std::sqrt(squares) / mean.watts;
+  mean.known = mean.spread < kUsualDifference;
+  return mean;
+}
+
+}  // namespace
+
+KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
+    : powers_(std::move(powers)), is_frozen_(is_frozen) {}
+
+// Several machines of one recording knew the same: once is enough.
+KernelPriors KernelPriors::frozen(std::vector<KernelPower> powers) {
+  const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.code); };
+  std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
+  powers.erase(std::unique(powers.begin(), powers.end(), same), powers.end());
+  return {std::move(powers), true};
+}
+
+KernelPriors KernelPriors::of_library(std::vector<KernelPower> library) {
+  std::vector<KernelPower> sorted;
+  merge_all(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
+  return {std::move(sorted), false};
+}
+
+std::string KernelPriors::gpu_for(const std::string& gpu) const {
+  const bool is_only_one = !powers_.empty() && powers_.front().gpu == powers_.back().gpu;
+  return gpu.empty() && is_only_one ? powers_.front().gpu : gpu;
+}
+
+std::vector<KernelPower> KernelPriors::of(const std::string& gpu, std::span<const SeenKernels> seen) const {
+  const std::string model = gpu_for(gpu);
+  std::vector<KernelPower> of_gpu;
+  for (const KernelPower& known : powers_) {
+    if (known.gpu == model) of_gpu.push_back(known);
+  }
+  std::vector<KernelPower> found;
+  const KernelKinds kinds(of_gpu);
+  if (kinds.empty()) return found;
+  for (const SeenKernels& one : seen) {
+    if (const KernelPower* known = find_power(of_gpu, model, one.code)) {
+      found.push_back(*known);
+      continue;
+    }
+    if (one.code == idle_code()) continue;
+    const ClassPrior prior = kinds.prior_of(one);
+    found.push_back(
+        borrowed(model, one, prior.watts, is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
+  }
+  return found;
+}
+
+std::vector<ClassPrior> KernelPriors::of_columns(const std::string& gpu,
+                                                 std::span<const std::vector<SeenKernels>> columns) const {
+  std::vector<SeenKernels> seen;
+  for (const std::vector<SeenKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
+  const std::vector<KernelPower> found = of(gpu, seen);
+  std::vector<ClassPrior> priors;
+  if (found.empty()) return priors;
+  const KernelKinds kinds(found);
+  auto next = found.begin();
+  for (const std::vector<SeenKernels>& column : columns) {
+    std::vector<ClassPrior> members;
+    for (std::size_t i = 0; i < column.size(); ++i) members.push_back(prior_from(*next++));
+    priors.push_back(members.empty() ? kinds.prior_of({}) : together(column, members));
+  }
+  const KernelPower* const idle = find_power(powers_, gpu_for(gpu), idle_code());
+  priors.push_back(idle != nullptr ? prior_from(*idle) : ClassPrior{});
+  return priors;
+}
+
+}  // namespace joulemap::attribution

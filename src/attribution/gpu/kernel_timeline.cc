@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "attribution/gpu/kernel_pace.h"
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
+constexpr std::size_t kMostTogether = 255;                            // more than a GPU runs at once
+constexpr std::int64_t kForgotten = 20;                               // time constants after which nothing is left
+
+// How much of its time counts, by packed slowness.
+std::array<double, 256> paced_shares(double pace) {
+  std::array<double, 256> paced{};
+  for (std::size_t i = 0; i < paced.size(); ++i) {
+    paced[i] = std::pow(slowness_of_packed(static_cast<std::uint8_t>(i)), -pace);
+  }
+  return paced;
+}
+
+}  // namespace
+
+void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index,
+                                double slowness) {
+  if (end_ns <= start_ns || class_index >= classes_) return;
+  begin_ns_ = std::min(begin_ns_, start_ns);
+  end_ns_ = std::max(end_ns_, end_ns);
+  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
+    const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
+    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, packed_slowness(slowness)});
+  }
+}
+
+void KernelTimeline::add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s) {
+  if (end_ns <= begin_ns || busy_s <= 0 || class_index >= classes_) return;
+  begin_ns_ = std::min(begin_ns_, begin_ns);
+  end_ns_ = std::max(end_ns_, end_ns);
+  longest_sum_ns_ = std::max(longest_sum_ns_, end_ns - begin_ns);
+  sums_.push_back({begin_ns, end_ns, busy_s, class_index});
+}
+
+void KernelTimeline::finish() {
+  const auto earlier = [](const Piece& a, const Piece& b) {
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return a.class_index != b.class_index ? a.class_index < b.class_index : a.length_ns < b.length_ns;
+  };
+  if (!std::is_sorted(pieces_.begin(), pieces_.end(), earlier)) std::sort(pieces_.begin(), pieces_.end(), earlier);
+  share_moments();
+  std::sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
+    if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+    return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.class_index < b.class_index;
+  });
+}
+
+// Cuts time where a kernel starts or ends while another runs; kernels that run alone stay as they are.
+void KernelTimeline::share_moments() {
+  struct Running {
+    std::int64_t end_ns;
+    std::uint16_t class_index;
+    std::uint8_t slowness;
+  };
+  std::vector<Piece> shared;
+  shared.reserve(pieces_.size());
+  std::vector<Running> running;
+  std::int64_t now_ns = 0;
+  const auto advance = [&](std::int64_t until_ns) {
+    while (!running.empty() && now_ns < until_ns) {
+      std::int64_t next_ns = until_ns;
+      for (const Running& one : running) next_ns = std::min(next_ns, one.end_ns);
+      const auto together = static_cast<std::uint8_t>(running.size());
+      for (const Running& one : running) {
+        if (next_ns <= now_ns) break;
+        shared.push_back(
+            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together, one.slowness});
+      }
+      now_ns = next_ns;
+      std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
+    }
+    now_ns = std::max(now_ns, until_ns);
+  };
+  for (const Piece& piece : pieces_) {
+    advance(piece.start_ns);
+    now_ns = piece.start_ns;
+    if (running.size() < kMostTogether) {
+      running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowness});
+    }
+  }
+  advance(INT64_MAX);
+  pieces_ = std::move(shared);
+}
+
+void KernelTimeline::add_busy(BusyRows& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
+                              std::int64_t from_ns, std::int64_t to_ns, std::size_t column, double busy_per_s) const {
+  for (; row + 1 < edges_ns.size() && edges_ns[row] < to_ns; ++row) {
+    const std::int64_t begin_ns = std::max(from_ns, edges_ns[row]);
+    const std::int64_t end_ns = std::min(to_ns, edges_ns[row + 1]);
+    if (end_ns > begin_ns) rows.seconds[row * rows.columns + column] += seconds(end_ns - begin_ns) * busy_per_s;
+  }
+}
+
+BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pace) const {
+  BusyRows rows{classes_ + 1, {}};
+  if (edges_ns.size() < 2) return rows;
+  rows.seconds.resize((edges_ns.size() - 1) * rows.columns);
+  const std::array<double, 256> paced = paced_shares(pace);
+  std::size_t row = 0;
+  for (const Piece& piece : pieces_) {
+    while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
+    add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
+             paced[piece.slowness] / piece.together);
+  }
+  for (const Sum& sum : sums_) {
+    const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
+    const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - edges_ns.begin() - 1, 0));
+    const double busy_per_s = sum.busy_s / seconds(sum.end_ns - sum.begin_ns);
+    add_busy(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::span<double> times = std::span(rows.seconds).subspan(i * rows.columns, rows.columns);
+    const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
+    double busy_s = 0;
+    for (const double time_s : times) busy_s += time_s;
+    // Sums do not tell what ran together.
+    const double scale = busy_s > length_s ? length_s / busy_s : 1;
+    for (double& time_s : times) time_s *= scale;
+    times.back() = std::max(length_s - busy_s * scale, 0.0);
+  }
+  return rows;
+}
+
+BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns,
+                                    double pace) const {
+  BusyRows rows{classes_ + 1, {}};
+  rows.seconds.resize(moments_ns.size() * rows.columns);
+  const double per_ns = -1.0 / static_cast<double>(memory_ns);
+  const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
+  const std::array<double, 256> paced = paced_shares(pace);
+  std::vector<double> mind(classes_);
+  auto next = pieces_.begin();
+  std::int64_t last_ns = INT64_MIN;
+  for (std::size_t row = 0; row < moments_ns.size(); ++row) {
+    const std::int64_t now_ns = moments_ns[row];
+    const std::int64_t forgotten_ns = now_ns - kForgotten * memory_ns;
+    if (last_ns < forgotten_ns) {
+      std::fill(mind.begin(), mind.end(), 0.0);
+      last_ns = forgotten_ns;
+      next = std::partition_point(next, pieces_.end(),
+                                  [&](const Piece& piece) { return piece.start_ns + piece.length_ns <= forgotten_ns; });
+    }
+    const double left = left_of(now_ns - last_ns);
+    for (double& share : mind) share *= left;
+    // Pieces that share a moment have one begin and one end, and all others follow one another.
+    for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
+      const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
+      const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
+      const double counted = paced[piece->slowness] / piece->together;
+      mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
+      if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
+    }
+    double busy = 0;
+    for (std::size_t k = 0; k < classes_; ++k) busy += rows.seconds[row * rows.columns + k] = mind[k];
+    rows.seconds[row * rows.columns + classes_] = std::max(1 - busy, 0.0);
+    last_ns = now_ns;
+  }
+  return rows;
+}
+
+bool KernelTimeline::is_detailed(std::int64_t from_ns, std::int64_t to_ns) const {
+  if (from_ns < begin_ns_ || to_ns > end_ns_) return false;
+  const auto first = std::partition_point(sums_.begin(), sums_.end(),
+                                          [&](const Sum& sum) { return sum.begin_ns <= from_ns - longest_sum_ns_; });
+  for (auto sum = first; sum != sums_.end() && sum->begin_ns < to_ns; ++sum) {
+    if (sum->end_ns > from_ns) return false;
+  }
+  return true;
+}
+
+std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {
+  std::vector<std::size_t> useful;
+  std::size_t next = 0;
+  std::int64_t taken_ns = INT64_MIN;  // end of the stretch that has its edge already
+  for (std::size_t i = 0; i < edges_ns.size(); ++i) {
+    while (next < sums_.size() && sums_[next].end_ns <= edges_ns[i]) ++next;
+    const bool in_a_sum = next < sums_.size() && sums_[next].begin_ns < edges_ns[i];
+    if (in_a_sum && edges_ns[i] < taken_ns) continue;
+    taken_ns = in_a_sum ? sums_[next].end_ns : INT64_MIN;
+    useful.push_back(i);
+  }
+  return useful;
+}
+
+}  // namespace joulemap::attribution

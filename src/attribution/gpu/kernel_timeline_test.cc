@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+
+TEST(KernelTimeline, TellsHowLongEachClassWasBusyBetweenEdges) {
+  KernelTimeline timeline(2);
+  timeline.add_kernel(50 * kMillisecond_ns, 150 * kMillisecond_ns, 0);
+  timeline.add_kernel(160 * kMillisecond_ns, 190 * kMillisecond_ns, 1);
+  timeline.finish();
+  const BusyRows rows = timeline.busy(std::vector<std::int64_t>{0, kSecond_ns / 10, 2 * kSecond_ns / 10});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_NEAR(rows[0][0], 0.05, 1e-12);
+  EXPECT_NEAR(rows[0][2], 0.05, 1e-12);
+  EXPECT_NEAR(rows[1][0], 0.05, 1e-12);
+  EXPECT_NEAR(rows[1][1], 0.03, 1e-12);
+  EXPECT_NEAR(rows[1][2], 0.02, 1e-12);
+}
+
+// Against a look at every millisecond.
+TEST(KernelTimeline, KernelsThatRunTogetherShareTheMoment) {
+  constexpr std::uint64_t kSeed = 5;
+  std::mt19937_64 random(kSeed);
+  for (int round = 0; round < 50; ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << " round " << round);
+    KernelTimeline timeline(3);
+    std::vector<std::vector<std::size_t>> running(100);
+    for (int i = 0; i < 30; ++i) {
+      const std::size_t start = random() % 90;
+      const std::size_t length = 1 + random() % 10;
+      const auto kind = static_cast<std::uint16_t>(random() % 3);
+      timeline.add_kernel(static_cast<std::int64_t>(start) * kMillisecond_ns,
+                          static_cast<std::int64_t>(start + length) * kMillisecond_ns, kind);
+      for (std::size_t at = start; at < start + length; ++at) running[at].push_back(kind);
+    }
+    timeline.finish();
+    const std::vector<std::int64_t> edges = {0, 20 * kMillisecond_ns, 37 * kMillisecond_ns, 100 * kMillisecond_ns};
+    const BusyRows rows = timeline.busy(edges);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::vector<double> expected(4);
+      for (auto at = static_cast<std::size_t>(edges[row] / kMillisecond_ns);
+           at < static_cast<std::size_t>(edges[row + 1] / kMillisecond_ns); ++at) {
+        for (const std::size_t kind : running[at]) expected[kind] += 0.001 / static_cast<double>(running[at].size());
+        if (running[at].empty()) expected[3] += 0.001;
+      }
+      for (std::size_t column = 0; column < 4; ++column) EXPECT_NEAR(rows[row][column], expected[column], 1e-9);
+    }
+  }
+}
+
+TEST(KernelTimeline, SumsAreSpreadAndMakeCoarseRows) {
+  KernelTimeline timeline(1);
+  timeline.add_kernel(0, kSecond_ns / 2, 0);
+  timeline.add_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
+  timeline.add_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // two streams
+  timeline.finish();
+  std::vector<std::int64_t> edges;
+  for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);
+  std::vector<std::int64_t> kept;
+  for (const std::size_t edge : timeline.useful_edges(edges)) kept.push_back(edges[edge]);
+  EXPECT_EQ(kept, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
+                                             9 * kSecond_ns, 10 * kSecond_ns}));
+  const BusyRows rows = timeline.busy(edges);
+  EXPECT_NEAR(rows[2][0], 0.5, 1e-12);
+  EXPECT_NEAR(rows[6][0], 1, 1e-12);  // no more than all of it
+  EXPECT_NEAR(rows[6][1], 0, 1e-12);
+}
+
+TEST(KernelTimeline, NonsenseTimesAreNoTime) {
+  KernelTimeline timeline(1);
+  timeline.add_kernel(5, 5, 0);
+  timeline.add_kernel(9, 3, 0);
+  timeline.add_kernel(0, 1, 7);
+  timeline.finish();
+  EXPECT_TRUE(timeline.empty());
+  EXPECT_EQ(timeline.busy({}).size(), 0u);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/lost_kernels.h"
+
+#include <cmath>
+#include <map>
+#include <string>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::uint64_t kLongest_ns = std::uint64_t{1} << 62;
+
+}  // namespace
+
+Activity lost_kernels(const Mark& mark, const ProcessNames& names) {
+  Activity lost;
+  std::int64_t end_ns = 0;
+  if (mark.id == 0 || mark.id > kLongest_ns) return lost;
+  if (__builtin_add_overflow(mark.time_ns, static_cast<std::int64_t>(mark.id), &end_ns)) return lost;
+  std::map<std::string, std::uint32_t> queue_of;  // of each GPU one
+  for (const auto& [id, queue] : names.queues) {
+    const auto [known, is_new] = queue_of.try_emplace(names.device_of(id), id);
+    if (!is_new) known->second = std::min(known->second, id);
+  }
+  if (queue_of.empty()) return lost;
+  lost.begin_ns = mark.time_ns;
+  lost.end_ns = end_ns;
+  lost.classes = {{kLostClass, KernelKind::kernel, "kernels that were lost", {}, {}}};
+  const auto time_ns = static_cast<std::int64_t>(mark.id);
+  for (const auto& [device, queue] : queue_of) {
+    lost.kernel_tallies.push_back({kLostClass, queue, 0, 1, time_ns});
+    lost.kernels.push_back({.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostClass, .queue = queue});
+  }
+  return lost;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/probe_spans.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// What two spans have in common; none of it has no length.
+TimeSpan common(const TimeSpan& a, const TimeSpan& b) {
+  const std::int64_t begin_ns = std::max(a.begin_ns, b.begin_ns);
+  return {begin_ns, std::max(begin_ns, std::min(a.end_ns, b.end_ns))};
+}
+
+}  // namespace
+
+void ProbeSpans::add(std::uint32_t process, const Mark& mark) {
+  if (mark.name != region_) return;
+  if (mark.kind == MarkKind::region_begin) open_[{process, mark.id}] = {mark.time_ns, command_.end_ns};
+  if (mark.kind != MarkKind::region_end) return;
+  const auto begun = open_.find({process, mark.id});
+  if (begun != open_.end()) begun->second.end_ns = mark.time_ns;
+}
+
+void ProbeSpans::finish() {
+  std::vector<TimeSpan> found;
+  for (const auto& [key, span] : open_) found.push_back(common(span, command_));
+  std::sort(found.begin(), found.end(), [](const TimeSpan& a, const TimeSpan& b) { return a.begin_ns < b.begin_ns; });
+  for (const TimeSpan& span : found) {
+    if (span.end_ns <= span.begin_ns) continue;
+    if (!spans_.empty() && span.begin_ns <= spans_.back().end_ns) {
+      spans_.back().end_ns = std::max(spans_.back().end_ns, span.end_ns);
+    } else {
+      spans_.push_back(span);
+    }
+  }
+  open_.clear();
+}
+
+double ProbeSpans::time_s() const { return time_between_s(command_.begin_ns, command_.end_ns); }
+
+double ProbeSpans::time_between_s(std::int64_t from_ns, std::int64_t to_ns) const {
+  std::int64_t sum_ns = 0;
+  for (const TimeSpan& span : spans_) {
+    const TimeSpan part = common(span, {from_ns, to_ns});
+    sum_ns += part.end_ns - part.begin_ns;
+  }
+  return seconds(sum_ns);
+}
+
+double ProbeSpans::sum_of(const EnergyBetween& energy_j) const {
+  return sum_between(energy_j, command_.begin_ns, command_.end_ns);
+}
+
+double ProbeSpans::sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const {
+  double sum = 0;
+  for (const TimeSpan& span : spans_) {
+    const TimeSpan part = common(span, {from_ns, to_ns});
+    if (part.end_ns > part.begin_ns) sum += energy_j(part.begin_ns, part.end_ns);
+  }
+  return sum;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/separable_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace joulemap::attribution {
+namespace {
+
+// Not their times, but as good: they only weigh.
+std::vector<double> times_of(const statistics::GramSums& sums) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < sums.size(); ++i) times.push_back(std::sqrt(sums.gram(i, i)));
+  return times;
+}
+
+TEST(SeparableGroups, WhatAlwaysRunsTogetherIsOneGroupAndTheOthersStandAlone) {
+  constexpr std::uint64_t kSeed = 8;
+  std::mt19937_64 random(kSeed);
+  statistics::GramSums sums(4);
+  for (int i = 0; i < 500; ++i) {
+    const double both = static_cast<double>(random() % 100) / 1000;
+    const double third = static_cast<double>(random() % 100) / 1000;
+    const double fourth = static_cast<double>(random() % 100) / 1000;
+    sums.add_row(std::vector<double>{both, third, 2 * both, fourth}, 10);
+  }
+  const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
+  EXPECT_EQ(groups.group_of, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
+  EXPECT_EQ(groups.groups, 3u);
+  EXPECT_LT(groups.alone[0], kKnownFromData);
+  for (const double share : groups.from_data) EXPECT_GT(share, kKnownFromData);
+}
+
+TEST(SeparableGroups, EqualStepsAreOneGroup) {
+  statistics::GramSums sums(6);
+  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
+  const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
+  EXPECT_EQ(groups.groups, 1u);
+}
+
+// Its power is known well, being nearly all there is; how it differs from the others is not.
+TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotToldFromTheOthers) {
+  statistics::GramSums sums(4);
+  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
+  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0, 0, 0, 0.1}, 10);
+  const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.alone[k], 0.1) << k;
+  EXPECT_GT(groups.alone[3], kKnownFromData);
+}
+
+TEST(SeparableGroups, WithoutDataNothingIsKnown) {
+  const SeparableGroups groups = separable_groups(statistics::GramSums(2), 1, std::vector<double>{1, 1});
+  for (const double share : groups.from_data) EXPECT_NEAR(share, 0, 1e-12);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

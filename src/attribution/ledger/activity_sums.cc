@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/activity_sums.h"
+
+#include <algorithm>
+
+#include "attribution/gpu/lost_kernels.h"
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+
+std::string ProcessNames::device_of(std::uint32_t queue) const {
+  const auto known = queues.find(queue);
+  if (known == queues.end()) return {};
+  return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
+}
+
+StandsFor ProcessNames::stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const {
+  if (probes || class_id == kLostClass || !steps.is_light()) return {told, 1};
+  return steps.of(told);
+}
+
+void ProcessNames::group_kernels() {
+  if (classes.size() > kMostKernelNames) {
+    std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
+    ranked.reserve(classes.size());
+    for (const auto& [id, known] : classes) {
+      const auto time = kernel_ns.find(id);
+      ranked.emplace_back(time == kernel_ns.end() ? 0 : time->second, id);
+    }
+    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMostKernelNames);
+    std::ranges::nth_element(ranked, last_named, [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    for (auto other = last_named; other != ranked.end(); ++other) {
+      const KernelKind kind = classes[other->second].kind;
+      classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
+    }
+    grouped_kernels = classes.size() - kMostKernelNames;
+  }
+  kernel_ns.clear();
+}
+
+void ActivitySums::add(std::uint32_t process, const Activity& activity) {
+  ProcessNames& names = processes_[process];
+  for (const Place& place : activity.places) names.places.add(place);
+  for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
+  for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
+  double cpu_s = 0;
+  for (const PlaceTally& tally : activity.place_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
+  captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
+  std::map<std::pair<std::uint32_t, bool>, double> busy_s;
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    const bool stands_for_itself = names.places.probes(tally.place) || tally.class_id == kLostClass;
+    busy_s[{tally.queue, stands_for_itself}] += seconds(tally.time_ns);
+    names.kernel_ns[tally.class_id] += tally.time_ns;
+  }
+  for (const auto& [key, time_s] : busy_s) {
+    busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
+  }
+  for (const StepRecord& step : activity.steps) names.steps.add(step);
+  has_activity_ = has_activity_ || !activity.place_tallies.empty() || !activity.kernel_tallies.empty();
+}
+
+void ActivitySums::add_used_queues(std::uint32_t process, const Activity& activity) {
+  for (const KernelTally& tally : activity.kernel_tallies) used_.emplace(process, tally.queue);
+}
+
+void ActivitySums::finish() {
+  captured_s_.finish();
+  for (auto& [process, names] : processes_) names.group_kernels();
+  for (const auto& [process, queue] : used_) {
+    const std::string device = processes_[process].device_of(queue);
+    gpu_busy_s_.try_emplace(device, span_, cells_for(span_));
+    gpu_stretches_[device];
+  }
+  for (const Busy& busy : busy_) {
+    const ProcessNames& names = processes_[busy.process];
+    const std::string device = names.device_of(busy.queue);
+    TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cells_for(span_)).first->second;
+    const StandsFor all = names.stands_for(busy.told, busy.stands_for_itself, 0);
+    curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
+    gpu_stretches_[device].push_back(all.span);
+  }
+  for (auto& [device, stretches] : gpu_stretches_) std::ranges::sort(stretches, {}, &TimeSpan::begin_ns);
+  for (auto& [device, curve] : gpu_busy_s_) curve.finish();
+  busy_.clear();
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/cause_evidence.h"
+
+#include <algorithm>
+
+#include "attribution/gpu/kernel_kinds.h"
+#include "base/clock.h"
+#include "base/demangle.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Less is what sharing out left over.
+constexpr double kLeastLaunches = 1e-6;
+
+// Kernels that PyTorch makes of general templates: only the functor within tells that nothing is computed.
+bool is_plain_copy(const std::string& demangled_name) {
+  return demangled_name.find("direct_copy_kernel") != std::string::npos;
+}
+bool is_plain_fill(const std::string& demangled_name) {
+  return demangled_name.find("FillFunctor") != std::string::npos;
+}
+
+CauseClass class_of(GpuDoing doing) {
+  if (doing == GpuDoing::computes) return CauseClass::compute;
+  return doing == GpuDoing::exchanges ? CauseClass::synchronisation : CauseClass::memory;
+}
+
+}  // namespace
+
+GpuDoing doing_of(const KernelClass& kernel) {
+  if (kernel.kind == KernelKind::copy)
+    return kernel.name.find("DtoH") != std::string::npos ? GpuDoing::reads_back : GpuDoing::copies;
+  if (kernel.kind == KernelKind::fill) return GpuDoing::fills;
+  if (kernel.kind == KernelKind::graph) return GpuDoing::computes;
+  if (kernel.name.find("nccl") != std::string::npos) return GpuDoing::exchanges;
+  const std::string name = demangled(kernel.name);
+  if (is_plain_fill(name)) return GpuDoing::fills;
+  const bool is_layout = family_of({KernelKind::kernel, kernel.name, 1}) == "layout";
+  return is_layout || is_plain_copy(name) ? GpuDoing::moves : GpuDoing::computes;
+}
+
+void CauseEvidence::add(const CauseEvidence& other, double share) {
+  worked_s += share * other.worked_s;
+  waited_s += share * other.waited_s;
+  untold_s += share * other.untold_s;
+  gpu_s.add(other.gpu_s, share);
+  launches += share * other.launches;
+  copies += share * other.copies;
+  read_backs += share * other.read_backs;
+}
+
+CauseEvidence CauseEvidence::of_what_was_seen() const {
+  CauseEvidence seen;
+  seen.untold_s = worked_s + waited_s + untold_s;
+  seen.gpu_s = gpu_s;
+  return seen;
+}
+
+CauseEvidence evidence_of(const PlaceTally& tally) {
+  CauseEvidence evidence;
+  const double wall_s = seconds(tally.wall_ns);
+  evidence.worked_s = std::clamp(seconds(tally.cpu_ns + tally.helpers_ns), 0.0, wall_s);
+  evidence.waited_s = wall_s - evidence.worked_s;
+  return evidence;
+}
+
+CauseEvidence evidence_of(GpuDoing doing, double time_s, double count) {
+  CauseEvidence evidence;
+  evidence.gpu_s[class_of(doing)] = time_s;
+  evidence.launches = count;
+  if (doing == GpuDoing::copies) evidence.copies = count;
+  if (doing == GpuDoing::reads_back) evidence.read_backs = count;
+  return evidence;
+}
+
+// By those that launch no copies, so that no waiting is in it.
+void RowCauses::finish() {
+  std::vector<double> of_one_s;
+  for (const auto& [path, all] : by_path_) {
+    if (all.launches < kLeastLaunches || all.copies + all.read_backs > 0 || all.worked_s <= 0) continue;
+    of_one_s.push_back(all.worked_s / all.launches);
+  }
+  if (of_one_s.empty()) return;
+  const auto middle = of_one_s.begin() + static_cast<std::ptrdiff_t>(of_one_s.size() / 2);
+  std::nth_element(of_one_s.begin(), middle, of_one_s.end());
+  usual_launch_s_ = *middle;
+}
+
+std::optional<Cause> RowCauses::of_gpu(const CauseEvidence& evidence) const {
+  if (evidence.gpu_s.sum() <= 0) return std::nullopt;
+  return Cause{evidence.gpu_s.largest(), CauseBasis::ledger, evidence.gpu_s};
+}
+
+std::optional<Cause> RowCauses::of_cpu(const Path& path, const CauseEvidence& evidence) const {
+  if (evidence.worked_s + evidence.waited_s + evidence.untold_s <= 0) return std::nullopt;
+  ByCause told_s;
+  told_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
+  ByCause named_s;
+  const std::optional<CauseClass> name = reads_names_ ? cause_in_name(path.back()) : std::nullopt;
+  named_s[name.value_or(CauseClass::compute)] = evidence.untold_s;
+  const auto known = by_path_.find(path);
+  const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;
+  if (all.launches > kLeastLaunches) {
+    const bool has_copies = all.read_backs > 0 || 2 * all.copies > all.launches;
+    const double launching_s =
+        has_copies ? std::min(evidence.worked_s, usual_launch_s_ * all.launches) : evidence.worked_s;
+    told_s[CauseClass::launch] = launching_s;
+    told_s[all.read_backs > 0 ? CauseClass::synchronisation : CauseClass::memory] += evidence.worked_s - launching_s;
+  } else {
+    const bool only_name_tells = name || !tells_hosts_;
+    (only_name_tells ? named_s : told_s)[name.value_or(CauseClass::compute)] += evidence.worked_s;
+  }
+  Cause cause;
+  cause.times_s.add(told_s);
+  cause.times_s.add(named_s);
+  cause.largest = cause.times_s.largest();
+  cause.basis = named_s[cause.largest] > told_s[cause.largest] ? CauseBasis::name : CauseBasis::ledger;
+  return cause;
+}
+
+}  // namespace joulemap::attribution

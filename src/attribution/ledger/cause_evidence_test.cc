@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/cause_evidence.h"
+
+#include <gtest/gtest.h>
+
+#include "attribution/ledger/ledger.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr std::uint32_t kProcess = 3;
+
+TimeCurve evenly(double amount) {
+  TimeCurve curve(kSpan, cells_for(kSpan));
+  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.finish();
+  return curve;
+}
+
+// What a thread did at a place: how long it was there, and how much of that on a CPU.
+PlaceTally host(std::uint32_t place, double wall_s, double cpu_s, std::uint64_t count = 1) {
+  return {place, count, count, static_cast<std::int64_t>(wall_s * 1e9), static_cast<std::int64_t>(cpu_s * 1e9), 0};
+}
+
+KernelTally gpu(std::uint32_t class_id, std::uint32_t place, std::uint64_t count, double time_s) {
+  return {class_id, 0, place, count, static_cast<std::int64_t>(time_s * 1e9)};
+}
+
+enum Places : std::uint32_t { kConv = 4, kItem, kAugment, kTo, kSynchronize };
+enum Classes : std::uint32_t { kGemm, kHtoD, kDtoH, kCopyKernel, kNccl };
+
+Activity training() {
+  Activity activity;
+  activity.places = {{1, 0, PlaceKind::mode, "train"},
+                     {2, 1, PlaceKind::phase, "forward"},
+                     {3, 2, PlaceKind::module, "net"},
+                     {kConv, 3, PlaceKind::op, "torch.conv2d"},
+                     {kItem, 3, PlaceKind::op, "torch.Tensor.item"},
+                     {kAugment, 3, PlaceKind::op, "augment"},
+                     {kTo, 3, PlaceKind::op, "torch.Tensor.to"},
+                     {kSynchronize, 3, PlaceKind::op, "torch.cuda.synchronize"}};
+  activity.classes = {
+      {kGemm, KernelKind::kernel, "_Z4gemmv", {}, {}},
+      {kHtoD, KernelKind::copy, "HtoD", {}, {}},
+      {kDtoH, KernelKind::copy, "DtoH", {}, {}},
+      {kCopyKernel, KernelKind::kernel, "void at::native::elementwise_kernel<direct_copy_kernel_cuda>(int)", {}, {}},
+      {kNccl, KernelKind::kernel, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", {}, {}}};
+  activity.queues = {{0, "GPU-1", 0, 1, 7}};
+  activity.begin_ns = kSpan.begin_ns;
+  activity.end_ns = kSpan.end_ns;
+  return activity;
+}
+
+class Causes {
+ public:
+  explicit Causes(const Activity& activity, Level level = Level::function, bool has_gpu = true,
+                  bool is_recorded = true) {
+    MachineEnergy energy{.cpu_j = evenly(100)};
+    energy.samples_calls = is_recorded;
+    if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, activity);
+    sums.finish();
+    Ledger ledger(level, energy, sums);
+    ledger.add(kProcess, activity);
+    rows_ = ledger.finish().rows;
+    for (const ReportRow& row : rows_) {
+      EXPECT_NEAR(row.cause ? row.cause->times_s.sum() : row.time_s, row.time_s, 1e-9) << row.name;
+    }
+  }
+  Cause of(std::string_view name, std::string_view device = "cpu") const {
+    for (const ReportRow& row : rows_) {
+      if (row.name == name && row.device == device && row.cause) return *row.cause;
+    }
+    ADD_FAILURE() << "no cause of " << name << " on " << device;
+    return {};
+  }
+  const std::vector<ReportRow>& rows() const { return rows_; }
+
+ private:
+  std::vector<ReportRow> rows_;
+};
+
+TEST(CauseEvidence, AGpuComputesMovesMemoryOrExchangesWithOthersByWhatRan) {
+  Activity activity = training();
+  activity.kernel_tallies = {gpu(kGemm, kConv, 10, 3), gpu(kHtoD, kConv, 5, 1), gpu(kCopyKernel, kTo, 5, 2),
+                             gpu(kNccl, kAugment, 1, 1)};
+  const Causes causes(activity);
+  EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest, CauseClass::compute);
+  EXPECT_NEAR(causes.of("torch.conv2d", "gpu0").times_s[CauseClass::memory], 1, 1e-9);
+  EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest, CauseClass::memory);
+  EXPECT_EQ(causes.of("augment", "gpu0").largest, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("augment", "gpu0").basis, CauseBasis::ledger);
+  const Causes by_kernel(activity, Level::kernel);
+  EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest, CauseClass::memory);
+  EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest, CauseClass::compute);
+}
+
+TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
+  Activity activity = training();
+  activity.place_tallies = {host(kConv, 2, 1.75)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
+  const Cause cause = Causes(activity).of("torch.conv2d");
+  EXPECT_EQ(cause.largest, CauseClass::launch);
+  EXPECT_EQ(cause.basis, CauseBasis::ledger);
+  EXPECT_NEAR(cause.times_s[CauseClass::launch], 1.75, 1e-9);
+  EXPECT_NEAR(cause.times_s[CauseClass::synchronisation], 0.25, 1e-9);
+}
+
+TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
+  Activity activity = training();
+  // A launch takes 1 ms; reading a number back takes 100.
+  activity.place_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
+  const Cause cause = Causes(activity).of("torch.Tensor.item");
+  EXPECT_EQ(cause.largest, CauseClass::synchronisation);
+  EXPECT_EQ(cause.basis, CauseBasis::ledger);
+  EXPECT_NEAR(cause.times_s[CauseClass::launch], 0.02, 1e-9);
+}
+
+TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
+  Activity activity = training();
+  activity.place_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
+  const Causes causes(activity);
+  EXPECT_EQ(causes.of("torch.Tensor.to").largest, CauseClass::memory);
+  EXPECT_EQ(causes.of("torch.conv2d").largest, CauseClass::launch);
+}
+
+TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
+  Activity activity = training();
+  activity.place_tallies = {host(kAugment, 2, 0.5)};
+  const Cause cause = Causes(activity, Level::function, false).of("augment");
+  EXPECT_EQ(cause.largest, CauseClass::synchronisation);
+  EXPECT_EQ(cause.basis, CauseBasis::ledger);
+}
+
+TEST(CauseEvidence, ALeaderWhoseHelpersWorkDoesNotWait) {
+  Activity activity = training();
+  PlaceTally tally = host(kAugment, 2, 0.5);
+  tally.helpers_ns = 6 * kSecond_ns;
+  activity.place_tallies = {tally};
+  EXPECT_EQ(Causes(activity, Level::function, false).of("augment").largest, CauseClass::compute);
+}
+
+TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
+  Activity activity = training();
+  activity.place_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
+  const Causes causes(activity);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").basis, CauseBasis::name);
+  EXPECT_EQ(causes.of("augment").largest, CauseClass::compute);
+  EXPECT_EQ(causes.of("augment").basis, CauseBasis::ledger);
+}
+
+TEST(CauseEvidence, WhereNobodyListenedToTheGpuNamesTellWhatCpusDid) {
+  Activity activity = training();
+  activity.place_tallies = {host(kConv, 1, 1)};
+  EXPECT_EQ(Causes(activity).of("torch.conv2d").basis, CauseBasis::name);
+  EXPECT_EQ(Causes(activity, Level::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
+}
+
+TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
+  Activity activity = training();
+  activity.place_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
+  activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
+  const Causes causes(activity, Level::function, true, false);
+  EXPECT_EQ(causes.of("augment").basis, CauseBasis::name);
+  EXPECT_EQ(causes.of("torch.conv2d").largest, CauseClass::launch);
+  EXPECT_EQ(causes.of("torch.conv2d").basis, CauseBasis::ledger);
+}
+
+TEST(CauseEvidence, OfFunctionsThatWereOnlySeenNamesTellWhatThreadsDid) {
+  Activity activity = training();
+  activity.places.push_back({20, 2, PlaceKind::function, "torch.cuda.synchronize"});
+  activity.places.push_back({21, 2, PlaceKind::function, "init_weights"});
+  activity.place_tallies = {host(2, 4, 1)};
+  activity.shares = {{2, 20, 30, 3000}, {2, 21, 10, 1000}};
+  const Causes causes(activity, Level::function, false);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("init_weights").largest, CauseClass::compute) << "its place waited, not itself perhaps";
+  EXPECT_EQ(causes.of("init_weights").basis, CauseBasis::name);
+}
+
+TEST(CauseEvidence, WhatNobodyCapturedHasNoCause) {
+  MachineEnergy energy{.cpu_j = evenly(1000)};
+  energy.machine_cpu_s = evenly(20);
+  energy.command_cpu_s = 1;
+  Activity activity = training();
+  activity.place_tallies = {host(kConv, 1, 1)};
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, activity);
+  sums.finish();
+  Ledger ledger(Level::function, energy, sums);
+  ledger.add(kProcess, activity);
+  bool has_background = false;
+  for (const ReportRow& row : ledger.finish().rows) {
+    if (row.name != kBackground) continue;
+    has_background = true;
+    EXPECT_FALSE(row.cause);
+  }
+  EXPECT_TRUE(has_background);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/clipped_activity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "attribution/gpu/lost_kernels.h"
+
+namespace joulemap::attribution {
+namespace {
+
+double share_inside(const Activity& activity, TimeSpan inside) {
+  if (activity.end_ns <= activity.begin_ns) return inside.end_ns >= inside.begin_ns ? 1 : 0;
+  if (inside.end_ns <= inside.begin_ns) return 0;
+  return static_cast<double>(inside.end_ns - inside.begin_ns) /
+         (static_cast<double>(activity.end_ns) - static_cast<double>(activity.begin_ns));
+}
+
+std::uint64_t part_of(std::uint64_t count, double share) {
+  return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * share));
+}
+std::int64_t part_of(std::int64_t time_ns, double share) { return std::llround(static_cast<double>(time_ns) * share); }
+
+void scale_tallies(Activity& activity, double share) {
+  for (PlaceTally& tally : activity.place_tallies) {
+    tally.count = part_of(tally.count, share);
+    tally.sampled = part_of(tally.sampled, share);
+    tally.wall_ns = part_of(tally.wall_ns, share);
+    tally.cpu_ns = part_of(tally.cpu_ns, share);
+    tally.helpers_ns = part_of(tally.helpers_ns, share);
+  }
+  for (KernelTally& tally : activity.kernel_tallies) {
+    tally.count = part_of(tally.count, share);
+    tally.time_ns = part_of(tally.time_ns, share);
+  }
+}
+
+}  // namespace
+
+bool is_inside(const Activity& activity, TimeSpan span) {
+  return activity.begin_ns >= span.begin_ns && activity.end_ns <= span.end_ns;
+}
+
+Activity clipped(const Activity& activity, TimeSpan span) {
+  const TimeSpan inside{std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
+  const double share = share_inside(activity, inside);
+  Activity rest;
+  rest.places = activity.places;
+  rest.classes = activity.classes;
+  rest.queues = activity.queues;
+  // They may have run well before the stretch in which they were told of.
+  for (const Kernel& kernel : activity.kernels) {
+    if (kernel.end_ns <= span.begin_ns || kernel.start_ns >= span.end_ns) continue;
+    Kernel& part = rest.kernels.emplace_back(kernel);
+    part.start_ns = std::max(kernel.start_ns, span.begin_ns);
+    part.end_ns = std::min(kernel.end_ns, span.end_ns);
+  }
+  for (const StepRecord& step : activity.steps) {
+    if (step.end_ns > span.begin_ns && step.begin_ns < span.end_ns) rest.steps.push_back(step);
+  }
+  rest.begin_ns = rest.end_ns = std::clamp(activity.begin_ns, span.begin_ns, std::max(span.begin_ns, span.end_ns));
+  // What a framework's profiler told of a whole run has no time of its own: how places divide holds for each part.
+  if (share > 0 || activity.end_ns <= activity.begin_ns) rest.shares = activity.shares;
+  if (share <= 0) return rest;
+  rest.begin_ns = inside.begin_ns;
+  rest.end_ns = inside.end_ns;
+  rest.place_tallies = activity.place_tallies;
+  rest.kernel_tallies = activity.kernel_tallies;
+  scale_tallies(rest, share);
+  return rest;
+}
+
+std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
+                              const PlacePaths& places) {
+  Activity traced = activity;
+  Activity extrapolated;
+  traced.kernel_tallies.clear();
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    const bool is_alone = places.probes(tally.place) || tally.class_id == kLostClass;
+    (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
+  }
+  for (StepRecord& step : traced.steps) step.listened = true;
+  std::vector<Activity> parts = {clipped(traced, span)};
+  if (extrapolated.kernel_tallies.empty()) return parts;
+  const StandsFor all = steps.of({activity.begin_ns, activity.end_ns});
+  extrapolated.begin_ns = all.span.begin_ns;
+  extrapolated.end_ns = all.span.end_ns;
+  scale_tallies(extrapolated, all.weight);
+  Activity part = clipped(extrapolated, span);
+  if (!part.kernel_tallies.empty()) parts.push_back(std::move(part));
+  return parts;
+}
+
+}  // namespace joulemap::attribution

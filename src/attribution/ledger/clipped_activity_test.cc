@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/clipped_activity.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::attribution {
+namespace {
+
+Activity ten_to_twenty() {
+  Activity activity{.begin_ns = 10, .end_ns = 20};
+  activity.places = {{1, 0, PlaceKind::region, "here"}};
+  activity.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  activity.kernel_tallies = {{0, 0, 1, 6, 8}};
+  activity.kernels = {{11, 13, 0, 0, 1, 1, 0}, {14, 17, 0, 0, 1, 2, 0}, {18, 19, 0, 0, 1, 3, 0}};
+  activity.steps = {{1, 9, 14, 0, 2, 0, true, true}, {2, 14, 20, 0, 2, 0, true, true}};
+  return activity;
+}
+
+TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
+  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  EXPECT_EQ(half.begin_ns, 15);
+  EXPECT_EQ(half.end_ns, 20);
+  EXPECT_EQ(half.place_tallies[0].count, 5u);
+  EXPECT_EQ(half.place_tallies[0].cpu_ns, 40);
+  EXPECT_EQ(half.place_tallies[0].helpers_ns, 10);
+  EXPECT_EQ(half.kernel_tallies[0].count, 3u);
+  EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
+}
+
+TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
+  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  ASSERT_EQ(half.kernels.size(), 2u);
+  EXPECT_EQ(half.kernels[0].start_ns, 15);
+  EXPECT_EQ(half.kernels[0].end_ns, 17);
+  ASSERT_EQ(half.steps.size(), 1u);
+  EXPECT_EQ(half.steps[0].number, 2);
+}
+
+TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
+  const Activity none = clipped(ten_to_twenty(), {30, 40});
+  EXPECT_EQ(none.places.size(), 1u);
+  EXPECT_TRUE(none.place_tallies.empty());
+  EXPECT_TRUE(none.kernel_tallies.empty());
+  EXPECT_TRUE(none.kernels.empty());
+}
+
+TEST(ClippedActivity, keeps_how_places_divide_where_that_was_told_of_the_whole_run) {
+  Activity of_the_run;
+  of_the_run.shares = {{1, 2, 3, 1000}};
+  EXPECT_EQ(clipped(of_the_run, {30, 40}).shares.size(), 1u);
+  Activity of_a_stretch = ten_to_twenty();
+  of_a_stretch.shares = of_the_run.shares;
+  EXPECT_TRUE(clipped(of_a_stretch, {30, 40}).shares.empty());
+}
+
+TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
+  EXPECT_TRUE(is_inside(ten_to_twenty(), {10, 20}));
+  EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
+}
+
+// 100 steps of 10; the first two are traced and extrapolate to all.
+FollowedSteps light_run() {
+  FollowedSteps steps;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .listened = i < 2});
+  }
+  return steps;
+}
+
+TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapolate_to_it) {
+  Activity traced{.begin_ns = 0, .end_ns = 20};
+  traced.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  traced.kernel_tallies = {{0, 0, 1, 6, 8}};
+  const std::vector<Activity> parts = clipped(traced, {500, 600}, light_run(), PlacePaths());
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].place_tallies.empty());
+  EXPECT_EQ(parts[1].begin_ns, 500);
+  EXPECT_EQ(parts[1].end_ns, 600);
+  ASSERT_EQ(parts[1].kernel_tallies.size(), 1u);
+  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);    // 3 of each of 10 steps
+  EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 of each
+}
+
+TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {
+  Activity traced{.begin_ns = 0, .end_ns = 20};
+  traced.kernel_tallies = {{0, 0, 1, 600, 800}};
+  std::int64_t time_ns = 0;
+  for (std::int64_t from = 0; from < 1000; from += 50) {
+    for (const Activity& part : clipped(traced, {from, from + 50}, light_run(), PlacePaths())) {
+      for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
+    }
+  }
+  EXPECT_EQ(time_ns, 40'000);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples tell the energy, and
+// any number of processes, which tell what ran; they belong together by the machine's boot. Used in the order of its
+// functions. Pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attribution/analysis/host_view.h"
+#include "attribution/analysis/recording_survey.h"
+#include "attribution/cpu/cpu_use.h"
+#include "attribution/gpu/gpu_work.h"
+#include "attribution/gpu/probe_spans.h"
+#include "attribution/ledger/activity_sums.h"
+#include "attribution/ledger/ledger.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "attribution/ledger/step_rows.h"
+
+namespace joulemap::attribution {
+
+class HostLedgers {
+ public:
+  struct Wanted {
+    std::vector<Level> levels;              // one at least
+    std::optional<SpreadLevel> views = {};  // what happened when, too (HostView), with spreads of that
+  };
+  // `priors` outlive it.
+  HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);
+
+  // Second look.
+  void add_sums(std::uint32_t source, const Activity& activity);
+  void add_moment(std::uint32_t source, const Mark& mark);
+  // After it: the energy of the recorder `source`. `prefix` stands before its domains' names.
+  void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
+  // Third look.
+  void add(std::uint32_t source, const Activity& activity);
+
+  // Each wanted level once.
+  LedgerResult finish(Level level, const Grouping& grouping = {});
+  // After the third look, of each machine.
+  std::vector<MachineView> views(const ViewLimits& limits) const;
+  // After set_energy: what each machine's GPUs taught.
+  std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
+  bool has_activity() const;
+  // After set_energy.
+  std::optional<ProbeCost> probe_cost() const;
+  // How long programs were held up, on the machine where that was longest. Nothing: they were not.
+  std::optional<double> dither_s() const;
+
+ private:
+  struct Host {
+    std::string boot_id;
+    TimeSpan span;
+    double cpus = std::numeric_limits<double>::infinity();
+    ActivitySums sums;
+    GpuWork work;
+    ProbeSpans probing;
+    ProbeSpans dithering;
+    std::vector<Channel> channels;
+    std::vector<ChannelCalibration> calibration;
+    CpuWork cpu_work;
+    MachineEnergy energy;
+    std::vector<EnergyCurve> curves;                             // of all counted domains
+    std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
+    std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
+    std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process
+    std::map<std::string, TimeCurve> others_s;           // by device: how long others kept it busy
+    std::string prefix;                                  // of the names of its devices
+    std::map<Level, Ledger> ledgers;
+    std::optional<HostView> view;
+
+    Host(std::string boot, TimeSpan command)
+        : boot_id(std::move(boot)),
+          span(command),
+          sums(command),
+          work(command),
+          probing(command),
+          dithering(command, kDitherRegion),
+          cpu_work(command) {}
+  };
+
+  Host* host_of(std::uint32_t source);
+  void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
+                     const std::function<void(const Activity&)>& use);
+  void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
+  bool shares_out() const;
+  bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
+  void add_losses(Host& host);
+  void add_others(Host& host, const RecordedEnergy::Result& energy) const;
+  struct GpuName {
+    const std::string& prefix;  // of its domain
+    const std::string& device;
+  };
+  MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
+                            const GpuName& name) const;
+  CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
+  static EnergyBetween energy_of(const Host& host);
+  static std::vector<NumberedEnergy> energies(const Host& host, Level level);
+  LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
+
+  Wanted wanted_;
+  Mode mode_;
+  const KernelPriors& priors_;
+  std::vector<std::string> boot_of_;      // by source
+  std::vector<std::int64_t> started_ns_;  // likewise
+  std::map<std::uint32_t, Host> hosts_;   // by recorder
+  std::map<std::uint32_t, FollowedSteps> light_;  // of processes in light mode, where less than their run is wanted
+};
+
+}  // namespace joulemap::attribution

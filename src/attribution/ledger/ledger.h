@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the
+// sums of what ran, each tally gets its part.
+//
+// - CPU and memory: while something runs, their energy is shared out by CPU time and by what layers draw, to the command's
+// places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis
+// "regressed",
+//   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
+// - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
+//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
+//   other processes ran there is one class more, and "background", by time.
+// - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to their
+//   time there. A phase, a region or a module that computes without PyTorch does other things, too: there operations get
+//   what they used in sampled steps, scaled to all steps, and the rest stays its own. A place that a framework's own
+//   profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
+// - By rank all that a process did belongs to its rank, wherever it was.
+// - What ran only to probe is one row of its own, "probe", on each device.
+// attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attribution/cpu/cpu_shares.h"
+#include "attribution/gpu/gpu_shares.h"
+#include "attribution/ledger/activity_sums.h"
+#include "attribution/ledger/cause_evidence.h"
+#include "attribution/ledger/machine_energy.h"
+#include "attribution/ledger/time_curve.h"
+#include "model/activity.h"
+#include "model/report_result.h"
+
+namespace joulemap::attribution {
+
+// `stack`: layers, and within them what they ran on GPUs.
+enum class Level : std::uint8_t {
+  domain,
+  phase,
+  layer,
+  op,
+  tensor,
+  function,
+  region,
+  kernel,
+  step,
+  epoch,
+  rank,
+  stack
+};
+std::optional<Level> level_named(std::string_view name);
+std::string_view name_of(Level level);
+
+// Sums over branches of the tree that rows make (model/path_tree.h).
+struct Grouping {
+  bool wanted = false;
+  std::string filter = {};  // only over rows that hold it
+};
+
+struct LedgerResult {
+  std::vector<ReportRow> rows;
+  std::vector<ReportRow> groups;
+  std::optional<double> attributed_j;
+  std::optional<double> idle_j;
+  std::optional<double> unattributed_j;
+  Diagnostics diagnostics;
+};
+
+inline constexpr std::string_view kCpu = "cpu";                // the device of rows of CPUs and memory
+inline constexpr std::string_view kBackground = "background";  // the row of processes that are not the command's
+
+class Ledger {
+ public:
+  Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums);
+
+  void add(std::uint32_t process, const Activity& activity);
+  LedgerResult finish(const Grouping& grouping = {});
+
+ private:
+  struct Amount {
+    std::uint64_t count = 0;
+    std::uint64_t sampled = 0;
+    double time_s = 0;
+    double energy_j = 0;
+    ClassJoules by_class = {};  // of a GPU; of CPUs, by unknown of CpuPowers
+    CauseEvidence evidence = {};
+  };
+  static void add_share(Amount& sum, const Amount& amount, double share);  // but for what is counted
+  struct Entry {
+    Amount sum;
+    std::string basis;
+    bool has_energy = false;
+    bool is_module = false;               // a module of a network, and not a phase or a region
+    std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
+    bool is_part = false;                 // one of those, as a row
+    double spread = 0;                    // standard deviation, as a share: how well a sample of steps tells
+  };
+  using Parts = std::map<std::vector<std::string>, Amount>;      // by path
+  using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
+
+  void add_places(std::uint32_t process, const Activity& activity, double inside);
+  void add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules);
+  struct KernelRate {
+    std::string device;
+    double rate = 0;        // joules for each second of a kernel of weight 1
+    double stands_for = 1;  // as many kernels, in light mode
+  };
+  void add_kernels(std::uint32_t process, const Activity& activity, double inside);
+  void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
+  void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
+              const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
+  std::vector<std::string> path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const;
+  std::string part_at_level(const PlaceMeaning& meaning) const;
+  const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
+  GpuDoing kernel_doing(std::uint32_t process, std::uint32_t class_id);
+  void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
+  void share_out_places();
+  double steps_for_each_sampled() const;
+  double share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const;
+  void share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
+  void share_out_parts();
+  void split_off_parts();
+  void gather_functions();
+  void add_background();
+  RowCauses causes() const;
+  ReportRow row_of(const Key& key, const Entry& entry) const;
+  std::vector<ReportRow> groups(const Grouping& grouping) const;
+  void balance(LedgerResult& result) const;
+
+  Level level_;
+  const MachineEnergy& energy_;
+  ActivitySums& sums_;
+  CpuShares cpu_shares_;
+  GpuShares gpu_shares_;
+  std::map<Key, Entry> entries_;
+  std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // of stacks; by process and class
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuDoing> kernel_doings_;    // likewise
+  // By the path of the coarse place: what it divides into.
+  std::map<std::vector<std::string>, Parts> shares_;
+  std::map<std::vector<std::string>, Parts> function_shares_;
+};
+
+}  // namespace joulemap::attribution

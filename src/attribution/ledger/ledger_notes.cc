@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/ledger_notes.h"
+
+#include <fmt/format.h>
+
+namespace joulemap::attribution {
+
+void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
+  for (const auto& [process, names] : sums.processes()) {
+    if (names.traced.traced == 0) continue;
+    diagnostics.add({"kernels_sampled", 1,
+                     fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
+                                 names.traced.traced, names.traced.all),
+                     "record --trace full records all, at a cost"});
+  }
+}
+
+void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& diagnostics) {
+  if (level != Level::kernel && level != Level::stack) return;
+  for (const auto& [process, names] : sums.processes()) {
+    if (names.grouped_kernels == 0) continue;
+    diagnostics.add({"kernels_grouped", names.grouped_kernels,
+                     fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
+                                 "one row, '{}'",
+                                 names.classes.size(), kMostKernelNames, kOtherKernels),
+                     ""});
+  }
+}
+
+void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
+  PlacePaths::Operations all;
+  for (const auto& [process, names] : sums.processes()) {
+    const PlacePaths::Operations some = names.places.operations();
+    all.all += some.all;
+    all.without_tensors += some.without_tensors;
+  }
+  if (all.without_tensors == 0) return;
+  diagnostics.add(
+      {"shapes_unknown", all.without_tensors,
+       fmt::format("the shapes of what {} of {} operations are given are not known: their names stand alone",
+                   all.without_tensors, all.all),
+       is_imported ? "profile PyTorch with record_shapes=True" : ""});
+}
+
+// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer, not its
+// calls) the count is not known. Other programs are no calls of anything.
+void mark_unknown_counts(LedgerResult& result) {
+  std::uint64_t unknown = 0;
+  for (ReportRow& row : result.rows) {
+    const bool is_background = row.path == std::vector<std::string>{std::string(kBackground)};
+    if (row.count != 0u || row.time_s <= 0 || is_background) continue;
+    row.count.reset();
+    ++unknown;
+  }
+  if (unknown == 0) return;
+  result.diagnostics.add(
+      {"counts_unknown", unknown,
+       fmt::format("how often {} rows ran is not known: names of their operations tell no calls", unknown),
+       "report --by op counts operations"});
+}
+
+}  // namespace joulemap::attribution

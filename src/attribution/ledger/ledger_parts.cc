@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the Ledger that divides what a layer drew among its operations and functions.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "attribution/ledger/ledger.h"
+#include "base/quadrature.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Level>, 12> kLevels = {{{"domain", Level::domain},
+                                                                         {"phase", Level::phase},
+                                                                         {"layer", Level::layer},
+                                                                         {"op", Level::op},
+                                                                         {"tensor", Level::tensor},
+                                                                         {"function", Level::function},
+                                                                         {"region", Level::region},
+                                                                         {"kernel", Level::kernel},
+                                                                         {"step", Level::step},
+                                                                         {"epoch", Level::epoch},
+                                                                         {"rank", Level::rank},
+                                                                         {"stack", Level::stack}}};
+
+constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
+constexpr double kLeastEnergy_j = 1e-12;
+// Calling a module that only calls an operation takes up to twice as long as the operation.
+constexpr double kLeastOfAModule = 0.25;
+// How much the shares of operations within their layer differ from step to step, as a standard deviation.
+constexpr double kStepSpread = 0.2;
+
+double sampling_spread(double of_one, std::uint64_t samples) {
+  return of_one / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
+}
+
+}  // namespace
+
+std::optional<Level> level_named(std::string_view name) {
+  for (const auto& [text, level] : kLevels) {
+    if (text == name) return level;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Level level) { return kLevels[static_cast<std::size_t>(level)].first; }
+
+void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts& parts) {
+  double told_s = 0;
+  for (const auto& [path, amount] : parts) told_s += amount.time_s;
+  if (told_s <= 0) return;
+  std::vector<Key> keys;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first == coarse && !entry.is_part) keys.push_back(key);
+  }
+  for (const Key& key : keys) {
+    const Entry whole = entries_.extract(key).mapped();
+    for (const auto& [path, amount] : parts) {
+      const double share = amount.time_s / told_s;
+      const double calls = static_cast<double>(amount.count) * whole.sum.time_s / told_s;
+      Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
+                  whole.sum.energy_j * share};
+      part.by_class.add(whole.sum.by_class, share);
+      const bool is_only_seen = amount.sampled > 0;  // now and then, by somebody who looks where the program is
+      const CauseEvidence& evidence = whole.sum.evidence;
+      part.evidence.add(is_only_seen ? evidence.of_what_was_seen() : evidence, share);
+      const std::vector<std::string>& fine = path.empty() ? coarse : path;
+      credit(fine, key.second, part, {}, whole.basis, whole.has_energy);
+      Entry& row = entries_[{fine, key.second}];
+      row.is_part = true;
+      row.spread = sampling_spread(amount.sampled > 0 ? std::sqrt(1 - share) : kStepSpread * (1 - share),
+                                   std::max(amount.sampled, std::uint64_t{1}));
+    }
+  }
+}
+
+// Where operations were told, they say more than the functions somebody saw the program in now and then.
+void Ledger::share_out_places() {
+  for (const auto& [coarse, parts] : shares_) share_out_place(coarse, parts);
+  if (level_ != Level::function) return;
+  for (const auto& [coarse, parts] : function_shares_) share_out_place(coarse, parts);
+}
+
+// Every call was told: an operation has its own time, and what the layer did besides stays the layer's.
+void Ledger::split_off_parts() {
+  std::map<Key, Entry> told;
+  for (auto& [key, entry] : entries_) {
+    Entry rest = std::move(entry);
+    for (const auto& [part, amount] : rest.parts) {
+      Key fine = key;
+      fine.first.push_back(part);
+      told[fine] = {amount, rest.basis, rest.has_energy, rest.is_module, {}, true, 0};
+      rest.sum.time_s -= amount.time_s;
+      rest.sum.energy_j -= amount.energy_j;
+      rest.sum.by_class.add(amount.by_class, -1);
+      rest.sum.evidence.add(amount.evidence, -1);
+      if (key.second != kCpu) rest.sum.count -= amount.count;  // of kernels: each is of one operation
+    }
+    if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) told.emplace(key, std::move(rest));
+  }
+  entries_ = std::move(told);
+}
+
+void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
+  const Amount whole = amount;  // it may be the sum itself
+  sum.time_s += share * whole.time_s;
+  sum.energy_j += share * whole.energy_j;
+  sum.by_class.add(whole.by_class, share);
+  sum.evidence.add(whole.evidence, share);
+}
+
+// How many steps there were for each that was sampled, by how often layers were entered; 0 where none was.
+double Ledger::steps_for_each_sampled() const {
+  double entered = 0;
+  double sampled = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (key.second != kCpu || entry.sum.sampled == 0) continue;
+    entered += static_cast<double>(entry.sum.count);
+    sampled += static_cast<double>(entry.sum.sampled);
+  }
+  return sampled > 0 ? entered / sampled : 0;
+}
+
+void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told) {
+  double sampled_s = 0;
+  double sampled_j = 0;
+  for (const auto& [part, amount] : entry.parts) {
+    sampled_s += amount.time_s;
+    sampled_j += amount.energy_j;
+  }
+  for (const auto& [part, amount] : entry.parts) {
+    const double share = amount.time_s / sampled_s;
+    // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
+    const double steps = entry.sum.sampled > 0
+                             ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
+                             : entry.sum.time_s / sampled_s;
+    Key fine = key;
+    fine.first.push_back(part);
+    Entry& row = told[fine];
+    row.basis = entry.basis;
+    row.has_energy = entry.has_energy;
+    row.is_part = true;
+    row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
+               entry.sum.time_s * share, entry.sum.energy_j * share};
+    row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
+    if (sampled_j <= 0) {
+      row.sum.by_class.add(entry.sum.by_class, share);
+      continue;
+    }
+    // It is known what each of them drew there, not only how long it took.
+    const double energy_share = amount.energy_j / sampled_j;
+    row.sum.energy_j = entry.sum.energy_j * energy_share;
+    if (key.second == kCpu) {
+      row.sum.by_class.add(entry.sum.by_class, energy_share);
+      row.spread = sampling_spread(kStepSpread * (1 - energy_share), entry.sum.sampled);
+    } else {
+      row.sum.by_class.add(amount.by_class, entry.sum.energy_j / sampled_j);
+    }
+  }
+}
+
+// Of an entry's time, the share of its operations. A module does little else, unless they explain a small part of its time
+// only: then it computes without PyTorch. A phase or a region waits, and does other things before the first step.
+double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const {
+  if (key.second != kCpu || steps <= 0 || (entry.is_module && entry.sum.sampled == 0)) return 1;
+  const double own_steps =
+      entry.sum.sampled > 0 ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled) : steps;
+  const double share = std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
+  return entry.is_module && share >= kLeastOfAModule ? 1 : share;
+}
+
+void Ledger::share_out_parts() {
+  if (!energy_.samples_calls) return split_off_parts();
+  const double steps = steps_for_each_sampled();
+  std::map<Key, Entry> told;
+  for (auto& [key, entry] : entries_) {
+    double sampled_s = 0;
+    for (const auto& [part, amount] : entry.parts) sampled_s += amount.time_s;
+    if (sampled_s <= 0) {
+      told.emplace(key, std::move(entry));
+      continue;
+    }
+    const double of_parts = share_of_parts(key, entry, sampled_s, steps);
+    Entry shared = entry;
+    shared.sum = {entry.sum.count, entry.sum.sampled, 0, 0, {}, {}};
+    add_share(shared.sum, entry.sum, of_parts);
+    share_out_entry(key, shared, told);
+    if (of_parts == 1) continue;
+    entry.parts.clear();
+    add_share(entry.sum, entry.sum, -of_parts);
+    told.emplace(key, std::move(entry));
+  }
+  entries_ = std::move(told);
+}
+
+// The same function, wherever it was called from. Of a layer that no sampled step told more about there is none.
+void Ledger::gather_functions() {
+  std::map<Key, Entry> functions;
+  for (auto& [key, entry] : entries_) {
+    if (!entry.is_part && key.first.front() != kProbeMode) continue;
+    Entry& sum = functions[{{key.first.back()}, key.second}];
+    sum.basis = entry.basis;
+    sum.has_energy = entry.has_energy;
+    sum.sum.count += entry.sum.count;
+    sum.sum.time_s += entry.sum.time_s;
+    sum.sum.energy_j += entry.sum.energy_j;
+    sum.sum.by_class.add(entry.sum.by_class);
+    sum.sum.evidence.add(entry.sum.evidence);
+    sum.spread = in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in joules until all are there
+  }
+  for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
+  entries_ = std::move(functions);
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/ledger.h"
+
+#include "attribution/gpu/lost_kernels.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr std::uint32_t kProcess = 3;
+
+TimeCurve evenly(double amount) {
+  TimeCurve curve(kSpan, cells_for(kSpan));
+  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.finish();
+  return curve;
+}
+
+// train > forward > conv (> conv2d), train > backward > conv, a region of the program's own, and two kernels.
+Activity names() {
+  Activity activity;
+  activity.places = {{1, 0, PlaceKind::mode, "train"},      {2, 1, PlaceKind::phase, "forward"},
+                     {3, 2, PlaceKind::module, "net"},      {4, 3, PlaceKind::module, "net.conv"},
+                     {5, 4, PlaceKind::op, "torch.conv2d"}, {6, 1, PlaceKind::phase, "backward"},
+                     {7, 6, PlaceKind::module, "net.conv"}, {8, 0, PlaceKind::region, "setup"},
+                     {9, 4, PlaceKind::op, "torch.relu"}};
+  activity.classes = {{0, KernelKind::kernel, "_Z4gemmv", {}, {}}, {1, KernelKind::copy, "HtoD", {}, {}}};
+  activity.queues = {{0, "GPU-1", 0, 1, 7}};
+  return activity;
+}
+
+PlaceTally cpu(std::uint32_t place, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled = 0) {
+  const auto cpu_ns = static_cast<std::int64_t>(cpu_s * 1e9);
+  return {place, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
+}
+
+struct Outcome {
+  LedgerResult result;
+  const ReportRow* row(const std::vector<std::string>& path, const std::string& device = "cpu") const {
+    for (const ReportRow& row : result.rows) {
+      if (row.path == path && row.device == device) return &row;
+    }
+    return nullptr;
+  }
+  double energy(const std::vector<std::string>& path, const std::string& device = "cpu") const {
+    const ReportRow* const found = row(path, device);
+    return found != nullptr && found->energy_j ? *found->energy_j : -1;
+  }
+};
+
+Outcome account(Level level, const MachineEnergy& energy, Activity activity) {
+  activity.begin_ns = kSpan.begin_ns;
+  activity.end_ns = kSpan.end_ns;
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, activity);
+  sums.finish();
+  Ledger ledger(level, energy, sums);
+  ledger.add(kProcess, activity);
+  Outcome outcome{ledger.finish()};
+  double rows_j = 0;
+  for (const ReportRow& row : outcome.result.rows) rows_j += row.energy_j.value_or(0);
+  EXPECT_NEAR(rows_j, outcome.result.attributed_j.value_or(rows_j), 1e-6);
+  return outcome;
+}
+
+TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
+  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of everything
+  EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
+}
+
+TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 2.5)};
+  const Outcome outcome = account(Level::phase, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
+}
+
+TEST(Ledger, WhatOthersUsedIsBackground) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 5)};
+  MachineEnergy energy{.cpu_j = evenly(1000)};
+  energy.machine_cpu_s = evenly(20);
+  energy.command_cpu_s = 10;  // of which five were not captured
+  const Outcome outcome = account(Level::layer, energy, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
+  EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 250, 1e-6);
+}
+
+TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
+  Activity activity = names();
+  // One step of ten was sampled: there the layer's time is that of its operations.
+  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
+  EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+  EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
+}
+
+TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoesBesides) {
+  Activity activity = names();
+  activity.places.push_back({12, 1, PlaceKind::op, "Tensor.item"});
+  // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
+  activity.place_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const item = outcome.row({"train", "Tensor.item"});
+  ASSERT_NE(item, nullptr);
+  EXPECT_EQ(item->count, 10u);
+  EXPECT_NEAR(item->time_s, 1.0, 1e-6);
+  EXPECT_NEAR(
+      outcome.energy({"train", "Tensor.item"}) / (outcome.energy({"train"}) + outcome.energy({"train", "Tensor.item"})),
+      1.0 / 9.1, 1e-3);
+}
+
+TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
+  Activity activity = names();
+  for (const Place& place : {Place{12, 1, PlaceKind::phase, "dataloader"}, Place{13, 12, PlaceKind::op, "torch.empty"}})
+    activity.places.push_back(place);
+  PlaceTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
+  waits.wall_ns = 7'000'000'000;
+  activity.place_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
+  const ReportRow* const loader = outcome.row({"train", "dataloader"});
+  ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
+  EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
+  EXPECT_EQ(empty->count, 10u);
+  EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
+  EXPECT_EQ(loader->cause->largest, CauseClass::synchronisation);
+}
+
+TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
+  EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
+}
+
+TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
+  Activity activity = names();
+  activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
+  activity.places.push_back({11, 5, PlaceKind::tensors, "[64,64,56,56] [64,64,3,3]"});
+  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
+  const Outcome tensors = account(Level::tensor, {.cpu_j = evenly(1000)}, activity);
+  const ReportRow* const first =
+      tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
+  ASSERT_NE(first, nullptr);
+  EXPECT_NEAR(first->energy_j.value_or(0), 500, 1e-6);
+  EXPECT_EQ(first->count, 20u);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are not known
+  const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
+  EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
+}
+
+TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.begin_ns = 0;
+  activity.end_ns = 5 * kSecond_ns;
+  MachineEnergy energy;
+  energy.gpus["GPU-1"] = {"gpu0", evenly(1000), {}};
+  for (const bool is_lost : {false, true}) {
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, activity);
+    const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+    if (is_lost) sums.add(kProcess, lost_kernels(mark, sums.names(kProcess)));
+    sums.finish();
+    for (const Level level : {Level::layer, Level::kernel}) {
+      Ledger ledger(level, energy, sums);
+      ledger.add(kProcess, activity);
+      const Outcome outcome{ledger.finish()};
+      ASSERT_EQ(outcome.result.rows.size(), 1u);
+      EXPECT_NEAR(outcome.result.rows[0].energy_j.value_or(0), 500, 1);
+      EXPECT_NEAR(*outcome.result.idle_j, is_lost ? 200 : 500, 1);
+      EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
+    }
+  }
+}
+
+TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
+  PlacePaths paths;
+  for (const Place& place : names().places) paths.add(place);
+  paths.add({10, 5, PlaceKind::tensors, "[2]"});
+  EXPECT_EQ(paths.operations().all, 2u);
+  EXPECT_EQ(paths.operations().without_tensors, 1u);
+}
+
+TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
+  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000), .samples_calls = false}, activity);
+  const std::vector<std::string> layer = {"train", "forward", "net.conv"};
+  const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
+  ASSERT_NE(conv, nullptr);
+  EXPECT_EQ(conv->count, 3u);
+  EXPECT_NEAR(conv->energy_j.value_or(0), 75, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 25, 1e-6);
+  EXPECT_NEAR(outcome.energy(layer), 900, 1e-6);
+  EXPECT_EQ(outcome.row(layer)->count, 20u);
+}
+
+TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
+  Activity activity = names();
+  activity.places.push_back({10, 7, PlaceKind::op, "torch.relu"});
+  activity.place_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
+                            cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
+  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1100)}, activity);
+  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
+  EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
+  EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, of whose functions nothing is known
+}
+
+TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
+  Activity activity = names();
+  activity.places.push_back({10, 0, PlaceKind::function, "__main__.augment"});
+  activity.places.push_back({11, 8, PlaceKind::function, "json.loads"});
+  activity.places.push_back({12, 4, PlaceKind::function, "torch.nn.functional.conv2d"});
+  activity.place_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
+  activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
+  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
+  EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
+  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was told
+  EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
+  const Outcome by_layer = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
+}
+
+TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(1, 10)};
+  activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
+  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
+  EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
+  EXPECT_EQ(outcome.row({"train"}), nullptr);
+}
+
+TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome by_layer = account(Level::layer, energy, activity);
+  EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
+  EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
+  EXPECT_NEAR(*by_layer.result.unattributed_j, 200, 1e-6);
+  const Outcome by_kernel = account(Level::kernel, energy, activity);
+  EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
+  EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");
+  EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
+}
+
+TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(4, 2)};
+  activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
+  MachineEnergy energy{.cpu_j = evenly(100)};
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome stacks = account(Level::stack, energy, activity);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
+  EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv"}), 20, 1e-6);
+  EXPECT_NEAR(*stacks.result.attributed_j, *account(Level::layer, energy, activity).result.attributed_j, 1e-6);
+}
+
+TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome outcome = account(Level::kernel, energy, activity);
+  EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
+}
+
+TEST(Ledger, StepsThatWereNotListenedToAreLikeTheOthers) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  for (int i = 0; i < 10; ++i) {
+    activity.steps.push_back({i, i * kSecond_ns, (i + 1) * kSecond_ns, 0, 0, 0, i == 0, i == 0});
+  }
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  const Outcome outcome = account(Level::kernel, energy, activity);
+  EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
+  EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
+  EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
+}
+
+TEST(Ledger, WithoutSamplesTheTimesStand) {
+  Activity activity = names();
+  activity.place_tallies = {cpu(8, 4)};
+  activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+  const Outcome outcome = account(Level::layer, {}, activity);
+  ASSERT_NE(outcome.row({"setup"}), nullptr);
+  EXPECT_FALSE(outcome.row({"setup"})->energy_j);
+  EXPECT_NEAR(outcome.row({"setup"})->time_s, 4, 1e-9);
+  ASSERT_NE(outcome.row({"train", "forward", "net.conv"}, "GPU-1"), nullptr);
+  EXPECT_FALSE(outcome.result.attributed_j);
+}
+
+// 1000 steps of 10 ms; two were followed, and their kernels are told with the 20 ms in which they ran.
+TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
+  Activity told = names();
+  told.begin_ns = 0;
+  told.end_ns = kSecond_ns / 50;
+  told.kernel_tallies = {{0, 0, 4, 20, 4'000'000}};  // 2 ms of each step
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    told.steps.push_back({.number = i,
+                          .begin_ns = i * kSecond_ns / 100,
+                          .end_ns = (i + 1) * kSecond_ns / 100,
+                          .kernels = i < 2 ? 10U : 0U,
+                          .listened = i < 2});
+  }
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, told);
+  sums.finish();
+  Ledger ledger(Level::layer, energy, sums);
+  ledger.add(kProcess, told);
+  const Outcome outcome{ledger.finish()};
+  const ReportRow* const row = outcome.row({"train", "forward", "net.conv"}, "gpu0");
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->count, 10'000u);
+  EXPECT_NEAR(row->time_s, 2, 1e-6);
+  EXPECT_NEAR(*row->energy_j, 200, 1e-6);
+  EXPECT_NEAR(*outcome.result.idle_j, 800, 1e-6);
+  EXPECT_NEAR(*outcome.result.unattributed_j, 0, 1e-6);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

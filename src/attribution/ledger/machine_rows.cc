@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/machine_rows.h"
+
+#include <iterator>
+
+namespace joulemap::attribution {
+
+void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
+  for (ReportRow& row : rows) {
+    if (row.device.empty() || row.device.starts_with(prefix)) continue;
+    row.device = prefix + row.device;
+    if (row.path.empty()) row.name = row.display_name = row.device;  // of a branch that is all of a device
+  }
+}
+
+void append(LedgerResult& all, LedgerResult one) {
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
+    if (part) sum = sum.value_or(0) + *part;
+  };
+  add(all.attributed_j, one.attributed_j);
+  add(all.idle_j, one.idle_j);
+  add(all.unattributed_j, one.unattributed_j);
+  all.diagnostics.add_all(one.diagnostics);
+  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
+                    std::make_move_iterator(one.groups.end()));
+}
+
+}  // namespace joulemap::attribution

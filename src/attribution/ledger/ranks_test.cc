@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Distributed runs, from the files to the rows: machines that have their own clocks, and a process for each rank.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "attribution/analysis/report_builder.h"
+#include "recording/part_folder.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr std::int64_t kLength_s = 10;
+constexpr double kGpu_w = 300;
+constexpr double kPackage_w = 100;
+
+struct Machine {
+  std::string host;
+  std::string boot;
+  std::int64_t begin_ns;  // of the command, by its own clock
+  int first_rank;
+  int ranks;      // a GPU and a process each
+  int steps = 5;  // that each of them tells
+  int exit_code = 0;
+  bool is_estimated = false;  // it has no sensor
+};
+
+Channel gpu_channel(const std::string& boot, int gpu) {
+  Channel channel = recorded_channel(fmt::format("gpu{}", gpu));
+  channel.sensor = "nvml";
+  channel.domain_class = DomainClass::gpu;
+  channel.device = fmt::format("GPU-{}-{}", boot, gpu);
+  return channel;
+}
+
+std::string write_recorder(const TemporaryDirectory& folder, const Machine& machine, std::int64_t pid = 100) {
+  RecordingSource source = recording_source(pid);
+  source.host = machine.host;
+  source.boot_id = machine.boot;
+  const std::string path = folder.path() + fmt::format("/{}-{}.joule", machine.boot, pid);
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
+  EXPECT_TRUE(writer);
+  std::vector<Channel> channels = {recorded_channel("package-0")};
+  channels[0].domain_class = DomainClass::cpu;
+  for (int gpu = 0; gpu < machine.ranks; ++gpu) channels.push_back(gpu_channel(machine.boot, gpu));
+  for (Channel& channel : channels) {
+    if (machine.is_estimated) channel.provenance = Provenance::estimated;
+  }
+  writer->set_channels(channels);
+  const std::int64_t end_ns = machine.begin_ns + kLength_s * kSecond_ns;
+  writer->add(Mark{machine.begin_ns, MarkKind::command_begin, 0, 0, {}});
+  writer->add(Mark{end_ns, MarkKind::command_end, 0, 0, {}});
+  for (std::int64_t now_ns = machine.begin_ns - kSecond_ns; now_ns <= end_ns + kSecond_ns; now_ns += kSecond_ns / 20) {
+    const double since_s = static_cast<double>(now_ns - machine.begin_ns + kSecond_ns) * 1e-9;
+    for (std::uint32_t channel = 0; channel < channels.size(); ++channel) {
+      const auto raw = static_cast<std::uint64_t>((channel == 0 ? kPackage_w : kGpu_w) * since_s * 1e6);
+      writer->add(Sample{channel, {raw, now_ns, now_ns, ReadCode::ok}});
+    }
+  }
+  RecordingEnd end;
+  end.exit_code = machine.exit_code;
+  EXPECT_TRUE(writer->finish(std::move(end)));
+  return path;
+}
+
+// Each rank is busy with one layer on a CPU all the time, and half of the time on its GPU.
+std::string write_rank(const TemporaryDirectory& folder, const Machine& machine, int local, std::int64_t pid = 200) {
+  RecordingSource source = recording_source(pid + local);
+  source.started_ns = machine.begin_ns + kSecond_ns / 2;
+  source.role = "process";
+  source.host = machine.host;
+  source.boot_id = machine.boot;
+  const std::string path = folder.path() + fmt::format("/{}-rank{}.joule", machine.boot, source.pid);
+  Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
+  EXPECT_TRUE(writer);
+  writer->add(EnvironmentFact{std::string(recording::kRankFact), std::to_string(machine.first_rank + local)});
+  for (int step = 0; step < machine.steps; ++step) {
+    const std::int64_t time_ns = machine.begin_ns + step * kLength_s * kSecond_ns / machine.steps;
+    writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
+  }
+  for (std::int64_t second = 0; second < kLength_s; ++second) {
+    Activity activity;
+    if (second == 0) {
+      activity.places = {
+          {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 2, PlaceKind::module, "conv"}};
+      activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
+      activity.queues = {{0, gpu_channel(machine.boot, local).device, 0, 1, 7}};
+    }
+    activity.begin_ns = machine.begin_ns + second * kSecond_ns;
+    activity.end_ns = activity.begin_ns + kSecond_ns;
+    activity.place_tallies = {{3, 1, 0, kSecond_ns, kSecond_ns, 0}};
+    activity.kernel_tallies = {{0, 0, 3, 10, kSecond_ns / 2}};
+    writer->add(std::move(activity));
+  }
+  EXPECT_TRUE(writer->finish({}));
+  return path;
+}
+
+std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::vector<Machine>& machines) {
+  std::vector<std::string> files;
+  for (const Machine& machine : machines) {
+    files.push_back(write_recorder(folder, machine));
+    for (int local = 0; local < machine.ranks; ++local) files.push_back(write_rank(folder, machine, local));
+  }
+  return files;
+}
+
+ReportResult report(std::span<const std::string> files, Level level) {
+  const Result<ReportResult> result = build_report(files, {level, Mode::integral});
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *result : ReportResult();
+}
+
+const ReportRow* find(const ReportResult& result, const std::vector<std::string>& path, const std::string& device) {
+  for (const ReportRow& row : result.rows) {
+    if (row.path == path && row.device == device) return &row;
+  }
+  return nullptr;
+}
+
+void expect_sound(const ReportResult& result) {
+  std::set<std::pair<std::vector<std::string>, std::string>> keys;
+  double rows_j = 0;
+  double shares = 0;
+  for (const ReportRow& row : result.rows) {
+    EXPECT_TRUE(keys.emplace(row.path, row.device).second) << row.name << " on " << row.device << " twice";
+    rows_j += row.energy_j.value_or(0);
+    shares += row.share.value_or(0);
+  }
+  std::set<std::string> domains;
+  for (const DomainEnergy& domain : result.domains) EXPECT_TRUE(domains.insert(domain.name).second) << domain.name;
+  ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j);
+  EXPECT_NEAR(rows_j, *result.attributed_j, 1e-6);
+  EXPECT_NEAR(shares, 1, 1e-6);
+  EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *joules_of(result.totals.measured), 1);
+}
+
+const std::vector<Machine> kTwo = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
+                                   {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
+constexpr double kAll_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
+
+TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
+  const TemporaryDirectory folder;
+  const ReportResult layers = report(write_run(folder, {kTwo[0]}), Level::layer);
+  expect_sound(layers);
+  EXPECT_EQ(layers.rows.size(), 3u);  // the CPUs together, and two GPUs
+  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
+  EXPECT_EQ(find(layers, {"train", "forward", "conv"}, "cpu")->count, 20u);
+  EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "gpu1")->energy_j.value_or(0), kLength_s * kGpu_w / 2, 20);
+  EXPECT_EQ(layers.steps, 5u);  // taken together
+}
+
+TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
+  const TemporaryDirectory folder;
+  const std::vector<std::string> files = write_run(folder, kTwo);
+  for (const Level level : {Level::domain, Level::phase, Level::layer, Level::kernel, Level::rank}) {
+    SCOPED_TRACE(name_of(level));
+    const ReportResult result = report(files, level);
+    expect_sound(result);
+    EXPECT_NEAR(*joules_of(result.totals.measured), kAll_j, 0.01 * kAll_j);
+  }
+  const ReportResult layers = report(files, Level::layer);
+  std::set<std::string> devices;
+  for (const ReportRow& row : layers.rows) devices.insert(row.device);
+  EXPECT_EQ(devices, (std::set<std::string>{"node-1/cpu", "node-1/gpu0", "node-1/gpu1", "node-2/cpu", "node-2/gpu0"}));
+  EXPECT_EQ(layers.hosts, (std::vector<std::string>{"node-1", "node-2"}));
+}
+
+TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
+  const TemporaryDirectory folder;
+  std::vector<Machine> machines = kTwo;
+  machines[1].is_estimated = true;
+  const std::vector<std::string> files = write_run(folder, machines);
+  for (const Level level : {Level::domain, Level::phase, Level::layer, Level::kernel, Level::step}) {
+    SCOPED_TRACE(name_of(level));
+    const ReportResult result = report(files, level);
+    const double measured_j = joules_of(result.totals.measured).value_or(0);
+    EXPECT_NEAR(measured_j, kLength_s * (kPackage_w + 2 * kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(joules_of(result.totals.estimated).value_or(0), kLength_s * (kPackage_w + kGpu_w), 0.01 * measured_j);
+    EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, measured_j, 1);
+    EXPECT_TRUE(result.diagnostics.contains("estimates_not_added"));
+  }
+}
+
+TEST(Ranks, HaveAShareEach) {
+  const TemporaryDirectory folder;
+  const ReportResult ranks = report(write_run(folder, kTwo), Level::rank);
+  const ReportRow* const first = find(ranks, {"rank 0"}, "node-1/gpu0");
+  const ReportRow* const on_cpu = find(ranks, {"rank 1"}, "node-1/cpu");
+  const ReportRow* const last = find(ranks, {"rank 2"}, "node-2/cpu");
+  ASSERT_TRUE(first != nullptr && on_cpu != nullptr && last != nullptr);
+  EXPECT_NEAR(first->energy_j.value_or(0), kLength_s * kGpu_w / 2, 20);
+  EXPECT_EQ(first->count, 1u);
+  EXPECT_NEAR(on_cpu->energy_j.value_or(0), kLength_s * kPackage_w / 2, 10);  // two ranks share a package
+  EXPECT_NEAR(last->energy_j.value_or(0), kLength_s * kPackage_w, 10);
+}
+
+TEST(Ranks, OfOneNumberAreOneStepWhateverTheirClocks) {
+  const TemporaryDirectory folder;
+  std::vector<Machine> machines = kTwo;
+  machines[1].steps = 4;  // it was ahead when the run was cut off, say
+  const ReportResult steps = report(write_run(folder, machines), Level::step);
+  expect_sound(steps);
+  ASSERT_EQ(steps.rows.size(), 5u);
+  EXPECT_NEAR(steps.rows[0].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w) + 2.5 * (kPackage_w + kGpu_w), 20);
+  EXPECT_NEAR(steps.rows[0].time_s, 2.5, 1e-3);  // of the slower one
+  EXPECT_NEAR(steps.rows[4].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w), 20);
+  EXPECT_EQ(steps.steps, 5u);
+}
+
+TEST(Ranks, OfMachinesOfOneNameAreToldApart) {
+  const TemporaryDirectory folder;
+  std::vector<Machine> machines = kTwo;
+  machines[1].host = "node-1";
+  const ReportResult result = report(write_run(folder, machines), Level::kernel);
+  expect_sound(result);
+  EXPECT_NE(find(result, {"gemm"}, "node-1:0/gpu0"), nullptr);
+  EXPECT_NE(find(result, {"gemm"}, "node-1:1/gpu0"), nullptr);
+}
+
+TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
+  const TemporaryDirectory folder;
+  std::vector<Machine> machines = kTwo;
+  machines[0].exit_code = 3;
+  EXPECT_EQ(report(write_run(folder, machines), Level::domain).exit_code, 3);
+}
+
+TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
+  const TemporaryDirectory folder;
+  std::vector<std::string> files = write_run(folder, {kTwo[0]});
+  const double alone_j = joules_of(report(files, Level::domain).totals.measured).value_or(0);
+  Machine again = kTwo[0];
+  again.begin_ns += kSecond_ns / 10;  // two ranks that each brought a recorder
+  files.push_back(write_recorder(folder, again, 101));
+  for (const Level level : {Level::domain, Level::layer, Level::rank}) {
+    const ReportResult result = report(files, level);
+    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << name_of(level);
+    EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
+    expect_sound(result);
+    EXPECT_EQ(result.domains.front().name, "package-0");
+  }
+}
+
+TEST(Ranks, OfAMachineThatWasRecordedTwiceInARowAreAddedUp) {
+  const TemporaryDirectory folder;
+  Machine later = kTwo[0];
+  later.begin_ns += 100 * kSecond_ns;
+  std::vector<std::string> files = write_run(folder, {kTwo[0]});
+  const double once_j = report(files, Level::layer).attributed_j.value_or(0);
+  files.push_back(write_recorder(folder, later, 101));
+  files.push_back(write_rank(folder, later, 0, 301));
+  const ReportResult both = report(files, Level::layer);
+  EXPECT_GT(both.attributed_j.value_or(0), 1.4 * once_j);
+  EXPECT_EQ(both.rows.size(), 3u);
+  EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
+}
+
+TEST(Ranks, ThatNobodyToldAreNone) {
+  const TemporaryDirectory folder;
+  std::vector<std::string> files = {write_recorder(folder, kTwo[0])};
+  const ReportResult result = report(files, Level::rank);
+  EXPECT_TRUE(result.diagnostics.contains("nothing_captured"));
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

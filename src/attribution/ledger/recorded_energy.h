@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordedEnergy: the energy of every domain between two moments, and its power over time, from recorded samples as they
+// are read. The same curves as a live measurement (EnergyCurves, make_domain_table), so `report` and `record` agree.
+// Bounded memory, however long the recording. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attribution/analysis/throttling.h"
+#include "attribution/gpu/others_use.h"
+#include "attribution/ledger/time_curve.h"
+#include "energy/energy_curves.h"
+#include "energy/make_domain_table.h"
+#include "model/channel.h"
+#include "model/report_result.h"
+#include "model/sample.h"
+
+namespace joulemap::attribution {
+
+class RecordedEnergy {
+ public:
+  // `channels`: what Sample::channel counts in. `slices`: of the power over time, which people look at.
+  RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
+
+  // Of one channel in order of time.
+  void add(const Sample& sample);
+
+  struct Result {
+    DomainTable table;
+    std::vector<PowerSeries> power;   // of the domains of the table that have a value
+    std::vector<ReportTrack> tracks;  // of channels that tell no energy
+    std::vector<CounterSteps> steps;  // of slow counters that step regularly
+    double slice_s = 0;
+
+    struct DomainCurve {
+      std::string domain;
+      DomainClass domain_class = DomainClass::other;
+      std::string device;
+      TimeCurve energy_j;  // finished: `curve` in equal cells, for attribution
+      EnergyCurve curve;
+      // Of a slow counter whose updates are known: what it showed at those that were read.
+      std::vector<EnergyPoint> steps = {};
+      // Of a quick counter: what it showed when it was read, in the beginning of a long recording.
+      std::vector<EnergyPoint> readings = {};
+      std::vector<PowerPoint> history = {};  // what the device kept of its power, as far as it was asked for
+      double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
+      std::string device_model = {};
+      double power_limited = 0;              // share of the time
+      bool held_back = false;                // by that or by heat, often enough to matter
+      std::vector<BusyStretch> others = {};  // where processes ran on it that are not the command's
+    };
+    std::vector<DomainCurve> curves;               // of all domains that are counted
+    std::map<std::string, TimeCurve> cpu_times_s;  // by channel
+    std::map<std::string, std::vector<CpuTimePoint>> cpu_time_readings;
+  };
+  Result finish();
+
+ private:
+  // CPU time: how much was used when.
+  struct CpuTime {
+    TimeCurve used_s;
+    std::optional<Reading> last;
+    std::vector<CpuTimePoint> readings;
+  };
+  // A channel that measures no energy: the mean of its readings in each slice.
+  struct Track {
+    std::vector<double> sums;
+    std::vector<std::uint64_t> counts;
+    Throttling throttling = {};
+    std::optional<OthersUse> others = {};
+  };
+  struct Follower {
+    Channel channel;
+    std::optional<CpuTime> cpu_time = {};
+    std::vector<EnergyPoint> readings = {};  // of a quick counter
+    std::vector<PowerPoint> history = {};    // power that a device has kept by itself: the first of it
+    Track track = {};
+  };
+
+  void follow_energy(std::size_t channel, const Reading& reading);
+  void follow_cpu_time(Follower& follower, const Reading& reading) const;
+  void follow_track(Follower& follower, const Reading& reading) const;
+  std::vector<ChannelEnergy> channel_energies(Result& result) const;
+  void add_tracks(Result& result) const;
+  void add_power(Result& result) const;
+  void add_curves(Result& result);
+  std::optional<std::size_t> channel_of(const DomainEnergy& row) const;
+  std::vector<PowerPoint> history_of(const std::string& device);
+  double power_limited(const std::string& device) const;
+  std::vector<BusyStretch> others_on(const std::string& device) const;
+  bool held_back(const std::string& device) const;
+
+  TimeSpan span_;
+  std::size_t slices_;
+  std::vector<Follower> followers_;  // by channel
+  EnergyCurves curves_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/recorded_energy.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
+
+double joules_between(const SimulatedRun& run, std::int64_t from_ns, std::int64_t to_ns) {
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy energy(channels, {from_ns, to_ns}, 1);
+  for (const Sample& sample : run.samples) energy.add(sample);
+  return energy.finish().table.rows.at(0).joules.value_or(0);
+}
+
+// A loop of steps of 2 ms draws the same in any half of a second.
+TEST(RecordedEnergy, PartsOfARunUnderEvenLoadHaveThatPowerHoweverShort) {
+  SimulatedGpu gpu({.noise_j = 0, .burst_spread = 0}, 5);
+  const SimulatedRun run = gpu.steady_loop(30, 1);
+  const std::int64_t from_ns = run.begin_ns + 5'000 * kMs;
+  const double mean_w = joules_between(run, from_ns, from_ns + 20'000 * kMs) / 20;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const std::int64_t begin_ns = from_ns + i * 473 * kMs;
+    EXPECT_NEAR(joules_between(run, begin_ns, begin_ns + 450 * kMs) / 0.45 / mean_w, 1, 0.01) << i;
+  }
+}
+
+TEST(RecordedEnergy, PartsOfARunThatLieSideBySideAddUpToTheWhole) {
+  SimulatedGpu gpu({}, 6);
+  const SimulatedRun run = gpu.mixture(30);
+  const std::int64_t from_ns = run.begin_ns + 5'000 * kMs;
+  double sum_j = 0;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    sum_j += joules_between(run, from_ns + i * 450 * kMs, from_ns + (i + 1) * 450 * kMs);
+  }
+  EXPECT_NEAR(sum_j / joules_between(run, from_ns, from_ns + 18'000 * kMs), 1, 0.002);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/step_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/clock.h"
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+namespace {
+
+ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j) {
+  ReportRow row;
+  row.path = {name};
+  row.name = row.display_name = std::move(name);
+  row.count = 1;
+  row.time_s = std::max(time_s, 0.0);
+  row.basis = "measured";
+  row.energy_j = energy_j;
+  if (energy_j && row.time_s > 0) row.power_w = *energy_j / row.time_s;
+  return row;
+}
+
+constexpr std::size_t kFewestToJudgeTheLast = 3;
+
+// Where the last of them ended, as far as the others show it.
+std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_t latest_ns) {
+  std::vector<std::int64_t> lengths_ns;
+  for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
+  if (lengths_ns.size() < kFewestToJudgeTheLast) return latest_ns;
+  const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
+  return std::min(latest_ns, moments.back().time_ns + *median);
+}
+
+// Errors of two recordings of one machine are alike: intervals add up.
+void add_to(ReportRow& sum, const ReportRow& row) {
+  const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
+    amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
+  };
+  const bool is_larger = row.energy_j.value_or(0) > sum.energy_j.value_or(0);
+  if (is_larger) sum.basis = row.basis;
+  sum.count = sum.count && row.count ? std::optional(*sum.count + *row.count) : std::nullopt;
+  sum.time_s += row.time_s;
+  add(sum.energy_j, row.energy_j);
+  add(sum.low_j, row.low_j);
+  add(sum.high_j, row.high_j);
+  add(sum.dynamic_j, row.dynamic_j);
+  sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
+  std::vector<std::int64_t> begins_ns;
+  if (moments == nullptr) return begins_ns;
+  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
+  std::sort(begins_ns.begin(), begins_ns.end());
+  return begins_ns;
+}
+
+std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                                        TimeSpan span, const ProbeSpans& probing, LastEnds last) {
+  std::sort(moments.begin(), moments.end(),
+            [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
+  const std::int64_t last_ns = last == LastEnds::after_the_median ? end_of_last(moments, span.end_ns) : span.end_ns;
+  std::vector<NumberedEnergy> energies;
+  energies.reserve(moments.size());
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
+    const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
+    std::optional<double> own_j;
+    if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.sum_between(energy_j, begin_ns, end_ns);
+    const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
+    energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j});
+  }
+  return energies;
+}
+
+LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
+                     TimeSpan span, const ProbeSpans& probing) {
+  LedgerResult result;
+  double attributed_j = 0;
+  const LastEnds last = name == "step" ? LastEnds::after_the_median : LastEnds::with_the_command;
+  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing, last)) {
+    result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
+    result.rows.back().name = fmt::format("{}", one.number);
+  }
+  if (!probing.empty() && !result.rows.empty()) {
+    const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(energy_j)) : std::nullopt;
+    result.rows.push_back(row_of(std::string(kProbeMode), probing.time_s(), probed_j));
+  }
+  for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
+  if (!energy_j) return result;
+  result.attributed_j = attributed_j;
+  result.idle_j = 0;
+  result.unattributed_j = energy_j(span.begin_ns, span.end_ns) - attributed_j;
+  for (ReportRow& row : result.rows) {
+    if (attributed_j > 0) row.share = *row.energy_j / attributed_j;
+  }
+  return result;
+}
+
+std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines) {
+  std::vector<ReportRow> all;
+  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> place_of;  // by path and how often it came
+  for (const std::vector<ReportRow>& rows : of_machines) {
+    std::map<std::vector<std::string>, std::uint64_t> seen;
+    for (const ReportRow& row : rows) {
+      const auto [place, is_new] = place_of.try_emplace({row.path, seen[row.path]++}, all.size());
+      if (is_new) {
+        all.push_back(row);
+        continue;
+      }
+      ReportRow& same = all[place->second];
+      same.time_s = std::max(same.time_s, row.time_s);
+      if (row.energy_j) same.energy_j = same.energy_j.value_or(0) + *row.energy_j;
+      if (same.energy_j && same.time_s > 0) same.power_w = *same.energy_j / same.time_s;
+    }
+  }
+  return all;
+}
+
+std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines) {
+  std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
+  for (std::vector<ReportRow>& rows : of_machines) {
+    for (ReportRow& row : rows) {
+      const auto [known, is_new] = all.try_emplace({row.path, row.device}, row);
+      if (!is_new) add_to(known->second, row);
+    }
+  }
+  std::vector<ReportRow> sorted;
+  sorted.reserve(all.size());
+  for (auto& [key, row] : all) sorted.push_back(std::move(row));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const ReportRow& a, const ReportRow& b) {
+    return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
+  });
+  return sorted;
+}
+
+}  // namespace joulemap::attribution

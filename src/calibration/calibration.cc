@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/calibration.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "calibration/load_findings.h"
+#include "calibration/shown_values.h"
+#include "energy/channel_behaviour.h"
+
+namespace joulemap::calibration {
+namespace {
+
+constexpr std::int64_t kDrainPeriod_ns = 5 * kNanosecondsPerMillisecond;
+// Above this a GPU does not idle.
+constexpr double kIdleUtilization = 5;
+
+// A channel without a driver of its own hangs on the kernel.
+std::string driver_of(const Channel& channel) {
+  if (!channel.driver.empty()) return channel.driver;
+  utsname system{};
+  return ::uname(&system) == 0 ? fmt::format("Linux {}", system.release) : std::string();
+}
+
+// What one read of a sensor cost in CPU time, shared among its channels by how long each took.
+double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const std::vector<ChannelBehaviour>& seen,
+                    const std::vector<SamplerCost>& costs) {
+  const auto [first, count] = sampler.channels_of(sensor);
+  double wall_s = 0;
+  for (std::size_t i = first; i < first + count; ++i) wall_s += seen[i].total_read_s();
+  return wall_s > 0 ? std::min(seconds(costs[sensor].cpu_ns) / wall_s, 1.0) : 1.0;
+}
+
+// The phase of every regular channel is told against the first regular one of its device.
+void find_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen, std::int64_t at_ns,
+                 std::vector<ChannelCalibration>& findings) {
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    const auto step = seen[i].step_before(at_ns);
+    if (!step || channels[i].device.empty()) continue;
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto reference = seen[k].step_before(at_ns);
+      if (!reference || channels[k].device != channels[i].device) continue;
+      const double period_s = seen[k].refresh()->period_s;
+      double phase_s = seconds(step->middle_ns() - reference->middle_ns());
+      phase_s -= period_s * std::floor(phase_s / period_s);
+      findings[i].phase_s = phase_s;
+      findings[i].phase_of = channels[k].name;
+      break;
+    }
+  }
+}
+
+// Which channels are asked how they follow a load: those that tell of all that a GPU draws.
+bool follows_load(const Channel& channel) {
+  const bool tells_power = tells_energy(channel) || channel.quantity == Quantity::power_history;
+  return tells_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
+         channel.provenance == Provenance::measured;
+}
+
+class Calibration {
+ public:
+  Calibration(sampling::Sampler& sampler, const CalibrationOptions& options)
+      : sampler_(sampler), options_(options), begin_ns_(monotonic_ns()) {
+    result_.channels.assign(sampler.channels().begin(), sampler.channels().end());
+    for (const Channel& channel : result_.channels) seen_.emplace_back(channel);
+    last_.resize(seen_.size());
+    kept_.resize(seen_.size());
+    idle_w_.resize(seen_.size());
+  }
+
+  CalibrateResult run() {
+    sampler_.pay(sensors::Attention::close);
+    sampler_.start();
+    watch_until(begin_ns_ + options_.idle_ns);
+    idle_ = {begin_ns_, monotonic_ns()};
+    for (std::size_t i = 0; i < seen_.size(); ++i) idle_w_[i] = seen_[i].mean_w();
+    const std::vector<std::string> busy = busy_devices();
+    std::vector<std::pair<std::string, LoadPhases>> loaded;
+    if (options_.loads) loaded = load_gpus(busy);
+    sampler_.stop();
+    const std::int64_t end_ns = monotonic_ns();
+    result_.watched_s = seconds(end_ns - begin_ns_);
+    result_.samplers = sampler_.costs();
+    for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) tell_sensor(sensor);
+    find_phases(result_.channels, seen_, end_ns, result_.findings);
+    for (const auto& [device, phases] : loaded) tell_load(device, phases);
+    return std::move(result_);
+  }
+
+ private:
+  void watch_until(std::int64_t until_ns) {
+    while (monotonic_ns() < until_ns) {
+      sleep_until(std::min(monotonic_ns() + kDrainPeriod_ns, until_ns));
+      sampler_.drain([&](const Sample& sample) {
+        seen_[sample.channel].observe(sample.reading);
+        last_[sample.channel] = sample.reading;
+        const bool is_good = sample.reading.code == ReadCode::ok;
+        if (is_good && follows_load(result_.channels[sample.channel])) kept_[sample.channel].push_back(sample.reading);
+      });
+    }
+  }
+
+  // Those that somebody else uses.
+  std::vector<std::string> busy_devices() {
+    std::vector<std::string> busy;
+    for (std::size_t i = 0; i < result_.channels.size(); ++i) {
+      const Channel& channel = result_.channels[i];
+      const double value = static_cast<double>(last_[i].raw) * channel.scale;
+      if (channel.quantity != Quantity::utilization || last_[i].code != ReadCode::ok || value < kIdleUtilization)
+        continue;
+      busy.push_back(channel.device);
+      result_.diagnostics.add(
+          {"not_idle", 1, fmt::format("{} was busy to {:.0f} %: its idle power is too high", channel.domain, value),
+           "calibrate while nothing else runs"});
+    }
+    return busy;
+  }
+
+  void note_not_loaded(const std::string& domain, const std::string& why, const std::string& remedy) {
+    result_.diagnostics.add(
+        {"gpu_not_loaded", 1,
+         fmt::format("{} was not loaded, so how late its sensors are is not known: {}", domain, why), remedy});
+  }
+
+  // Each once, by its first channel.
+  std::vector<const Channel*> gpus() const {
+    std::vector<const Channel*> found;
+    for (const Channel& channel : result_.channels) {
+      const auto same = [&](const Channel* other) { return other->device == channel.device; };
+      if (follows_load(channel) && std::none_of(found.begin(), found.end(), same)) found.push_back(&channel);
+    }
+    return found;
+  }
+
+  // By device.
+  std::vector<std::pair<std::string, LoadPhases>> load_gpus(const std::vector<std::string>& busy) {
+    std::vector<std::pair<std::string, LoadPhases>> loaded;
+    std::optional<Result<calibration::CudaDriver>> driver;
+    for (const Channel* gpu : gpus()) {
+      if (gpu->sensor != "nvml") {
+        note_not_loaded(gpu->domain, "only NVIDIA's are, through CUDA", {});
+      } else if (std::find(busy.begin(), busy.end(), gpu->device) != busy.end()) {
+        note_not_loaded(gpu->domain, "something else runs on it", "calibrate while nothing else runs");
+      } else {
+        if (!driver) driver.emplace(calibration::CudaDriver::load(options_.cuda_library));
+        if (!*driver) {
+          note_not_loaded(gpu->domain, driver->error().message, driver->error().remedy);
+          continue;
+        }
+        Result<LoadPhases> phases = calibration::load_in_square_waves(
+            **driver, gpu->device, options_.waves, [this](std::int64_t until_ns) { watch_until(until_ns); });
+        if (!phases) {
+          note_not_loaded(gpu->domain, phases.error().message, phases.error().remedy);
+          continue;
+        }
+        phases->idle = idle_;
+        result_.loaded.push_back(gpu->domain);
+        loaded.emplace_back(gpu->device, std::move(*phases));
+      }
+    }
+    return loaded;
+  }
+
+  void tell_sensor(std::size_t sensor) {
+    const double cpu_share = cpu_per_wall(sampler_, sensor, seen_, result_.samplers);
+    const auto [first, count] = sampler_.channels_of(sensor);
+    for (std::size_t i = first; i < first + count; ++i) {
+      ChannelCalibration finding;
+      finding.channel = result_.channels[i].name;
+      finding.device = result_.channels[i].device;
+      finding.driver = driver_of(result_.channels[i]);
+      if (const auto refresh = seen_[i].refresh()) {
+        finding.refresh_s = refresh->period_s;
+        finding.refresh_spread_s = refresh->spread_s;
+      }
+      finding.read_wall_s = seen_[i].median_read_s();
+      if (finding.read_wall_s) finding.read_cpu_s = *finding.read_wall_s * cpu_share;
+      if (result_.channels[i].provenance == Provenance::measured) finding.idle_w = idle_w_[i];
+      finding.made_unix_ns = unix_ns();
+      result_.findings.push_back(std::move(finding));
+    }
+  }
+
+  void tell_load(const std::string& device, const LoadPhases& phases) {
+    std::vector<WatchedChannel> watched;
+    for (std::size_t i = 0; i < result_.channels.size(); ++i) {
+      const Channel& channel = result_.channels[i];
+      if (!follows_load(channel) || channel.device != device) continue;
+      ShownValues shown = shown_values(channel, kept_[i]);
+      watched.push_back({channel, std::move(shown.values), shown.known_to_s, &result_.findings[i]});
+    }
+    add_load_findings(watched, phases, result_.diagnostics);
+  }
+
+  sampling::Sampler& sampler_;
+  const CalibrationOptions& options_;
+  std::int64_t begin_ns_;
+  LoadSpan idle_;
+  CalibrateResult result_;
+  std::vector<ChannelBehaviour> seen_;
+  std::vector<Reading> last_;
+  std::vector<std::vector<Reading>> kept_;  // of channels that follow a load
+  std::vector<std::optional<double>> idle_w_;
+};
+
+}  // namespace
+
+CalibrateResult calibrate(sampling::Sampler& sampler, const CalibrationOptions& options) {
+  return Calibration(sampler, options).run();
+}
+
+}  // namespace joulemap::calibration

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole calibration of a GPU that is not there, in virtual time: the fake CUDA driver is loaded, the fake NVML shows it
+// with a known lag, window, time constant and gain, and the same is found whatever else runs on this machine.
+#include "calibration/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "sampling/open_sensors.h"
+#include "support/sysroots.h"
+#include "support/temporary_directory.h"
+#include "support/virtual_clock.h"
+
+namespace joulemap::calibration {
+namespace {
+
+constexpr double kIdle_w = 76;
+constexpr double kContext_w = 130;
+constexpr double kLoaded_w = 480;
+
+class CalibratedGpu : public testing::Test {
+ protected:
+  ~CalibratedGpu() override {
+    for (const char* name : {"JOULEMAP_NVML", "JOULEMAP_FAKE_NVML", "JOULEMAP_FAKE_CUDA"}) ::unsetenv(name);
+  }
+
+  CalibrateResult calibrated(const std::string& traits, const calibration::WavePlan& waves = {}) {
+    const VirtualClock clock;
+    const TemporaryDirectory folder;
+    const std::string device = "device GPU-11111111-2222-3333-4444-555555555555\n";
+    const std::string log = folder.path() + "/load-log";
+    const std::string load = "load " + log + " 76 130 480\n";
+    ::setenv("JOULEMAP_NVML", JOULEMAP_FAKE_NVML_LIBRARY, 1);
+    ::setenv("JOULEMAP_FAKE_NVML", folder.write("nvml", device + load + traits).c_str(), 1);
+    ::setenv("JOULEMAP_FAKE_CUDA", folder.write("cuda", device + "log " + log + "\n").c_str(), 1);
+    Result<sampling::OpenSensors> opened =
+        sampling::open_sensors({.root = SystemRoot{sysroot("no-sensors")}, .sensors = "nvml"});
+    EXPECT_TRUE(opened) << opened.error().message;
+    sampling::Sampler sampler(std::move(opened->sensors));
+    return calibrate(sampler, {.idle_ns = 3 * kNanosecondsPerSecond,
+                               .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
+                               .waves = waves});
+  }
+};
+
+std::map<std::string, ChannelCalibration> findings_by_channel(const CalibrateResult& result) {
+  std::map<std::string, ChannelCalibration> findings;
+  for (const ChannelCalibration& finding : result.findings) findings[finding.channel] = finding;
+  return findings;
+}
+
+TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
+  const CalibrateResult result = calibrated(
+      "counter_lag_ms 10\ninstant_window_ms 30\ninstant_gain 1.0076\nhistory_memory_ms 12\nsleep 0.8 100\n"
+      "counter_spin_us 2000\n");
+  EXPECT_EQ(result.loaded, std::vector<std::string>{"gpu0"});
+  EXPECT_FALSE(result.diagnostics.contains("gpu_not_loaded"));
+  EXPECT_FALSE(result.diagnostics.contains("lag_not_found"));
+  const auto found = findings_by_channel(result);
+  const ChannelCalibration& counter = found.at("gpu0-energy");
+  const ChannelCalibration& instant = found.at("gpu0-power-instant");
+  const ChannelCalibration& average = found.at("gpu0-power-average");
+  const ChannelCalibration& history = found.at("gpu0-power-history");
+
+  EXPECT_NEAR(counter.lag_s.value(), 0.010, 0.003);
+  EXPECT_LT(counter.lag_low_s.value(), *counter.lag_s);
+  EXPECT_GT(counter.lag_high_s.value(), *counter.lag_s);
+  EXPECT_LT(*counter.lag_high_s, *counter.lag_low_s + 0.01);
+  EXPECT_FALSE(counter.window_s || counter.memory_s);
+  EXPECT_NEAR(instant.window_s.value(), 0.030, 0.006);
+  EXPECT_NEAR(instant.lag_s.value(), 0, 0.005);
+  EXPECT_FALSE(instant.memory_s);
+  EXPECT_NEAR(average.window_s.value(), 1, 0.05);
+  EXPECT_NEAR(history.memory_s.value(), 0.012, 0.002);
+  EXPECT_NEAR(history.lag_s.value(), 0, 0.003);
+  EXPECT_FALSE(history.window_s);
+  for (const ChannelCalibration& one : {counter, instant, average, history}) {
+    EXPECT_NEAR(one.idle_w.value(), kIdle_w, 0.02 * kIdle_w) << one.channel;
+    EXPECT_NEAR(one.active_idle_w.value(), kContext_w, 0.03 * kContext_w) << one.channel;
+    EXPECT_NEAR(one.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << one.channel;
+  }
+  EXPECT_NEAR(instant.gain.value(), 1.0076, 0.004);
+  EXPECT_EQ(instant.gain_of, "gpu0-energy");
+  EXPECT_NEAR(history.gain.value(), 1, 0.004);
+  EXPECT_FALSE(counter.gain);
+  EXPECT_NEAR(counter.gain_spread.value(), 0.005, 0.002);
+  EXPECT_NEAR(history.settle_s.value(), 0, 0.03);
+  EXPECT_NEAR(history.sleep_s.value(), 0.8, 0.06);
+  EXPECT_NEAR(history.sleep_w.value(), 100, 5);
+}
+
+TEST_F(CalibratedGpu, IsTheSameEveryTime) {
+  calibration::WavePlan short_plan;
+  short_plan.active_idle_ns = short_plan.full_ns = short_plan.after_ns = short_plan.released_ns = kNanosecondsPerSecond;
+  short_plan.waves_ns = 2 * kNanosecondsPerSecond;
+  const auto first = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
+  const auto second = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
+  ASSERT_TRUE(first.at("gpu0-energy").loaded_w);
+  for (const auto& [channel, finding] : first) {
+    EXPECT_EQ(finding.lag_s, second.at(channel).lag_s) << channel;
+    EXPECT_EQ(finding.refresh_s, second.at(channel).refresh_s) << channel;
+    EXPECT_EQ(finding.loaded_w, second.at(channel).loaded_w) << channel;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::calibration

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/auxv.h>
+
+#include <cstdlib>
+#include <initializer_list>
+
+#include "base/signal_shield.h"
+
+namespace joulemap::calibration {
+namespace {
+
+constexpr const char* kUsualLibrary = "libcuda.so.1";
+
+template <class Function>
+bool find(void* library, Function& function, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (function == nullptr) function = reinterpret_cast<Function>(::dlsym(library, name));
+  }
+  return function != nullptr;
+}
+
+// The first name that it lacks; nothing when it has all.
+std::string find_functions(void* library, CudaApi& api) {
+  find(library, api.error_string, {"cuGetErrorString"});  // only nice to have
+  if (!find(library, api.init, {"cuInit"})) return "cuInit";
+  if (!find(library, api.device_count, {"cuDeviceGetCount"})) return "cuDeviceGetCount";
+  if (!find(library, api.device_get, {"cuDeviceGet"})) return "cuDeviceGet";
+  if (!find(library, api.device_uuid, {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"})) return "cuDeviceGetUuid";
+  if (!find(library, api.device_attribute, {"cuDeviceGetAttribute"})) return "cuDeviceGetAttribute";
+  if (!find(library, api.context_create, {"cuCtxCreate_v2"})) return "cuCtxCreate_v2";
+  if (!find(library, api.context_destroy, {"cuCtxDestroy_v2"})) return "cuCtxDestroy_v2";
+  if (!find(library, api.context_synchronize, {"cuCtxSynchronize"})) return "cuCtxSynchronize";
+  if (!find(library, api.module_load, {"cuModuleLoadData"})) return "cuModuleLoadData";
+  if (!find(library, api.module_function, {"cuModuleGetFunction"})) return "cuModuleGetFunction";
+  if (!find(library, api.launch, {"cuLaunchKernel"})) return "cuLaunchKernel";
+  return {};
+}
+
+}  // namespace
+
+std::string cuda_library(std::string_view named, bool has_more_rights, bool root_is_real) {
+  if (!named.empty() && !has_more_rights) return std::string(named);
+  return root_is_real ? kUsualLibrary : "";
+}
+
+std::string cuda_library(bool root_is_real) {
+  const char* named = std::getenv("JOULEMAP_CUDA");
+  return cuda_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+}
+
+Result<CudaDriver> CudaDriver::load(const std::string& path) {
+  if (path.empty()) return Error{ErrorCode::not_found, "no driver is looked for outside of this machine", {}};
+  // Whatever threads it starts shall never take the signals of this program.
+  const SignalShield signals_are_for_the_program;
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* why = ::dlerror();
+    const bool is_usual = path == kUsualLibrary;
+    return Error{ErrorCode::not_found, why != nullptr ? why : path,
+                 is_usual ? "in a container: --gpus all with the capability compute" : "unset JOULEMAP_CUDA"};
+  }
+  CudaApi api;
+  const std::string missing = find_functions(library, api);
+  if (!missing.empty() || api.init == nullptr) {
+    return Error{ErrorCode::malformed, fmt::format("{} lacks {}", path, missing), {}};
+  }
+  CudaDriver driver(api);
+  if (Status ready = driver.check(api.init(0), "cuInit"); !ready) return std::move(ready).error();
+  return driver;
+}
+
+Status CudaDriver::check(CudaResult result, std::string_view what) const {
+  if (result == CudaResult::success) return Done{};
+  const char* text = nullptr;
+  const bool is_told = api_.error_string != nullptr && api_.error_string(result, &text) == CudaResult::success;
+  if (!is_told || text == nullptr) text = "unknown error";
+  const ErrorCode code = result == CudaResult::no_device ? ErrorCode::not_found : ErrorCode::io;
+  return Error{code, fmt::format("{}: {} (CUDA error {})", what, text, static_cast<int>(result)), {}};
+}
+
+Result<CudaDevice> CudaDriver::device_of(std::string_view uuid) const {
+  int count = 0;
+  if (Status told = check(api_.device_count(&count), "cuDeviceGetCount"); !told) return std::move(told).error();
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CudaDevice device = 0;
+    if (Status told = check(api_.device_get(&device, ordinal), "cuDeviceGet"); !told) return std::move(told).error();
+    CudaUuid its{};
+    if (Status told = check(api_.device_uuid(&its, device), "cuDeviceGetUuid"); !told) return std::move(told).error();
+    if (text_of(its) == uuid) return device;
+  }
+  return Error{ErrorCode::not_found, fmt::format("none of CUDA's {} devices is {}", count, uuid),
+               "CUDA_VISIBLE_DEVICES must show it; a GPU that is split (MIG) cannot be loaded as a whole"};
+}
+
+std::string text_of(const CudaUuid& uuid) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    text += fmt::format("{}{:02x}", begins_part ? "-" : "", uuid.bytes[i]);
+  }
+  return text;
+}
+
+}  // namespace joulemap::calibration

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/gpu_load.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/signal_shield.h"
+#include "calibration/load_kernel.h"
+
+namespace joulemap::calibration {
+namespace {
+
+// Enough to fill every multiprocessor since Maxwell, few enough to run all at once.
+constexpr unsigned kThreads = 256;
+constexpr unsigned kBlocksPerMultiprocessor = 4;
+// A screen on the same GPU waits for one launch: none lasts longer.
+constexpr std::int64_t kLongestLaunch_ns = 50 * kNanosecondsPerMillisecond;
+// To know the pace: so long.
+constexpr std::uint32_t kFirstLoops = 1000;
+constexpr std::uint32_t kMostLoops = 1U << 30;
+constexpr std::int64_t kEnoughToKnowPace_ns = 5 * kNanosecondsPerMillisecond;
+
+}  // namespace
+
+Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
+  const SignalShield signals_are_for_the_program;  // a context has threads
+  const Result<CudaDevice> device = driver.device_of(uuid);
+  if (!device) return device.error();
+  CudaContext context = nullptr;
+  if (Status made = driver.check(driver.api().context_create(&context, kSpinWhileWaiting, *device), "cuCtxCreate");
+      !made) {
+    return std::move(made).error();
+  }
+  GpuLoad load(driver, context);
+  if (Status compiled = load.compile(*device); !compiled) return std::move(compiled).error();
+  if (Status paced = load.find_pace(); !paced) return std::move(paced).error();
+  return load;
+}
+
+GpuLoad::GpuLoad(GpuLoad&& other) noexcept
+    : driver_(other.driver_),
+      context_(std::exchange(other.context_, nullptr)),
+      function_(other.function_),
+      blocks_(other.blocks_),
+      loops_per_ns_(other.loops_per_ns_),
+      started_ns_(other.started_ns_),
+      started_loops_(other.started_loops_) {}
+
+// A context that cannot be given back ends with the process.
+GpuLoad::~GpuLoad() { static_cast<void>(close()); }
+
+Status GpuLoad::close() {
+  if (context_ == nullptr) return Done{};
+  return driver_->check(driver_->api().context_destroy(std::exchange(context_, nullptr)), "cuCtxDestroy");
+}
+
+Status GpuLoad::compile(CudaDevice device) {
+  const CudaApi& api = driver_->api();
+  int multiprocessors = 0;
+  if (Status told =
+          driver_->check(api.device_attribute(&multiprocessors, kMultiprocessorCount, device), "cuDeviceGetAttribute");
+      !told) {
+    return told;
+  }
+  blocks_ = kBlocksPerMultiprocessor * static_cast<unsigned>(std::max(multiprocessors, 1));
+  CudaModule module = nullptr;
+  if (Status loaded = driver_->check(api.module_load(&module, kLoadKernelPtx), "cuModuleLoadData"); !loaded) {
+    return loaded;
+  }
+  return driver_->check(api.module_function(&function_, module, kLoadKernelName), "cuModuleGetFunction");
+}
+
+Status GpuLoad::launch(std::uint32_t loops) {
+  std::uint64_t nowhere = 0;  // the kernel writes only if its numbers leave their range, which they do not
+  void* parameters[] = {&nowhere, &loops};
+  return driver_->check(
+      driver_->api().launch(function_, blocks_, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr),
+      "cuLaunchKernel");
+}
+
+Status GpuLoad::find_pace() {
+  // The first launch of a kernel pays for more than its work.
+  if (Status launched = launch(1); !launched) return launched;
+  if (Result<LoadSpan> ran = wait(); !ran) return std::move(ran).error();
+  for (std::uint32_t loops = kFirstLoops;; loops *= 4) {
+    started_ns_ = monotonic_ns();
+    started_loops_ = loops;
+    if (Status launched = launch(loops); !launched) return launched;
+    Result<LoadSpan> ran = wait();
+    if (!ran) return std::move(ran).error();
+    if (ran->length_ns() >= kEnoughToKnowPace_ns) return Done{};
+    if (loops > kMostLoops / 4) return Error{ErrorCode::unsupported, "the kernel ends before it began", {}};
+  }
+}
+
+Status GpuLoad::start(std::int64_t length_ns) {
+  const std::int64_t launches = (length_ns + kLongestLaunch_ns - 1) / kLongestLaunch_ns;
+  const double each =
+      loops_per_ns_ * static_cast<double>(length_ns) / static_cast<double>(std::max<std::int64_t>(launches, 1));
+  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMostLoops)));
+  started_ns_ = monotonic_ns();
+  started_loops_ = static_cast<double>(loops) * static_cast<double>(launches);
+  for (std::int64_t i = 0; i < launches; ++i) {
+    if (Status launched = launch(loops); !launched) return launched;
+  }
+  return Done{};
+}
+
+Result<LoadSpan> GpuLoad::wait() {
+  if (Status ended = driver_->check(driver_->api().context_synchronize(), "cuCtxSynchronize"); !ended) {
+    return std::move(ended).error();
+  }
+  const LoadSpan span{started_ns_, monotonic_ns()};
+  // Clocks rise and fall: the next one is asked for at the pace of this.
+  loops_per_ns_ = started_loops_ / static_cast<double>(std::max<std::int64_t>(span.length_ns(), 1));
+  return span;
+}
+
+Result<LoadSpan> GpuLoad::run(std::int64_t length_ns) {
+  if (Status started = start(length_ns); !started) return std::move(started).error();
+  return wait();
+}
+
+}  // namespace joulemap::calibration

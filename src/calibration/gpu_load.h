@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about as long as is asked. Nothing else of the
+// GPU is touched: no clocks, no limits, no modes, and no memory but what a context takes. One owner, one thread: that which
+// opened it. Nanoseconds of CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "calibration/cuda_driver.h"
+#include "model/load_phases.h"
+
+namespace joulemap::calibration {
+
+class GpuLoad {
+ public:
+  // Makes the context, compiles the kernel and finds out how fast it runs, which takes some milliseconds of load.
+  static Result<GpuLoad> open(const CudaDriver& driver, std::string_view uuid);
+  GpuLoad(GpuLoad&& other) noexcept;
+  GpuLoad(const GpuLoad&) = delete;
+  GpuLoad& operator=(const GpuLoad&) = delete;
+  ~GpuLoad();  // closes
+
+  // Begins to work for about so long, and waits for the end: exactly when it did.
+  Status start(std::int64_t length_ns);
+  Result<LoadSpan> wait();
+  Result<LoadSpan> run(std::int64_t length_ns);
+  // Gives the context back.
+  Status close();
+
+ private:
+  GpuLoad(const CudaDriver& driver, CudaContext context) : driver_(&driver), context_(context) {}
+  Status compile(CudaDevice device);
+  Status find_pace();
+  Status launch(std::uint32_t loops);
+
+  const CudaDriver* driver_;
+  CudaContext context_;
+  CudaFunction function_ = nullptr;
+  unsigned blocks_ = 1;
+  double loops_per_ns_ = 0;
+  std::int64_t started_ns_ = 0;
+  double started_loops_ = 0;
+};
+
+}  // namespace joulemap::calibration

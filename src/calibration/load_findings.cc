@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/load_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/quadrature.h"
+
+namespace joulemap::calibration {
+namespace {
+
+// Sensors of one board share what they measure by. That they agree does not make them right: a gain is never believed to be
+// known better than this (docs/attribution.md), however well they do.
+constexpr double kLeastGainSpread = 0.005;
+
+// A mean of a second does not tell what happened within it.
+constexpr double kTooSlow_s = 0.3;
+
+// A level is that of the second half of its phase.
+LoadSpan later_half(const LoadSpan& span) { return {span.begin_ns + span.length_ns() / 2, span.end_ns}; }
+
+class ChannelUnderLoad {
+ public:
+  ChannelUnderLoad(const WatchedChannel& watched, const LoadPhases& phases, Diagnostics& diagnostics)
+      : watched_(watched), phases_(phases), response_(find_response(watched.channel.kind, watched.shown, phases)) {
+    if (response_ && response_->lag_known) {
+      tell_response();
+    } else {
+      diagnostics.add({"lag_not_found", 1,
+                       fmt::format("{}: {}; nothing is kept of its lag", watched.channel.name,
+                                   response_ ? "no lag fits better than another" : "too few values were seen"),
+                       "calibrate again while nothing else runs"});
+    }
+    tell_levels();
+  }
+
+  const std::optional<LoadResponse>& response() const { return response_; }
+
+ private:
+  ChannelCalibration& finding() const { return *watched_.finding; }
+  double period_s() const { return finding().refresh_s.value_or(watched_.channel.refresh_s); }
+  double late_s() const { return is_known() ? std::max(response_->lag_s, 0.0) + slow_s() : period_s(); }
+  double slow_s() const { return is_known() ? response_->falls_within_s(period_s()) : 0; }
+  bool is_known() const { return response_ && response_->lag_known; }
+  std::optional<double> level(const LoadSpan& span) const {
+    return mean_shown_w(watched_.channel.kind, watched_.shown, span, late_s());
+  }
+
+  void tell_response() {
+    finding().lag_s = response_->lag_s;
+    // The moments of the values are no better known than when they were read.
+    const double low_s = in_quadrature(response_->lag_s - response_->lag_low_s, watched_.known_to_s);
+    const double high_s = in_quadrature(response_->lag_high_s - response_->lag_s, watched_.known_to_s);
+    finding().lag_low_s = response_->lag_s - low_s;
+    finding().lag_high_s = response_->lag_s + high_s;
+    if (response_->averaging == Averaging::window) finding().window_s = response_->averaged_s;
+    if (response_->averaging == Averaging::memory) finding().memory_s = response_->averaged_s;
+  }
+  void tell_levels() {
+    // Between steps of a counter, which is closer than between the readings at the ends.
+    if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
+    finding().active_idle_w = level(later_half(phases_.after));
+    finding().loaded_w = level(later_half(phases_.full));
+    tell_way_down(phases_.after, finding().active_idle_w, finding().loaded_w, finding().settle_s, finding().settle_w);
+    tell_way_down(phases_.released, finding().idle_w, finding().active_idle_w, finding().sleep_s, finding().sleep_w);
+  }
+  void tell_way_down(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
+                     std::optional<double>& lasts_s, std::optional<double>& draws_w) {
+    if (!low_w || !high_w || *high_w <= *low_w || !is_known() || slow_s() > kTooSlow_s) return;
+    const auto fallen_s = time_to_fall_s(watched_.channel.kind, watched_.shown, span, *low_w, *high_w);
+    if (!fallen_s) return;
+    // A sensor that follows late and slowly falls later than what it watches.
+    lasts_s = std::max(*fallen_s - late_s(), 0.0);
+    const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*lasts_s + late_s()) * 1e9);
+    if (*lasts_s > 0) draws_w = mean_shown_w(watched_.channel.kind, watched_.shown, {span.begin_ns, end_ns}, late_s());
+  }
+
+  const WatchedChannel& watched_;
+  const LoadPhases& phases_;
+  std::optional<LoadResponse> response_;
+};
+
+void tell_gains(std::vector<WatchedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
+  const auto is_counter = [](const WatchedChannel& watched) { return watched.channel.kind == ChannelKind::counter; };
+  const auto counter = std::find_if(channels.begin(), channels.end(), is_counter);
+  if (counter == channels.end()) return;
+  const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].response();
+  if (!reference || !reference->lag_known || reference->mean_w <= 0) return;
+  double squares = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    const auto& response = seen[i].response();
+    if (is_counter(channels[i]) || !response || !response->lag_known) continue;
+    ChannelCalibration& finding = *channels[i].finding;
+    finding.gain = response->mean_w / reference->mean_w;
+    finding.gain_spread = in_quadrature(response->mean_spread_w, reference->mean_spread_w) / reference->mean_w;
+    finding.gain_of = counter->channel.name;
+    squares += (*finding.gain - 1) * (*finding.gain - 1);
+    ++count;
+  }
+  // Of two that differ either may be the wrong one.
+  if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kLeastGainSpread);
+}
+
+}  // namespace
+
+void add_load_findings(std::vector<WatchedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
+  std::vector<ChannelUnderLoad> seen;
+  seen.reserve(channels.size());
+  for (const WatchedChannel& watched : channels) seen.emplace_back(watched, phases, diagnostics);
+  tell_gains(channels, seen);
+}
+
+}  // namespace joulemap::calibration

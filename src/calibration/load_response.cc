@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/load_response.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "calibration/busy_time.h"
+
+namespace joulemap::calibration {
+namespace {
+
+constexpr double kMs = 1e6;  // nanoseconds
+constexpr std::size_t kFewestRows = 20;
+
+// Where lags are looked for: no sensor knows the future, but moments are known to milliseconds only.
+constexpr double kLeastLag_ns = -20 * kMs;
+constexpr double kMostLag_ns = 120 * kMs;
+constexpr double kLagGrid_ns = 5 * kMs;
+constexpr double kLagRefined_ns = kMs / 8;
+// A window must not reach back beyond the rest before the waves.
+constexpr double kShortestAveraged_ns = 2 * kMs;
+constexpr double kLongestWindow_ns = 1700 * kMs;
+constexpr double kLongestMemory_ns = 400 * kMs;
+constexpr double kAveragedGrid = 1.25;
+constexpr double kAveragedRefined = 1.002;
+
+// In units of the noise's variance: half of chi squared with one degree of freedom. Flat: no lag is worse than another by
+// more than chance does on the whole grid; unsure: the 90 % interval.
+constexpr double kFlatCost = 6;
+constexpr double kUnsureCost = 1.35;
+// Rows that fit worse than so many deviations are odd: a late poll, a clock that changed.
+constexpr double kOdd = 4;
+constexpr double kDeviationOfMedian = 1.4826;
+
+std::vector<double> lag_grid() {
+  std::vector<double> lags_ns;
+  const int count = static_cast<int>((kMostLag_ns - kLeastLag_ns) / kLagGrid_ns);
+  for (int i = 0; i <= count; ++i) lags_ns.push_back(kLeastLag_ns + i * kLagGrid_ns);
+  return lags_ns;
+}
+
+// From the first to the last, each so many times the one before.
+std::vector<double> powers_between(double first, double last, double factor) {
+  const int count = static_cast<int>(std::log(last / first) / std::log(factor));
+  std::vector<double> powers;
+  for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
+  return powers;
+}
+
+// A value, and the time of which it may tell.
+struct Row {
+  std::int64_t time_ns;
+  double length_ns;  // of a counter: since its last step
+  double watts;
+};
+
+std::vector<Row> rows_of(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& waves) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i].time_ns < waves.begin_ns || shown[i].time_ns > waves.end_ns) continue;
+    if (kind == ChannelKind::gauge) {
+      rows.push_back({shown[i].time_ns, 0, shown[i].value});
+    } else if (i > 0 && shown[i].time_ns > shown[i - 1].time_ns) {
+      const std::int64_t length_ns = shown[i].time_ns - shown[i - 1].time_ns;
+      rows.push_back({shown[i].time_ns, static_cast<double>(length_ns),
+                      (shown[i].value - shown[i - 1].value) / seconds(length_ns)});
+    }
+  }
+  return rows;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Least squares of watts on a constant, on what was busy, and on time: a GPU that grows warm draws more.
+struct LineFit {
+  double constant = 0;
+  double per_busy = 0;
+  double per_time = 0;
+  double squares = 0;
+};
+
+LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) {
+  const auto count = static_cast<double>(rows.size());
+  const std::int64_t begin_ns = rows.front().time_ns;
+  const double span_ns = std::max(static_cast<double>(rows.back().time_ns - begin_ns), 1.0);
+  std::array<double, 3> means{};  // busy, time, watts
+  std::vector<std::array<double, 3>> centred(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    centred[i] = {busy[i], static_cast<double>(rows[i].time_ns - begin_ns) / span_ns, rows[i].watts};
+    for (std::size_t k = 0; k < 3; ++k) means[k] += centred[i][k] / count;
+  }
+  double bb = 0, bt = 0, tt = 0, bw = 0, tw = 0;  // sums of products
+  for (auto& [b, t, w] : centred) {
+    b -= means[0];
+    t -= means[1];
+    w -= means[2];
+    bb += b * b;
+    bt += b * t;
+    tt += t * t;
+    bw += b * w;
+    tw += t * w;
+  }
+  const double determinant = bb * tt - bt * bt;
+  LineFit fit;
+  if (determinant > 1e-12 * count * count) {
+    fit.per_busy = (bw * tt - tw * bt) / determinant;
+    fit.per_time = (tw * bb - bw * bt) / determinant;
+  }
+  for (const auto& [b, t, w] : centred) {
+    const double left = w - fit.per_busy * b - fit.per_time * t;
+    fit.squares += left * left;
+  }
+  fit.constant = means[2] - fit.per_busy * means[0] - fit.per_time * means[1];
+  return fit;
+}
+
+// What a sensor may be, so late. `averaged_ns` is 0 for a counter.
+struct Shape {
+  Averaging averaging = Averaging::all;
+  double averaged_ns = 0;
+  double lag_ns = 0;
+};
+
+class ResponseSearch {
+ public:
+  ResponseSearch(std::vector<Row> rows, const BusyTime& busy) : rows_(std::move(rows)), busy_(busy) {}
+
+  Shape best_of(Averaging averaging) const {
+    Shape best{averaging, 0, 0};
+    double least = INFINITY;
+    const double longest_ns = averaging == Averaging::window ? kLongestWindow_ns : kLongestMemory_ns;
+    for (const double averaged_ns : powers_between(kShortestAveraged_ns, longest_ns, kAveragedGrid)) {
+      for (const double lag_ns : lag_grid()) {
+        take_better({averaging, averaging == Averaging::all ? 0 : averaged_ns, lag_ns}, best, least);
+      }
+      if (averaging == Averaging::all) break;
+    }
+    return refined(best, least);
+  }
+  double squares(const Shape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
+  LineFit fit(const Shape& shape) const { return fit_line(rows_, busy_at(shape)); }
+  // The least that any averaging leaves at this lag: what is later looks a little like what averages longer.
+  double squares_at(Shape shape, double lag_ns) const {
+    // The middle of what is averaged stays where it is.
+    const double moved_ns = shape.lag_ns - lag_ns;
+    const double like_ns = shape.averaged_ns + (shape.averaging == Averaging::window ? 2 : 1) * moved_ns;
+    shape.lag_ns = lag_ns;
+    double least = squares(shape);
+    if (shape.averaging == Averaging::all) return least;
+    for (const double averaged_ns : {(shape.averaged_ns + like_ns) / 2, like_ns}) {
+      Shape best{shape.averaging, std::max(averaged_ns, kShortestAveraged_ns / 4), lag_ns};
+      double its = squares(best);
+      for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
+        for (const double by : {factor, 1 / factor})
+          take_better({best.averaging, best.averaged_ns * by, lag_ns}, best, its);
+      }
+      least = std::min(least, its);
+    }
+    return least;
+  }
+  // Leaves out what no sensor would have shown.
+  void drop_odd(const Shape& shape) {
+    const std::vector<double> busy = busy_at(shape);
+    const LineFit line = fit_line(rows_, busy);
+    const double span_ns = std::max(static_cast<double>(rows_.back().time_ns - rows_.front().time_ns), 1.0);
+    std::vector<double> left;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const double time = static_cast<double>(rows_[i].time_ns - rows_.front().time_ns) / span_ns;
+      left.push_back(std::abs(rows_[i].watts - line.constant - line.per_busy * busy[i] - line.per_time * time));
+    }
+    const double most = kOdd * kDeviationOfMedian * median(left);
+    std::vector<Row> kept;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (left[i] <= most) kept.push_back(rows_[i]);
+    }
+    if (kept.size() >= kFewestRows) rows_ = std::move(kept);
+  }
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::vector<double> busy_at(const Shape& shape) const {
+    std::vector<double> busy;
+    busy.reserve(rows_.size());
+    const auto lag_ns = static_cast<std::int64_t>(shape.lag_ns);
+    if (shape.averaging == Averaging::memory) {
+      const BusyTime::Fading fading(busy_, shape.averaged_ns);
+      for (const Row& row : rows_) busy.push_back(fading.at(row.time_ns - lag_ns));
+      return busy;
+    }
+    for (const Row& row : rows_) {
+      const double length_ns = shape.averaging == Averaging::all ? row.length_ns : shape.averaged_ns;
+      busy.push_back(busy_.mean(row.time_ns - lag_ns - static_cast<std::int64_t>(length_ns), length_ns));
+    }
+    return busy;
+  }
+  void take_better(const Shape& other, Shape& best, double& least) const {
+    const double its = squares(other);
+    if (its < least) std::tie(best, least) = std::pair(other, its);
+  }
+  Shape refined(Shape best, double least) const {
+    double step_ns = kLagGrid_ns;
+    double factor = kAveragedGrid;
+    while (step_ns > kLagRefined_ns || factor > kAveragedRefined) {
+      const Shape from = best;
+      for (const double moved_ns : {-step_ns, 0.0, step_ns}) {
+        for (const double by : {1 / factor, 1.0, factor}) {
+          const double lag_ns = std::clamp(from.lag_ns + moved_ns, kLeastLag_ns, kMostLag_ns);
+          take_better({from.averaging, from.averaged_ns * by, lag_ns}, best, least);
+        }
+      }
+      if (best.lag_ns == from.lag_ns && best.averaged_ns == from.averaged_ns) {
+        step_ns /= 2;
+        factor = std::sqrt(factor);
+      }
+    }
+    return best;
+  }
+
+  std::vector<Row> rows_;
+  const BusyTime& busy_;
+};
+
+Shape best_shape(ChannelKind kind, const ResponseSearch& search) {
+  if (kind == ChannelKind::counter) return search.best_of(Averaging::all);
+  const Shape window = search.best_of(Averaging::window);
+  const Shape memory = search.best_of(Averaging::memory);
+  return search.squares(memory) < search.squares(window) ? memory : window;
+}
+
+// Between which lags the fit is no worse than chance allows; known: it is worse than that somewhere.
+void find_interval(const ResponseSearch& search, const Shape& best, double noise_w, LoadResponse& response) {
+  const double least = search.squares(best);
+  const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
+  double most = 0;
+  for (const double lag_ns : lag_grid()) most = std::max(most, cost(lag_ns));
+  response.lag_known = most > kFlatCost;
+  const auto crossing = [&](double side) {
+    double inside_ns = 0;
+    for (const double away_ns : powers_between(kLagRefined_ns, kMostLag_ns - kLeastLag_ns, 1.5)) {
+      if (cost(best.lag_ns + side * away_ns) > kUnsureCost) break;
+      inside_ns = away_ns;
+    }
+    return best.lag_ns + side * std::max(inside_ns * 1.25, kLagRefined_ns);
+  };
+  response.lag_low_s = crossing(-1) / 1e9;
+  response.lag_high_s = crossing(1) / 1e9;
+}
+
+}  // namespace
+
+double LoadResponse::falls_within_s(double period_s) const {
+  switch (averaging) {
+    case Averaging::all:
+      return period_s;
+    case Averaging::window:
+      return 0.9 * averaged_s;
+    case Averaging::memory:
+      return std::log(10.0) * averaged_s;
+  }
+  return 0;
+}
+
+std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const ShownValue> shown,
+                                          const LoadPhases& phases) {
+  const BusyTime busy(phases.loads);
+  ResponseSearch search(rows_of(kind, shown, phases.waves), busy);
+  if (search.rows().size() < kFewestRows || phases.loads.empty()) return std::nullopt;
+  search.drop_odd(best_shape(kind, search));
+  const Shape best = best_shape(kind, search);
+  const LineFit line = search.fit(best);
+  const auto rows = static_cast<double>(search.rows().size());
+  LoadResponse response;
+  response.averaging = best.averaging;
+  response.averaged_s = best.averaged_ns / 1e9;
+  response.lag_s = best.lag_ns / 1e9;
+  response.noise_w = std::max(std::sqrt(line.squares / (rows - 5)), 1e-6);
+  const double share = busy.mean(phases.waves.begin_ns, static_cast<double>(phases.waves.length_ns()));
+  response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
+  response.mean_spread_w = response.noise_w / std::sqrt(rows);
+  find_interval(search, best, response.noise_w, response);
+  // What sinks under load follows something else.
+  response.lag_known = response.lag_known && line.per_busy > 0;
+  return response;
+}
+
+std::optional<double> mean_shown_w(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+                                   double late_s) {
+  const auto late_ns = static_cast<std::int64_t>(late_s * 1e9);
+  std::vector<ShownValue> within;
+  for (const ShownValue& value : shown) {
+    if (value.time_ns >= span.begin_ns + late_ns && value.time_ns <= span.end_ns) within.push_back(value);
+  }
+  if (kind == ChannelKind::counter) {
+    if (within.size() < 2) return std::nullopt;
+    return (within.back().value - within.front().value) / seconds(within.back().time_ns - within.front().time_ns);
+  }
+  if (within.empty()) return std::nullopt;
+  double sum = 0;
+  for (const ShownValue& value : within) sum += value.value;
+  return sum / static_cast<double>(within.size());
+}
+
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+                                     double low_w, double high_w) {
+  const double enough_w = low_w + 0.1 * (high_w - low_w);
+  std::optional<double> last_high_s = 0;
+  bool any = false;
+  for (std::size_t i = 1; i < shown.size(); ++i) {
+    if (shown[i].time_ns < span.begin_ns || shown[i].time_ns > span.end_ns) continue;
+    const std::int64_t since_ns = shown[i].time_ns - shown[i - 1].time_ns;
+    const bool is_gauge = kind == ChannelKind::gauge;
+    const double watts = is_gauge ? shown[i].value : (shown[i].value - shown[i - 1].value) / seconds(since_ns);
+    any = true;
+    if (watts > enough_w) last_high_s = seconds(shown[i].time_ns - span.begin_ns);
+  }
+  const bool ends_high = !shown.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
+  if (!any || ends_high) return std::nullopt;
+  return last_high_s;
+}
+
+}  // namespace joulemap::calibration

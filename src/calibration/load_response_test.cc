@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/load_response.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "base/clock.h"
+#include "calibration/busy_time.h"
+
+namespace joulemap::calibration {
+namespace {
+
+constexpr double kIdle_w = 130;
+constexpr double kLoaded_w = 480;
+
+LoadPhases waves_of(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto length_ns = [&] {
+    return static_cast<std::int64_t>(20e6 * std::pow(20.0, std::uniform_real_distribution<>()(random)));
+  };
+  LoadPhases phases;
+  std::int64_t now_ns = 7'000'000'000;
+  phases.active_idle = {now_ns - 2'000'000'000, now_ns};
+  phases.waves.begin_ns = now_ns;
+  while (now_ns < phases.waves.begin_ns + 10'000'000'000) {
+    phases.loads.push_back({now_ns, now_ns + length_ns()});
+    now_ns = phases.loads.back().end_ns + length_ns();
+  }
+  phases.waves.end_ns = now_ns;
+  return phases;
+}
+
+// What a sensor shows every `period_s` of a share of time that it finds busy, with noise.
+std::vector<ShownValue> shown_by(const LoadPhases& phases, double period_s, double noise_w, std::uint64_t seed,
+                                 const std::function<double(std::int64_t)>& busy) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<> noise(0, noise_w);
+  std::vector<ShownValue> shown;
+  const auto period_ns = static_cast<std::int64_t>(period_s * 1e9);
+  for (std::int64_t time_ns = phases.active_idle.begin_ns; time_ns < phases.waves.end_ns; time_ns += period_ns) {
+    shown.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
+  }
+  return shown;
+}
+
+std::vector<ShownValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
+  const BusyTime busy(phases.loads);
+  const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
+  std::vector<ShownValue> shown = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
+    return busy.mean(time_ns - lag_ns - 100'000'000, 100e6);
+  });
+  double joules = 0;
+  for (ShownValue& value : shown) value.value = joules += value.value * 0.1;
+  return shown;
+}
+
+std::vector<ShownValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s, double noise_w,
+                               std::uint64_t seed) {
+  const BusyTime busy(phases.loads);
+  return shown_by(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
+    return busy.mean(time_ns - static_cast<std::int64_t>((lag_s + window_s) * 1e9), window_s * 1e9);
+  });
+}
+
+TEST(LoadResponse, FindsTheLagOfACounter) {
+  int inside = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const LoadPhases phases = waves_of(seed);
+    const double lag_s = 0.001 * static_cast<double>(seed);
+    const auto found = find_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->lag_known);
+    EXPECT_NEAR(found->lag_s, lag_s, 0.0025);
+    EXPECT_LT(found->lag_high_s - found->lag_low_s, 0.008);
+    if (found->lag_low_s <= lag_s && lag_s <= found->lag_high_s) ++inside;
+  }
+  EXPECT_GE(inside, 15);  // of 20, at 90 %
+}
+
+TEST(LoadResponse, FindsARunningAverageOfASecond) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const LoadPhases phases = waves_of(seed);
+    const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->lag_known);
+    EXPECT_EQ(found->averaging, Averaging::window);
+    EXPECT_NEAR(found->averaged_s, 1, 0.03);
+    EXPECT_NEAR(found->lag_s, 0.01, 0.02);
+  }
+}
+
+TEST(LoadResponse, FindsAWindowThatLeavesMostOfTheTimeOut) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const LoadPhases phases = waves_of(seed);
+    const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->lag_known);
+    EXPECT_EQ(found->averaging, Averaging::window);
+    EXPECT_NEAR(found->averaged_s, 0.025, 0.008);
+    EXPECT_NEAR(found->lag_s, 0.005, 0.006);
+  }
+}
+
+TEST(LoadResponse, FindsAMemoryThatFades) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const LoadPhases phases = waves_of(seed);
+    const BusyTime busy(phases.loads);
+    const BusyTime::Fading fading(busy, 12e6);
+    const auto shown =
+        shown_by(phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return fading.at(time_ns - 3'000'000); });
+    const auto found = find_response(ChannelKind::gauge, shown, phases);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->lag_known);
+    EXPECT_EQ(found->averaging, Averaging::memory);
+    EXPECT_NEAR(found->averaged_s, 0.012, 0.0015);
+    EXPECT_NEAR(found->lag_s, 0.003, 0.0015);
+  }
+}
+
+TEST(LoadResponse, IsNotMisledByALateValueOrAGpuThatGrowsWarm) {
+  const LoadPhases phases = waves_of(3);
+  std::vector<ShownValue> shown = window(phases, 0.02, 0.03, 0.005, 3, 3);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    shown[i].value += 30 * static_cast<double>(i) / static_cast<double>(shown.size());
+    if (i % 25 == 0) shown[i].value = kLoaded_w;
+  }
+  const auto found = find_response(ChannelKind::gauge, shown, phases);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->lag_s, 0.005, 0.002);
+  EXPECT_NEAR(found->averaged_s, 0.03, 0.004);
+}
+
+TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
+  int known = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const LoadPhases phases = waves_of(seed);
+    const auto shown = shown_by(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
+    const auto found = find_response(ChannelKind::gauge, shown, phases);
+    ASSERT_TRUE(found);
+    if (found->lag_known) ++known;
+  }
+  EXPECT_LE(known, 2);
+}
+
+TEST(LoadResponse, NeedsValues) {
+  const LoadPhases phases = waves_of(1);
+  EXPECT_FALSE(find_response(ChannelKind::counter, {}, phases));
+  EXPECT_FALSE(find_response(ChannelKind::gauge, std::vector<ShownValue>{{phases.waves.begin_ns, 3}}, phases));
+}
+
+TEST(LoadResponse, TellsHowLongPowerTakesToFall) {
+  std::vector<ShownValue> shown;
+  for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
+    shown.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
+  }
+  const LoadSpan rest{0, 3'000'000'000};
+  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, shown, rest, 100, 400).value(), 0.68, 1e-9);
+  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, shown, rest, 200, 2000), 0);
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, shown, rest, 10, 400));
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, {}, rest, 100, 400));
+  EXPECT_NEAR(mean_shown_w(ChannelKind::gauge, shown, rest, 1).value(), 100, 1e-9);
+}
+
+}  // namespace
+}  // namespace joulemap::calibration

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/shown_values.h"
+
+#include <algorithm>
+
+#include "energy/step_clock.h"
+
+namespace joulemap::calibration {
+namespace {
+
+// A step of a regular clock is believed where reads say no more than this against it.
+constexpr std::int64_t kBelieved_ns = kNanosecondsPerMillisecond;
+
+// Between which moments the value of `reading` appeared, if the one before was read as another: NVML gives the value of
+// the beginning of a call.
+StepInterval change_between(const Reading& before, const Reading& reading) {
+  return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
+}
+
+std::int64_t moment_of(const StepInterval& change, const StepClock& clock) {
+  if (!clock.is_locked()) return change.middle_ns();
+  const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
+  std::int64_t step_ns = clock.last_step_before(change.latest_ns).middle_ns();
+  // The clock answers with a step that has certainly come. Another may be meant, a period or more away.
+  const std::int64_t away_ns = change.middle_ns() - step_ns;
+  step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
+  const bool fits = change.earliest_ns - kBelieved_ns <= step_ns && step_ns <= change.latest_ns + kBelieved_ns;
+  return fits ? step_ns : change.middle_ns();
+}
+
+}  // namespace
+
+ShownValues shown_values(const Channel& channel, std::span<const Reading> readings) {
+  const bool is_counter = channel.kind == ChannelKind::counter;
+  StepClock clock(is_counter ? StepClock::EqualValues::mean_no_step : StepClock::EqualValues::prove_nothing,
+                  is_counter ? kNvmlLatch_ns : kWholeRead);
+  for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
+  ShownValues found;
+  std::vector<ShownValue>& shown = found.values;
+  const Reading* last = nullptr;
+  for (const Reading& reading : readings) {
+    const bool is_kept = channel.quantity == Quantity::power_history;
+    const std::uint64_t origin = is_counter ? readings.front().raw : 0;
+    const double value = static_cast<double>(reading.raw - origin) * channel.scale;
+    if (is_kept) {
+      shown.push_back({reading.time_ns(), value});
+    } else if (last != nullptr && last->raw != reading.raw) {
+      const std::int64_t time_ns = moment_of(change_between(*last, reading), clock);
+      if (shown.empty() || time_ns > shown.back().time_ns) shown.push_back({time_ns, value});
+    }
+    last = &reading;
+  }
+  if (channel.quantity != Quantity::power_history && clock.is_locked())
+    found.known_to_s = seconds(clock.half_width_ns());
+  return found;
+}
+
+}  // namespace joulemap::calibration

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/square_waves.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "calibration/gpu_load.h"
+#include "fake_cuda/load_log.h"
+#include "support/temporary_directory.h"
+#include "support/virtual_clock.h"
+
+namespace joulemap::calibration {
+namespace {
+
+using fake_cuda::Doing;
+
+constexpr const char* kUuid = "GPU-11111111-2222-3333-4444-555555555555";
+
+// A driver that follows `statements`, with one GPU.
+class FakeDriver : public testing::Test {
+ protected:
+  Result<CudaDriver> driver(const std::string& statements = {}) {
+    const std::string script = folder_.path() + "/script";
+    std::ofstream(script) << "device " << kUuid << "\nlog " << log_path() << "\n" << statements;
+    ::setenv("JOULEMAP_FAKE_CUDA", script.c_str(), 1);
+    return CudaDriver::load(JOULEMAP_FAKE_CUDA_LIBRARY);
+  }
+  std::string log_path() const { return folder_.path() + "/log"; }
+  static void no_rest(std::int64_t) {}
+
+  // Of hardly any time.
+  WavePlan quick_plan() const {
+    WavePlan plan;
+    plan.active_idle_ns = plan.after_ns = plan.released_ns = kNanosecondsPerMillisecond;
+    plan.full_ns = 120 * kNanosecondsPerMillisecond;
+    plan.waves_ns = 100 * kNanosecondsPerMillisecond;
+    plan.shortest_ns = kNanosecondsPerMillisecond;
+    plan.longest_ns = 10 * kNanosecondsPerMillisecond;
+    return plan;
+  }
+
+  TemporaryDirectory folder_;
+  VirtualClock clock_;
+};
+
+TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
+  const Result<CudaDriver> cuda = driver();
+  ASSERT_TRUE(cuda);
+  const Result<LoadPhases> phases = load_in_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
+  ASSERT_TRUE(phases) << phases.error().message;
+  // 100 ms of waves with halves of 1 to 10 ms.
+  EXPECT_GE(phases->loads.size(), 5u);
+  EXPECT_LE(phases->loads.size(), 50u);
+  std::int64_t last_ns = phases->waves.begin_ns;
+  for (const LoadSpan& load : phases->loads) {
+    EXPECT_GE(load.begin_ns, last_ns);
+    EXPECT_GT(load.end_ns, load.begin_ns);
+    last_ns = load.end_ns;
+  }
+  EXPECT_GE(phases->full.begin_ns, phases->waves.end_ns);
+  EXPECT_GE(phases->after.begin_ns, phases->full.end_ns);
+  EXPECT_GE(phases->released.begin_ns, phases->after.end_ns);
+  // Every kernel ran within what is said to have been load, or before the rest, to find the pace.
+  const fake_cuda::LoadLog log(log_path());
+  const auto is_told = [&](std::int64_t time_ns) {
+    if (time_ns < phases->active_idle.begin_ns) return true;
+    if (phases->full.begin_ns <= time_ns && time_ns <= phases->full.end_ns) return true;
+    return std::any_of(phases->loads.begin(), phases->loads.end(),
+                       [&](const LoadSpan& load) { return load.begin_ns <= time_ns && time_ns <= load.end_ns; });
+  };
+  std::size_t kernels = 0;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (log.at(i).doing != Doing::kernel) continue;
+    ++kernels;
+    EXPECT_TRUE(is_told(log.at(i).time_ns) && is_told(log.at(i + 1).time_ns)) << i;
+  }
+  EXPECT_GT(kernels, phases->loads.size());
+  EXPECT_EQ(log.at(log.size() - 1).doing, Doing::nothing);
+}
+
+TEST_F(FakeDriver, TellsWhichCallFailedAndGivesTheContextBack) {
+  for (const char* call :
+       {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetAttribute", "cuCtxCreate_v2",
+        "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuCtxSynchronize"}) {
+    SCOPED_TRACE(call);
+    const Result<CudaDriver> cuda = driver(std::string("fail ") + call + " 218\n");
+    ASSERT_TRUE(cuda);
+    const Result<LoadPhases> phases = load_in_square_waves(*cuda, kUuid, quick_plan(), no_rest);
+    ASSERT_FALSE(phases);
+    const std::string named = std::string(call).substr(0, std::string(call).find("_v2"));
+    EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)
+        << phases.error().message;
+    const fake_cuda::LoadLog log(log_path());
+    const Doing last = log.size() > 0 ? log.at(log.size() - 1).doing : Doing::nothing;
+    EXPECT_EQ(last, Doing::nothing);
+  }
+}
+
+TEST_F(FakeDriver, SaysWhatIsMissing) {
+  const Result<CudaDriver> none = driver("fail cuInit 100\n");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::not_found);
+  EXPECT_NE(none.error().message.find("no CUDA-capable device"), std::string::npos);
+
+  const Result<CudaDriver> absent = CudaDriver::load("/nowhere/libcuda.so");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, ErrorCode::not_found);
+
+  const Result<CudaDriver> other = CudaDriver::load("libm.so.6");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::malformed);
+
+  const Result<CudaDriver> cuda = driver();
+  ASSERT_TRUE(cuda);
+  const Result<GpuLoad> stranger = GpuLoad::open(*cuda, "GPU-99999999-2222-3333-4444-555555555555");
+  ASSERT_FALSE(stranger);
+  EXPECT_NE(stranger.error().message.find("none of CUDA's 1 devices is GPU-9999"), std::string::npos);
+}
+
+TEST(CudaLibrary, IsNotTakenFromWhoeverMayLessThanTheProgram) {
+  EXPECT_EQ(cuda_library("", false, true), "libcuda.so.1");
+  EXPECT_EQ(cuda_library("", false, false), "");
+  EXPECT_EQ(cuda_library("/my/libcuda.so", false, false), "/my/libcuda.so");
+  EXPECT_EQ(cuda_library("/my/libcuda.so", true, true), "libcuda.so.1");
+  EXPECT_EQ(cuda_library("/my/libcuda.so", true, false), "");
+}
+
+}  // namespace
+}  // namespace joulemap::calibration

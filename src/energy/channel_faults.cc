@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/channel_faults.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "energy/edge_rules.h"
+
+namespace joulemap {
+namespace {
+
+std::uint64_t failures(const EnergyTally& tally, ReadCode code) {
+  return tally.failures[static_cast<std::size_t>(code)];
+}
+
+struct ReadFault {
+  ReadCode code;
+  std::string_view diagnostic;
+  std::string_view what;
+  std::string_view remedy;
+};
+
+constexpr ReadFault kReadFaults[] = {
+    {ReadCode::torn, "torn_reading", "was read while it was being written; such readings were dropped", ""},
+    {ReadCode::garbage, "garbage_reading", "held text that is no number",
+     "look at the file; its driver, or whatever writes it, is at fault"},
+    {ReadCode::vanished, "sensor_vanished", "went away",
+     "its driver was unloaded or the device was removed; see dmesg"},
+    {ReadCode::denied, "sensor_denied", "may not be read any more", "run joulemap doctor for the permission it needs"},
+    {ReadCode::failed, "sensor_failed", "could not be read", "see dmesg"},
+};
+
+}  // namespace
+
+Diagnostics describe_faults(const ChannelEnergy& energy) {
+  Diagnostics diagnostics;
+  const Channel& channel = energy.channel;
+  if (!tells_energy(channel)) return diagnostics;
+  const std::string subject = fmt::format("{} ({})", channel.domain, channel.source);
+  for (const ReadFault& fault : kReadFaults) {
+    if (const std::uint64_t count = failures(energy.tally, fault.code)) {
+      diagnostics.add(
+          {std::string(fault.diagnostic), count, fmt::format("{} {}", subject, fault.what), std::string(fault.remedy)});
+    }
+  }
+  if (energy.tally.resets > 0) {
+    const std::string_view why = channel.wrap_range ? "" : "; its range is not known, so a wrap looks like a reset";
+    diagnostics.add(
+        {"counter_reset", energy.tally.resets,
+         fmt::format("{} fell in a way that no wrap explains{}; the energy of that moment is missing", subject, why),
+         ""});
+  }
+  if (energy.tally.blind_spots > 0) {
+    diagnostics.add(
+        {"wrap_missed", energy.tally.blind_spots,
+         fmt::format("{} was not read for so long that it may have wrapped unseen; that time is missing", subject),
+         "joulemap was stopped or starved of CPU time meanwhile"});
+  }
+  if (energy.frozen_s > 0) {
+    diagnostics.add({"counter_frozen", 1,
+                     fmt::format("{} stood still for the last {:.3g} s; the energy of that time is missing", subject,
+                                 energy.frozen_s),
+                     ""});
+  } else if (energy.reason == "frozen") {
+    diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
+                     "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
+  } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_steps(channel))) {
+    diagnostics.add(
+        {"energy_missing", 1,
+         fmt::format("{}: {} readings do not cover the command: its energy is not known", subject, energy.tally.good),
+         ""});
+  } else if (energy.reason == "too-short") {
+    diagnostics.add({"window_too_short", 1,
+                     fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
+                     "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
+  }
+  if (energy.bridged_s > 0) {
+    diagnostics.add({"readings_missing", energy.pauses,
+                     fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
+                                 "around it, and the interval covers the range of power that was seen",
+                                 channel.domain, energy.bridged_s),
+                     "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+  } else if (energy.unread_s > 0) {
+    diagnostics.add(
+        {"readings_paused", energy.pauses,
+         fmt::format("{} was not read for {:.3g} s; its counter covers that time, but when in it the energy "
+                     "was used is not known",
+                     channel.domain, energy.unread_s),
+         "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+  }
+  const double other_missing_s = energy.missing_s - energy.frozen_s - energy.bridged_s;
+  if (energy.joules && other_missing_s > 0.05) {
+    diagnostics.add(
+        {"energy_missing", 1,
+         fmt::format("{}: the energy of {:.3g} s is missing; the interval allows for it", subject, other_missing_s),
+         ""});
+  }
+  return diagnostics;
+}
+
+}  // namespace joulemap

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/energy_accumulator.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kTick_ns = 20'000'000;
+constexpr std::uint64_t kRange = 262'143'328'850;  // of a real package, in microjoules
+
+Channel counter(std::optional<std::uint64_t> range = kRange) {
+  Channel channel;
+  channel.scale = 1e-6;
+  channel.wrap_range = range;
+  return channel;
+}
+
+Reading reading(std::uint64_t raw, std::int64_t tick, ReadCode code = ReadCode::ok) {
+  return {raw, tick * kTick_ns, tick * kTick_ns + 2000, code};
+}
+
+EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& values) {
+  EnergyAccumulator accumulator(channel);
+  for (std::size_t i = 0; i < values.size(); ++i) accumulator.add(reading(values[i], static_cast<std::int64_t>(i)));
+  return accumulator.tally();
+}
+
+std::uint64_t torn(const EnergyTally& tally) { return tally.failures[static_cast<std::size_t>(ReadCode::torn)]; }
+
+TEST(EnergyAccumulator, AddsUpWhatACounterRises) {
+  EXPECT_DOUBLE_EQ(tally_of(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
+}
+
+TEST(EnergyAccumulator, AddsOneRangeWhenTheCounterRolledOver) {
+  const EnergyTally tally = tally_of(counter(), {kRange - 1'000'000, 500'000, 1'500'000});
+  EXPECT_DOUBLE_EQ(tally.joules, 2.5);
+  EXPECT_EQ(tally.wraps, 1u);
+  EXPECT_EQ(tally.resets, 0u);
+}
+
+TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
+  std::vector<std::uint64_t> values;
+  for (std::uint64_t i = 0; i < 1000; ++i) values.push_back(i * 700'000 % 1'000'000);
+  const EnergyTally tally = tally_of(counter(1'000'000), values);
+  EXPECT_NEAR(tally.joules, 999 * 0.7, 1e-9);
+  EXPECT_EQ(tally.wraps, 699u);
+}
+
+TEST(EnergyAccumulator, CallsAFallThatNoWrapExplainsAResetAndLeavesAGap) {
+  const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
+  EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; what passed in between is not known
+  EXPECT_EQ(tally.resets, 1u);
+  EXPECT_EQ(tally.gap_ns, kTick_ns);
+}
+
+TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
+  const EnergyTally tally = tally_of(counter(std::nullopt), {900, 1000, 10, 20, 30});
+  EXPECT_EQ(tally.wraps, 0u);
+  EXPECT_EQ(tally.resets, 1u);
+}
+
+TEST(EnergyAccumulator, SaysWhenSoMuchTimePassedUnseenThatWholeRangesMayBeMissing) {
+  EnergyAccumulator accumulator(counter(60'000'000));  // 60 J
+  for (std::int64_t tick = 0; tick <= 50; ++tick)
+    accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
+  accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the counter looks as if nothing was
+  EXPECT_EQ(accumulator.tally().blind_spots, 1u);
+  EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
+}
+
+TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
+  const EnergyTally tally = tally_of(counter(), {1'000'000, 2'000'000, 999'999'000'000, 4'000'000, 5'000'000});
+  EXPECT_DOUBLE_EQ(tally.joules, 4.0);
+  EXPECT_EQ(torn(tally), 1u);
+  EXPECT_EQ(tally.resets, 0u);
+}
+
+TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
+  // 123999999 -> 124000000 seen as 124999999: plausible by itself, contradicted by the next reading.
+  const EnergyTally tally = tally_of(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
+  EXPECT_DOUBLE_EQ(tally.joules, 2.5);
+  EXPECT_EQ(torn(tally), 1u);
+  EXPECT_EQ(tally.resets, 0u);
+}
+
+TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsTooLow) {
+  const EnergyTally tally = tally_of(counter(), {123'000'000, 124'000'000, 12'400, 125'000'000, 126'000'000});
+  EXPECT_DOUBLE_EQ(tally.joules, 3.0);
+  EXPECT_EQ(torn(tally), 1u);
+}
+
+TEST(EnergyAccumulator, AcceptsTheLargeStepsOfASlowCounterHoweverOftenItIsPolled) {
+  // A GPU: 70 J every 100 ms, polled every millisecond.
+  EnergyAccumulator accumulator(counter());
+  for (std::int64_t ms = 0; ms <= 1000; ++ms) {
+    const auto raw = static_cast<std::uint64_t>(ms / 100) * 70'000'000;
+    accumulator.add({raw, ms * 1'000'000, ms * 1'000'000, ReadCode::ok});
+  }
+  EXPECT_DOUBLE_EQ(accumulator.tally().joules, 700.0);
+  EXPECT_EQ(torn(accumulator.tally()), 0u);
+  EXPECT_EQ(accumulator.tally().resets, 0u);
+}
+
+TEST(EnergyAccumulator, CountsAcrossReadsThatFailed) {
+  EnergyAccumulator accumulator(counter());
+  accumulator.add(reading(1'000'000, 0));
+  accumulator.add(reading(0, 1, ReadCode::garbage));
+  accumulator.add(reading(0, 2, ReadCode::failed));
+  accumulator.add(reading(4'000'000, 3));
+  EXPECT_DOUBLE_EQ(accumulator.tally().joules, 3.0);
+  EXPECT_EQ(accumulator.tally().failures[static_cast<std::size_t>(ReadCode::garbage)], 1u);
+  EXPECT_EQ(accumulator.tally().last_code, ReadCode::ok);
+}
+
+TEST(EnergyAccumulator, IntegratesAGaugeByTrapezoids) {
+  Channel gauge = counter();
+  gauge.kind = ChannelKind::gauge;
+  EnergyAccumulator accumulator(gauge);
+  accumulator.add(reading(100'000'000, 0));   // 100 W
+  accumulator.add(reading(200'000'000, 50));  // 200 W one second later
+  accumulator.add(reading(200'000'000, 100));
+  EXPECT_NEAR(accumulator.tally().joules, 150.0 + 200.0, 1e-9);
+  EXPECT_NEAR(accumulator.tally().variation_j, 50.0, 1e-9);
+}
+
+// Property: whatever mixture of wraps and dropped reads, the sum is the truth.
+TEST(EnergyAccumulator, FindsTheTruthOfRandomCountersWithWrapsAndFailures) {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const std::uint64_t range = 3'000'000 + random() % 1'000'000'000;
+    std::uint64_t truth = random() % range;
+    const std::uint64_t start = truth;
+    EnergyAccumulator accumulator(counter(range));
+    accumulator.add(reading(truth % range, 0));
+    for (std::int64_t tick = 1; tick < 500; ++tick) {
+      truth += random() % 1'000'000;  // up to 50 W
+      const bool fails = random() % 10 == 0 && tick != 499;
+      accumulator.add(reading(fails ? random() : truth % range, tick, fails ? ReadCode::failed : ReadCode::ok));
+    }
+    EXPECT_NEAR(accumulator.tally().joules, static_cast<double>(truth - start) * 1e-6, 1e-6);
+    EXPECT_EQ(accumulator.tally().resets, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap

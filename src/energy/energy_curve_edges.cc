@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How well an EnergyCurve knows the energy at a moment and between two.
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/quadrature.h"
+#include "energy/energy_curve.h"
+
+namespace joulemap {
+namespace {
+
+// Of a window: what must be known of it to say anything about its energy.
+constexpr double kLeastKnownShare = 0.01;
+
+EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
+  EnergyTally tally = now;
+  tally.wraps -= then.wraps;
+  tally.resets -= then.resets;
+  tally.blind_spots -= then.blind_spots;
+  tally.steps -= then.steps;
+  tally.good -= then.good;
+  tally.gap_ns -= then.gap_ns;
+  for (std::size_t code = 0; code < kReadCodes; ++code) tally.failures[code] -= then.failures[code];
+  return tally;
+}
+
+}  // namespace
+
+// Seen next to a moment: what the power at that moment is judged by.
+double EnergyCurve::most_power_around(std::size_t after) const {
+  double most_w = 0;
+  for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
+    most_w = std::max(most_w, power_between(i));
+  }
+  return kMostOfUnseen * most_w;
+}
+
+double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edge) const {
+  if (channel_.kind == ChannelKind::gauge) return 0;  // its variation says that
+  const Point& from = points_[after - 1];
+  const Point& to = points_[after];
+  const double most_w = most_power_around(after);
+  const double share = share_of(edge.time_ns, from.time_ns, to.time_ns);
+  const double blur_s = (1 - share) * seconds(from.blur_ns) + share * seconds(to.blur_ns);
+  double half_width_j = unseen_half_width_j(from, to, edge, most_w);
+  if (shape_.joules({from.time_ns, to.time_ns})) {
+    const double moved_j = kShapeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
+    half_width_j = std::min(half_width_j, moved_j + most_w * kHistoryPeriod_s);
+  }
+  // While the refresh of a counter is not known, neither is the age of its first value.
+  const bool is_guess = after == 1 && has_first_ && has_steps(channel_) && !refresh_.is_known();
+  if (is_guess) half_width_j = std::max(half_width_j, kEdgeAsRead * (to.joules - from.joules));
+  return half_width_j + std::min(most_w / kMostOfUnseen * blur_s, to.joules - from.joules);
+}
+
+// A counter stands still when reads show no update for long. What a channel did that was not read is unknown.
+bool EnergyCurve::stands_still(std::int64_t time_ns) const {
+  const Point& last = points_.back();
+  const double longest_s = std::max(kFrozenTail_s, kFrozenAfterRefreshes * seconds(refresh_ns()));
+  const bool failed = tally().last_code != ReadCode::ok;
+  const bool frozen = has_steps(channel_) && seconds(tally().last_ns - last.time_ns) > longest_s;
+  if (failed || frozen) return true;
+  if (shape_.joules({last.time_ns, time_ns})) return false;
+  return seconds(time_ns - last.time_ns) > longest_s;
+}
+
+std::optional<CurveEdge> EnergyCurve::edge_at(std::int64_t time_ns) const {
+  if (points_.empty()) return std::nullopt;
+  const std::size_t after = first_after(time_ns + lag_ns_);
+  if (after == 0) return has_first_ ? std::optional(edge_before_first(time_ns)) : std::nullopt;
+  return after == points_.size() ? edge_after_last(time_ns) : edge_between(time_ns, after);
+}
+
+CurveEdge EnergyCurve::edge_before_first(std::int64_t time_ns) const {
+  CurveEdge edge{.time_ns = time_ns, .settled = true, .before_ns = time_ns};
+  edge.energy.joules = points_.front().joules;
+  edge.missing_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
+  return edge;
+}
+
+CurveEdge EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) const {
+  const std::int64_t shown_ns = time_ns + lag_ns_;
+  const double joules = energy_between_points(after, shown_ns);
+  const Point& from = points_[after - 1];
+  const Point& to = points_[after];
+  return {.time_ns = time_ns,
+          .energy = {joules, half_width_between(after, {shown_ns, joules})},
+          .settled = true,
+          .before_ns = from.time_ns,
+          .in_first_step = after == 1 && has_first_ && has_steps(channel_),
+          .variation_before_j2 = from.variation_j2,
+          .variation_after_j2 = to.variation_j2,
+          .gap_before_ns = from.gap_ns,
+          .gap_after_ns = to.gap_ns};
+}
+
+CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
+  const Point& last = points_.back();
+  const std::int64_t shown_ns = time_ns + lag_ns_;
+  CurveEdge edge{.time_ns = time_ns,
+                 .energy = {last.joules, 0},
+                 .before_ns = last.time_ns,
+                 .in_first_step = points_.size() == 1 && has_first_ && has_steps(channel_),
+                 .variation_before_j2 = last.variation_j2,
+                 .variation_after_j2 = last.variation_j2,
+                 .gap_before_ns = last.gap_ns,
+                 .gap_after_ns = tally().gap_ns};
+  if (stands_still(shown_ns)) {
+    edge.missing_s = seconds(shown_ns - last.time_ns);
+    return edge;
+  }
+  edge.energy.joules = energy_after_last(shown_ns);
+  const double step_j = has_steps(channel_) ? typical_step_j(tally(), refresh_.ns()) : 0;
+  edge.energy.half_width_j = edge.energy.joules - last.joules + kEdgeAsRead * step_j;
+  return edge;
+}
+
+// The energy of a gauge's pause is the line between the readings around it; the power may have been anything that the gauge
+// has shown. A counter has counted on.
+void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const {
+  const bool is_gauge = channel_.kind == ChannelKind::gauge;
+  pauses_.for_each([&](const TimeSpan& pause) {
+    const double inside_s = seconds(std::min(pause.end_ns, span.end_ns) - std::max(pause.begin_ns, span.begin_ns));
+    if (inside_s <= 0) return;
+    ++energy.pauses;
+    energy.unread_s += inside_s;
+    if (!is_gauge) return;
+    energy.bridged_s += inside_s;
+    const double bridge_w =
+        (joules_at(pause.end_ns) - joules_at(pause.begin_ns)) / seconds(pause.end_ns - pause.begin_ns);
+    half_width_j += inside_s * std::max({most_w_ - bridge_w, bridge_w - least_w_, 0.0});
+  });
+}
+
+ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+  const std::optional<CurveEdge> begin = edge_at(begin_ns);
+  const std::optional<CurveEdge> end = edge_at(end_ns);
+  // Between the first reading and the first update nothing shows how old the first value was.
+  const bool is_guess = begin && end && begin->in_first_step && end->in_first_step && !refresh_.is_known();
+  if (begin && end && !is_guess) return energy_between(*begin, *end, {});
+  ChannelEnergy energy{.channel = channel_, .tally = tally()};
+  const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->before_ns) : 0;
+  energy.reason = reason_for_no_step(tally(), still_s, seconds(refresh_ns()));
+  return energy;
+}
+
+ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdge& end,
+                                          const EnergyTally& at_begin) const {
+  ChannelEnergy energy{
+      .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
+  const double elapsed_s = seconds(end.time_ns - begin.time_ns);
+  const bool failed = tally().last_code != ReadCode::ok;
+  // No update after the beginning has come.
+  const bool nothing_seen = !begin.settled && (has_steps(channel_) || failed || tally().good < 2);
+  if (nothing_seen) {
+    const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.before_ns);
+    energy.reason = reason_for_no_step(tally(), still_s, energy.refresh_s);
+    return energy;
+  }
+  double bridged_j = 0;
+  bridge_pauses({begin.time_ns, end.time_ns}, energy, bridged_j);
+  const double gap_s = seconds(end.gap_after_ns - begin.gap_before_ns);
+  energy.missing_s = std::min(begin.missing_s + end.missing_s + gap_s + energy.bridged_s, elapsed_s);
+  const double still_s = seconds(tally().last_ns - end.before_ns);
+  // A window that no reading covers: 0 J would be a claim, and the interval around it another.
+  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
+  const bool is_empty = elapsed_s <= 0 && !begin.settled;
+  if (is_empty || (energy.missing_s > 0 && known_s < kLeastKnownShare * elapsed_s)) {
+    energy.reason = reason_for_no_step(tally(), has_steps(channel_) ? still_s : 0, energy.refresh_s);
+    return energy;
+  }
+  const bool is_frozen = has_steps(channel_) && !failed && end.missing_s > 0;
+  energy.frozen_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.missing_s, elapsed_s)) : 0;
+  energy.joules = std::max(end.energy.joules - begin.energy.joules, 0.0);
+  energy.tally.variation_j = std::sqrt(std::max(end.variation_after_j2 - begin.variation_before_j2, 0.0));
+  energy.uncertainty_j = window_uncertainty_j(channel_, *energy.joules,
+                                              {.elapsed_s = elapsed_s,
+                                               .missing_s = energy.missing_s - energy.bridged_s,
+                                               .bridged_j = bridged_j,
+                                               .variation_j = energy.tally.variation_j,
+                                               .begin_edge_j = begin.energy.half_width_j,
+                                               .end_edge_j = end.energy.half_width_j});
+  return energy;
+}
+
+}  // namespace joulemap

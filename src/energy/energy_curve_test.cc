@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/energy_curve.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kMicrosecond_ns = 1000;
+constexpr std::int64_t kMillisecond_ns = 1'000'000;
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+
+Channel package() {
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  channel.wrap_range = 262'143'328'850;
+  return channel;
+}
+
+Channel power_gauge() {
+  Channel channel = package();
+  channel.kind = ChannelKind::gauge;
+  channel.quantity = Quantity::power;
+  channel.wrap_range.reset();
+  return channel;
+}
+
+Reading good(std::int64_t time_ns, double value) {
+  return {static_cast<std::uint64_t>(std::llround(value * 1e6)), time_ns, time_ns, ReadCode::ok};
+}
+
+// 20 W until `busy_from_ns`, 100 W from then on; renewed every `refresh_ns`.
+struct Machine {
+  std::int64_t refresh_ns = kMillisecond_ns;
+  std::int64_t phase_ns = 0;
+  std::int64_t busy_from_ns = 0;
+  std::int64_t frozen_from_ns = INT64_MAX;
+
+  double energy_j(std::int64_t time_ns) const {
+    const auto busy_ns = static_cast<double>(std::max<std::int64_t>(time_ns - busy_from_ns, 0));
+    return (20.0 * static_cast<double>(time_ns) + 80.0 * busy_ns) * 1e-9;
+  }
+  Reading at(std::int64_t time_ns) const {
+    const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
+    const std::int64_t renewed_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
+    return good(time_ns, energy_j(renewed_ns));
+  }
+};
+
+void watch(EnergyCurve& curve, const Machine& machine, std::int64_t from_ns, std::int64_t to_ns,
+           std::int64_t period_ns) {
+  for (std::int64_t now_ns = from_ns; now_ns < to_ns; now_ns += period_ns) curve.observe(machine.at(now_ns));
+}
+
+ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto begin = curve.edge_at(begin_ns);
+  const auto end = curve.edge_at(end_ns);
+  EXPECT_TRUE(begin && end);
+  return curve.energy_between(*begin, *end, {});
+}
+
+TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
+    const std::int64_t end_ns = 3 * kSecond_ns - 100 * kMillisecond_ns - i * 7 * kMillisecond_ns;
+    const ChannelEnergy energy = between(curve, begin_ns, end_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 0.1);
+    EXPECT_GT(energy.uncertainty_j, 0.0);
+  }
+}
+
+// Property: the interval holds where it is hardest to hold: the work, and its power, begin at the edge of the window.
+TEST(EnergyCurve, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
+  for (const std::int64_t refresh_ms : {1, 10, 100}) {
+    for (const std::int64_t period_us : {100, 1'000, 5'000, 50'000}) {
+      for (const std::int64_t length_ms : {1, 10, 100, 1'000}) {
+        SCOPED_TRACE(testing::Message() << refresh_ms << " ms, read every " << period_us << " us, window of "
+                                        << length_ms << " ms, seed 11");
+        std::mt19937_64 random(11);
+        int within = 0;
+        constexpr int kTrials = 100;
+        for (int trial = 0; trial < kTrials; ++trial) {
+          const auto offset_ns = static_cast<std::int64_t>(random() % 100'000'000);
+          const std::int64_t begin_ns = 2 * kSecond_ns + offset_ns;
+          const std::int64_t end_ns = begin_ns + length_ms * kMillisecond_ns;
+          const std::int64_t refresh_ns = refresh_ms * kMillisecond_ns;
+          const Machine machine{
+              .refresh_ns = refresh_ns,
+              .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
+              .busy_from_ns = begin_ns};
+          EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+          watch(curve, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
+          const ChannelEnergy energy = between(curve, begin_ns, end_ns);
+          ASSERT_TRUE(energy.joules);
+          EXPECT_GT(*energy.joules, 0.0);
+          const double truth_j = machine.energy_j(end_ns) - machine.energy_j(begin_ns);
+          within += std::abs(*energy.joules - truth_j) <= energy.uncertainty_j ? 1 : 0;
+        }
+        EXPECT_GE(within, kTrials * 94 / 100);
+      }
+    }
+  }
+}
+
+TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
+  for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
+    const std::int64_t begin_ns = 2 * kSecond_ns - 20 * kMillisecond_ns + offset_us * kMicrosecond_ns;
+    const ChannelEnergy energy = between(curve, begin_ns, begin_ns + 200 * kMicrosecond_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, 0.02, 0.005);
+    EXPECT_GT(energy.uncertainty_j, 0.02);  // it says that one step decides it
+  }
+}
+
+TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const std::int64_t edge_ns = 2 * kSecond_ns;
+  EXPECT_FALSE(curve.edge_at(edge_ns)->settled);
+  EXPECT_EQ(curve.points_after(edge_ns), 0u);
+  const double carried_j = curve.edge_at(edge_ns)->energy.joules;
+  watch(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
+  EXPECT_TRUE(curve.edge_at(edge_ns)->settled);
+  EXPECT_NEAR(curve.edge_at(edge_ns)->energy.joules, carried_j, 0.1);
+}
+
+TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
+  const CurveEdge begin = *curve.edge_at(begin_ns);
+  const std::int64_t end_ns = 4000 * kSecond_ns;
+  watch(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
+  EXPECT_FALSE(curve.edge_at(begin_ns));  // the past does not reach back so far
+  const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_at(end_ns), {});
+  EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
+}
+
+TEST(EnergyCurve, SaysWhyThereIsNoEnergyYet) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy = between(curve, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.reason, "too-short");
+}
+
+TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
+  Channel gauge = package();
+  gauge.kind = ChannelKind::gauge;
+  EnergyCurve curve(gauge);
+  for (const std::int64_t time_ns : {kSecond_ns, kSecond_ns + kMillisecond_ns, kSecond_ns + 2 * kMillisecond_ns}) {
+    curve.observe({7'000'000, time_ns, time_ns, ReadCode::ok});
+  }
+  const std::int64_t begin_ns = kSecond_ns + kMillisecond_ns;
+  for (const std::int64_t end_ns : {begin_ns + kSecond_ns, begin_ns + 60 * kSecond_ns}) {
+    const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
+    EXPECT_FALSE(energy.joules);
+    EXPECT_EQ(energy.reason, "too-short");
+  }
+  EXPECT_NEAR(*curve.energy_between(kSecond_ns, begin_ns).joules, 7e-3, 1e-4);
+}
+
+TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
+  const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  watch(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy within = between(curve, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
+  EXPECT_FALSE(within.joules);
+  EXPECT_EQ(within.reason, "frozen");
+
+  const ChannelEnergy across = between(curve, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
+  EXPECT_NEAR(*across.joules, 50.0, 0.5);  // what was good is kept
+  EXPECT_NEAR(across.frozen_s, 2.0, 0.01);
+  EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
+}
+
+TEST(EnergyCurve, ATornRiseThatIsTakenBackLeavesNoPoint) {
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  curve.observe(good(1 * kMillisecond_ns, 100.0));
+  curve.observe(good(2 * kMillisecond_ns, 100.1));
+  curve.observe(good(3 * kMillisecond_ns, 105.0));  // torn, and plausible
+  curve.observe(good(4 * kMillisecond_ns, 100.3));
+  curve.observe(good(5 * kMillisecond_ns, 100.4));
+  const ChannelEnergy energy = between(curve, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
+  EXPECT_NEAR(*energy.joules, 0.2, 0.1);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+}
+
+TEST(EnergyCurve, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
+  EnergyCurve curve(power_gauge());
+  for (std::int64_t i = 0; i <= 100; ++i) curve.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
+  const ChannelEnergy energy = between(curve, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
+  EXPECT_NEAR(*energy.joules, 100.0, 0.5);
+  EXPECT_GT(energy.uncertainty_j, 0.5);
+  EXPECT_LT(energy.uncertainty_j, 3.0);
+}
+
+TEST(EnergyCurve, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  curve.observe({0, 1, 1, ReadCode::garbage});
+  watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
+  const EnergyTally at_begin = curve.tally();
+  curve.observe({0, 2 * kSecond_ns, 2 * kSecond_ns, ReadCode::torn});
+  watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy =
+      curve.energy_between(*curve.edge_at(2 * kSecond_ns), *curve.edge_at(2 * kSecond_ns + 1), at_begin);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::garbage)], 0u);
+  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+}
+
+// As an H200's: renewed every 100 ms, read once or twice in between, wherever that is cheap at the moment, for milliseconds.
+TEST(EnergyCurve, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
+  constexpr std::int64_t kPeriod_ns = 99'999'700;
+  constexpr std::int64_t kPhase_ns = 37 * kMillisecond_ns;
+  constexpr double kPower_w = 500;
+  const auto energy_j = [](std::int64_t time_ns) { return kPower_w * static_cast<double>(time_ns) * 1e-9; };
+  Channel gpu = package();
+  gpu.wrap_range.reset();
+  gpu.refresh_s = 0.1;
+  EnergyCurve curve(gpu);
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const auto between_ms = [&](double low, double high) {
+    return static_cast<std::int64_t>(1e6 * std::uniform_real_distribution<>(low, high)(random));
+  };
+  const auto read_at = [&](std::int64_t before_ns) {
+    Reading reading = good(before_ns, energy_j((before_ns - kPhase_ns) / kPeriod_ns * kPeriod_ns + kPhase_ns));
+    reading.after_ns = before_ns + between_ms(3, 10);
+    curve.observe(reading);
+  };
+  for (std::int64_t step_ns = kPhase_ns + kPeriod_ns; step_ns < 20 * kSecond_ns; step_ns += kPeriod_ns) {
+    if (random() % 3 == 0) read_at(step_ns + between_ms(-3, 3));
+    read_at(step_ns + between_ms(20, 60));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const std::int64_t begin_ns = 10 * kSecond_ns + between_ms(0, 8000);
+    const ChannelEnergy energy = between(curve, begin_ns, begin_ns + kSecond_ns);
+    ASSERT_TRUE(energy.joules);
+    EXPECT_NEAR(*energy.joules, kPower_w, 0.003 * kPower_w);
+  }
+}
+
+TEST(EnergyCurve, AnEdgeBeforeTheFirstReadingIsMissingTime) {
+  const Machine machine;
+  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EXPECT_FALSE(curve.edge_at(kSecond_ns));
+  watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
+  const ChannelEnergy energy = between(curve, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);
+  EXPECT_NEAR(energy.missing_s, 1.0, 0.01);
+  EXPECT_GT(*energy.joules + energy.uncertainty_j, 195.0);
+}
+
+}  // namespace
+}  // namespace joulemap

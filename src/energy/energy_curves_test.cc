@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/energy_curves.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/clock.h"
+#include "energy/channel_faults.h"
+#include "energy/make_domain_table.h"
+#include "support/h200_phases.h"
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kCurvesMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kCurvesSecond_ns = kNanosecondsPerSecond;
+
+H200Phases varying_load(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
+  H200Phases gpu{.phases = {{2, 128}}, .seed = seed};
+  for (int i = 0; i < 60; ++i) gpu.phases.push_back({between(0.03, 1.5), random() % 3 == 0 ? 128 : between(200, 700)});
+  return gpu;
+}
+
+EnergyCurves curves_of(const H200Phases& gpu) {
+  EnergyCurves curves(H200Phases::channels());
+  for (const Sample& sample : gpu.samples()) curves.observe(sample);
+  return curves;
+}
+
+// Against the counter at its updates, as one who reads it densely sees it (bench/h200/window_accuracy.py does, on the card).
+TEST(EnergyCurves, WindowsBetweenSeldomReadsFollowTheHistoryOfThePower) {
+  for (const double length_s : {0.2, 0.5, 1.0, 2.0}) {
+    double squares = 0;
+    int windows = 0;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const H200Phases gpu = varying_load(seed);
+      const EnergyCurves curves = curves_of(gpu);
+      for (double from_s = gpu.begin_s + 3; from_s + length_s < gpu.end_s() - 1; from_s += 0.37) {
+        const double begin_s = gpu.update_before(from_s);
+        const double end_s = gpu.update_before(from_s + length_s);
+        const ChannelEnergy energy = curves.of(0)->energy_between(H200Phases::to_ns(begin_s - H200Phases::kLag_s),
+                                                                  H200Phases::to_ns(end_s - H200Phases::kLag_s));
+        const double truth_j = gpu.counter_at(end_s + 1e-6) - gpu.counter_at(begin_s + 1e-6);
+        ASSERT_TRUE(energy.joules);
+        squares += std::pow(*energy.joules / truth_j - 1, 2);
+        ++windows;
+      }
+    }
+    EXPECT_LT(std::sqrt(squares / windows), 0.02) << length_s << " s, seeds 1 to 5";
+  }
+}
+
+TEST(EnergyCurves, StateAnUncertaintyThatCoversWindowsBetweenSeldomReads) {
+  int covered = 0;
+  int windows = 0;
+  for (std::uint64_t seed = 11; seed <= 15; ++seed) {
+    const H200Phases gpu = varying_load(seed);
+    const EnergyCurves curves = curves_of(gpu);
+    for (double from_s = gpu.begin_s + 3; from_s + 1 < gpu.end_s() - 1; from_s += 0.29, ++windows) {
+      const ChannelEnergy energy =
+          curves.of(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
+      const double truth_j = gpu.joules_until(from_s + 0.5) - gpu.joules_until(from_s);
+      covered += std::abs(energy.joules.value() - truth_j) <= energy.uncertainty_j ? 1 : 0;
+    }
+  }
+  EXPECT_GE(covered, 95 * windows / 100) << windows << " windows, seeds 11 to 15";
+}
+
+// A recording keeps a second of one channel after a second of another.
+TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
+  for (std::uint64_t seed = 21; seed <= 30; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const H200Phases gpu = varying_load(seed);
+    std::vector<Channel> channels = H200Phases::channels();
+    channels.push_back(channels[0]);
+    channels[2].name = "gpu0-power-average";
+    channels[2].kind = ChannelKind::gauge;
+    channels[2].quantity = Quantity::power;
+    channels[2].averaged_s = 1;
+    std::vector<Sample> samples = gpu.samples();
+    for (double at_s = gpu.begin_s - 0.2; at_s < gpu.end_s(); at_s += 0.0103) {
+      const auto raw = static_cast<std::uint64_t>(1e3 * gpu.watts_at(gpu.update_before(at_s)));
+      samples.push_back({2, {raw, H200Phases::to_ns(at_s), H200Phases::to_ns(at_s) + 3000, ReadCode::ok}});
+    }
+    std::stable_sort(samples.begin(), samples.end(),
+                     [](const Sample& a, const Sample& b) { return a.reading.after_ns < b.reading.after_ns; });
+    EnergyCurves as_read(channels);
+    EnergyCurves as_kept(channels);
+    for (const Sample& sample : samples) as_read.observe(sample);
+    const auto second_of = [](const Sample& sample) { return sample.reading.after_ns / kCurvesSecond_ns; };
+    std::stable_sort(samples.begin(), samples.end(), [&](const Sample& a, const Sample& b) {
+      return std::pair(second_of(a), a.channel) < std::pair(second_of(b), b.channel);
+    });
+    for (const Sample& sample : samples) as_kept.observe(sample);
+    for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kCurvesMs) {
+      ASSERT_EQ(as_read.of(0)->joules_at(at_ns), as_kept.of(0)->joules_at(at_ns));
+      ASSERT_EQ(as_read.of(2)->joules_at(at_ns), as_kept.of(2)->joules_at(at_ns));
+    }
+  }
+}
+
+Channel paused_gauge() {
+  Channel channel;
+  channel.name = "power1";
+  channel.domain = "package-0";
+  channel.kind = ChannelKind::gauge;
+  channel.quantity = Quantity::power;
+  channel.scale = 1e-3;
+  channel.refresh_s = 0.02;
+  return channel;
+}
+
+void read_gauge(EnergyCurve& curve, std::int64_t from_ms, std::int64_t to_ms, double (*watts_at)(std::int64_t)) {
+  for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 20) {
+    const auto raw = static_cast<std::uint64_t>(1e3 * watts_at(at_ms));
+    curve.observe({raw, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+  }
+}
+
+TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
+  EnergyCurve curve(paused_gauge());
+  // 100 W, now and then 400 W; then ten minutes without a reading.
+  const auto watts = [](std::int64_t at_ms) { return at_ms / 1000 % 5 == 0 ? 400.0 : 100.0; };
+  read_gauge(curve, 0, 19'980, watts);
+  read_gauge(curve, 619'980, 640'000, watts);
+  const ChannelEnergy energy = curve.energy_between(1'000 * kCurvesMs, 639'000 * kCurvesMs);
+  ASSERT_TRUE(energy.joules);
+  EXPECT_NEAR(energy.missing_s, 600, 0.1);
+  EXPECT_NEAR(energy.bridged_s, 600, 0.1);
+  EXPECT_NEAR(*energy.joules, 38 * 160 + 600 * 100, 400);
+  EXPECT_GT(energy.uncertainty_j, 600 * 290.0) << "it may have been 400 W all the time";
+  EXPECT_LT(energy.uncertainty_j, 600 * 320.0);
+  EXPECT_TRUE(describe_faults(energy).contains("readings_missing"));
+  const DomainTable table = make_domain_table(std::vector<ChannelEnergy>{energy}, 638);
+  EXPECT_NEAR(table.rows.at(0).mean_w.value(), *energy.joules / 638, 1e-6) << "the energy of the pause is part of it";
+
+  const ChannelEnergy before = curve.energy_between(1'000 * kCurvesMs, 19'000 * kCurvesMs);
+  EXPECT_EQ(before.missing_s, 0);
+  EXPECT_FALSE(describe_faults(before).contains("readings_missing"));
+}
+
+TEST(EnergyCurves, AGaugeThatIsReadAtAnyPeriodHasNoPause) {
+  for (const std::int64_t period_ms : {1, 20, 300, 5'000}) {
+    EnergyCurve curve(paused_gauge());
+    for (std::int64_t at_ms = 0; at_ms <= 60'000; at_ms += period_ms)
+      curve.observe({100'000, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+    EXPECT_EQ(curve.energy_between(kCurvesSecond_ns, 59 * kCurvesSecond_ns).missing_s, 0) << period_ms << " ms";
+  }
+}
+
+TEST(EnergyCurves, ACounterBridgesAPauseAndSaysSo) {
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  EnergyCurve curve(channel);
+  const auto read = [&](std::int64_t from_ms, std::int64_t to_ms) {
+    for (std::int64_t at_ms = from_ms; at_ms <= to_ms; at_ms += 50)
+      curve.observe({static_cast<std::uint64_t>(at_ms) * 100'000, at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+  };
+  read(0, 10'000);
+  read(70'000, 80'000);
+  const ChannelEnergy energy = curve.energy_between(1'000 * kCurvesMs, 79'000 * kCurvesMs);
+  EXPECT_NEAR(energy.joules.value(), 7800, 1);
+  EXPECT_EQ(energy.missing_s, 0);
+  EXPECT_LT(energy.uncertainty_j, 20);
+  EXPECT_NEAR(energy.unread_s, 60, 1e-6);
+  EXPECT_TRUE(describe_faults(energy).contains("readings_paused"));
+}
+
+TEST(EnergyCurves, ARunOfDaysKeepsItsEdgesAndItsEnergy) {
+  Channel channel;
+  channel.domain = channel.name = "package-0";
+  channel.scale = 1e-6;
+  EnergyCurve curve(channel);
+  const auto joules_at = [](std::int64_t at_ms) { return 0.1 * static_cast<double>(at_ms); };  // 100 W
+  constexpr std::int64_t kBegin_ms = 5'021;
+  constexpr std::int64_t kEnd_ms = 48 * 3'600'000 + 33;
+  curve.keep_around(kBegin_ms * kCurvesMs);
+  curve.keep_around(kEnd_ms * kCurvesMs);
+  for (std::int64_t at_ms = 0; at_ms <= kEnd_ms + 1000; at_ms += 50)
+    curve.observe(
+        {static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});
+  const ChannelEnergy energy = curve.energy_between(kBegin_ms * kCurvesMs, kEnd_ms * kCurvesMs);
+  EXPECT_NEAR(energy.joules.value(), joules_at(kEnd_ms) - joules_at(kBegin_ms), 1e-3);
+  EXPECT_LT(energy.uncertainty_j, 20);
+  const std::optional<double> power_w = curve.mean_w({1'000'000 * kCurvesMs, 1'010'000 * kCurvesMs});
+  EXPECT_NEAR(power_w.value(), 100, 1e-3);
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/make_domain_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace joulemap {
+namespace {
+
+// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of them.
+constexpr double kDisagreement = 0.05;
+
+// Smaller is better.
+int rank(const ChannelEnergy& energy) {
+  if (!energy.joules) return 4;
+  const int estimated = energy.channel.provenance == Provenance::estimated ? 2 : 0;
+  const int gauge = energy.channel.kind == ChannelKind::gauge ? 1 : 0;
+  return estimated + gauge;
+}
+
+bool is_superseded_estimate(const ChannelEnergy& estimate, std::span<const ChannelEnergy> channels) {
+  bool class_measured = false;
+  bool same_domain_failed = false;
+  for (const ChannelEnergy& other : channels) {
+    if (other.channel.provenance != Provenance::measured) continue;
+    const bool same_domain = other.channel.domain == estimate.channel.domain;
+    if (other.joules && (same_domain || other.channel.domain_class == DomainClass::platform)) return true;
+    if (!other.joules && same_domain) same_domain_failed = true;
+    if (other.joules && other.channel.domain_class == estimate.channel.domain_class) class_measured = true;
+  }
+  return class_measured && !same_domain_failed;
+}
+
+DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
+  DomainEnergy row;
+  row.name = energy.channel.domain;
+  row.part_of = energy.channel.part_of;
+  row.counted = energy.channel.countable;
+  row.sensor = energy.channel.sensor;
+  row.channel = energy.channel.name;
+  row.device_model = energy.channel.device_model;
+  if (!energy.joules) {
+    row.reason = energy.reason;
+    return row;
+  }
+  row.joules = energy.joules;
+  row.uncertainty_j = energy.uncertainty_j;
+  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
+  if (known_s > 0) row.mean_w = *energy.joules / known_s;
+  row.provenance = energy.channel.provenance;
+  row.model = energy.channel.model;
+  return row;
+}
+
+void add_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagnostics) {
+  row.checks.push_back({other.channel.sensor, other.channel.name, *other.joules, other.uncertainty_j});
+  if (row.provenance == Provenance::estimated || other.channel.provenance == Provenance::estimated) return;
+  const double difference_j = std::abs(*row.joules - *other.joules);
+  if (difference_j <= kDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
+  diagnostics.add({"sensors_disagree", 1,
+                   fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name,
+                               row.sensor, *row.joules, other.channel.sensor, other.channel.source, *other.joules),
+                   row.sensor == other.channel.sensor ? "" : "choose one with --sensors"});
+}
+
+bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy> rows) {
+  std::string_view above = row.part_of;
+  for (std::size_t depth = 0; !above.empty() && depth <= rows.size(); ++depth) {
+    const auto parent =
+        std::find_if(rows.begin(), rows.end(), [&](const DomainEnergy& other) { return other.name == above; });
+    if (parent == rows.end()) return false;
+    if (parent->joules) return true;
+    above = parent->part_of;
+  }
+  return false;
+}
+
+}  // namespace
+
+DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates) {
+  DomainTable table;
+  std::vector<const ChannelEnergy*> ranked;
+  std::vector<const ChannelEnergy*> superseded;
+  for (const ChannelEnergy& energy : channels) {
+    if (!tells_energy(energy.channel)) continue;
+    const bool estimate = energy.channel.provenance == Provenance::estimated;
+    (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
+  if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
+
+  // Rows in the order in which the sensors list their domains; the first channel of a domain in `ranked` is its best.
+  std::set<std::string> done;
+  for (const ChannelEnergy& listed : channels) {
+    if (!tells_energy(listed.channel)) continue;
+    if (!done.insert(listed.channel.domain).second) continue;
+    DomainEnergy* row = nullptr;
+    for (const ChannelEnergy* energy : ranked) {
+      if (energy->channel.domain != listed.channel.domain) continue;
+      const bool is_superseded = std::find(superseded.begin(), superseded.end(), energy) != superseded.end();
+      if (row == nullptr && !is_superseded) {
+        row = &table.rows.emplace_back(row_from(*energy, elapsed_s));
+      } else if (row != nullptr && energy->joules && row->joules) {
+        add_check(*row, *energy, table.diagnostics);
+      }
+    }
+  }
+  for (DomainEnergy& row : table.rows) row.counted = row.counted && !contained_in_a_value(row, table.rows);
+  table.totals = total_energy(table.rows);
+  return table;
+}
+
+}  // namespace joulemap

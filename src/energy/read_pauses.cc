@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/read_pauses.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "energy/edge_rules.h"
+
+namespace joulemap {
+namespace {
+
+constexpr double kPeriodsOfAPause = 5;
+// Other work on the machine delays a reading by some tenths of a second.
+constexpr double kShortestGaugePause_s = 0.25;
+constexpr double kShortestCounterPause_s = 1;
+// An estimate is read once a second (sensors/pace.cc).
+constexpr double kShortestEstimatePause_s = 5;
+// A counter that is expensive to read is left alone for up to 10 s by plan (sensors/nvml/nvml_pace.cc).
+constexpr double kShortestSlowPause_s = 12;
+// A recorder that is stopped this often has other problems.
+constexpr std::size_t kMostPauses = 4096;
+
+double shortest_pause_s(const Channel& channel) {
+  if (channel.kind == ChannelKind::gauge) return std::max(kShortestGaugePause_s, kPeriodsOfAPause * channel.refresh_s);
+  if (channel.provenance == Provenance::estimated) return kShortestEstimatePause_s;
+  return is_slow_counter(channel) ? kShortestSlowPause_s : kShortestCounterPause_s;
+}
+
+}  // namespace
+
+ReadPauses::ReadPauses(const Channel& channel)
+    : shortest_ns_(static_cast<std::int64_t>(shortest_pause_s(channel) * static_cast<double>(kNanosecondsPerSecond))) {}
+
+// Every interval passes the place at which it has all its neighbours once.
+void ReadPauses::note(std::int64_t time_ns) noexcept {
+  if (is_pause(kNeighbours) && pauses_.size() < kMostPauses) {
+    pauses_.push_back({times_ns_[kNeighbours], times_ns_[kNeighbours + 1]});
+  }
+  std::copy(times_ns_.begin() + 1, times_ns_.end(), times_ns_.begin());
+  times_ns_.back() = time_ns;
+  count_ = std::min(count_ + 1, times_ns_.size());
+}
+
+bool ReadPauses::is_pause(std::size_t interval) const noexcept {
+  const std::size_t first = times_ns_.size() - count_;
+  const auto length_ns = [&](std::size_t i) { return times_ns_[i + 1] - times_ns_[i]; };
+  if (interval < first || interval >= kKept || length_ns(interval) < shortest_ns_) return false;
+  std::int64_t longest_ns = 0;
+  const std::size_t begin = std::max(first, interval - std::min(interval, kNeighbours));
+  const std::size_t end = std::min(kKept, interval + kNeighbours + 1);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i != interval) longest_ns = std::max(longest_ns, length_ns(i));
+  }
+  if (longest_ns == 0) return false;  // two readings only: any period may be meant
+  return static_cast<double>(length_ns(interval)) > kPeriodsOfAPause * static_cast<double>(longest_ns);
+}
+
+}  // namespace joulemap

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/read_pauses.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/clock.h"
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kPauseMs = kNanosecondsPerMillisecond;
+
+Channel paused_channel(ChannelKind kind, double refresh_s) {
+  Channel channel;
+  channel.kind = kind;
+  channel.quantity = kind == ChannelKind::counter ? Quantity::energy : Quantity::power;
+  channel.refresh_s = refresh_s;
+  return channel;
+}
+
+// Pauses of a channel that is read after each of these intervals.
+std::vector<std::int64_t> pauses_ms(const Channel& channel, const std::vector<std::int64_t>& intervals_ms) {
+  ReadPauses pauses(channel);
+  std::int64_t now_ns = 0;
+  pauses.note(now_ns);
+  for (const std::int64_t interval_ms : intervals_ms) pauses.note(now_ns += interval_ms * kPauseMs);
+  std::vector<std::int64_t> found_ms;
+  pauses.for_each([&](const TimeSpan& pause) { found_ms.push_back((pause.end_ns - pause.begin_ns) / kPauseMs); });
+  return found_ms;
+}
+
+using Lengths = std::vector<std::int64_t>;
+
+TEST(ReadPauses, AreIntervalsMuchLongerThanThoseAroundThem) {
+  const Channel gauge = paused_channel(ChannelKind::gauge, 0.02);
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 20, 3000, 20, 20, 20, 20}), Lengths{3000});
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 3000, 20, 25, 20, 20, 20, 4000, 20}), (Lengths{3000, 4000}));
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 90, 20, 20, 20}), Lengths{}) << "a few periods late is no pause";
+  EXPECT_EQ(pauses_ms(gauge, {20, 3000}), Lengths{3000}) << "the latest reading counts, too";
+  EXPECT_EQ(pauses_ms(gauge, {3000, 20, 20}), Lengths{3000});
+  EXPECT_EQ(pauses_ms(gauge, {3000}), Lengths{}) << "two readings show no period";
+}
+
+TEST(ReadPauses, AnyPeriodMayBeMeantAndItMayChange) {
+  const Channel gauge = paused_channel(ChannelKind::gauge, 0.02);
+  EXPECT_EQ(pauses_ms(gauge, {1, 1, 1, 1, 1000, 1000, 1000, 1000, 1, 1, 1}), Lengths{});
+  EXPECT_EQ(pauses_ms(gauge, {1000, 1000, 1000, 9000, 1000, 1000}), Lengths{9000});
+}
+
+TEST(ReadPauses, ACounterThatIsExpensiveToReadIsLeftAloneForSecondsByPlan) {
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {5, 5, 5, 2500, 5, 5, 5}), Lengths{});
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {2500, 2500, 60'000, 2500}), Lengths{60'000});
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.001), {50, 50, 50, 2500, 50, 50}), Lengths{2500});
+}
+
+}  // namespace
+}  // namespace joulemap

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/step_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace joulemap {
+namespace {
+
+// CLOCK_MONOTONIC itself runs up to some ten millionths fast or slow against the device, and not evenly (NTP slews it).
+constexpr double kDrift = 2e-5;
+
+// A first guess at the period is taken when it is known this well: steps are then told apart for several periods.
+constexpr double kGoodGuess = 0.15;
+constexpr double kShortestPeriod_ns = 1e6;
+
+// A change of a counter is a step; a gauge may have hidden one between two, so that a second witness is asked for.
+// Slips weigh more than steps that fit: a fifth of slips is too many for any period.
+constexpr int kWeightOfASlip = 4;
+constexpr int kSlipsUntilThePeriodIsDoubted = 3;
+constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
+
+// An older anchor would make the period more certain than its drift allows.
+constexpr double kStepsPerAnchor = 1024;
+
+constexpr double kMostHiddenSteps = 5;
+
+// Values of one firmware are taken to have the same period, this well (on an H200 they agreed within what could be seen,
+// 0.02 %). Worth nothing before the other one is known as well.
+constexpr double kSamePeriod = 1e-4;
+constexpr double kGoodPeriod = 0.002;
+
+// Whether something between low and high can be two or more of something between part_low and part_high.
+bool is_multiple(double low, double high, double part_low, double part_high) {
+  for (double times = 2; times <= kMostHiddenSteps; ++times) {
+    if (low <= times * part_high && high >= times * part_low) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void StepClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
+  const bool early = slips_ < kSlipsUntilTheLatchIsDoubted;
+  const std::int64_t after_ns = early ? std::min(read_end_ns, before_ns + latched_within_ns_) : read_end_ns;
+  if (!last_read_) {
+    origin_ns_ = before_ns;
+    last_read_ = Read{before_ns, raw};
+    resting_since_ns_ = last_end_ns_ = after_ns;
+    return;
+  }
+  const Read previous = *last_read_;
+  if (before_ns < last_end_ns_) return;  // not in order of time: nothing can be said
+  last_read_ = Read{before_ns, raw};
+  last_end_ns_ = after_ns;
+  const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
+  if (raw != previous.raw) {
+    resting_since_ns_ = after_ns;
+    on_change({relative(previous.before_ns) - jitter_ns_, relative(after_ns) + jitter_ns_});
+    trusted_period_ = period_;
+  } else if (equal_values_ == EqualValues::mean_no_step) {
+    on_rest({relative(resting_since_ns_) + jitter_ns_, relative(before_ns) - jitter_ns_});
+  }
+}
+
+void StepClock::suggest_period(double period_ns, double tolerance_ns) noexcept {
+  const Range suggested{period_ns - tolerance_ns, period_ns + tolerance_ns};
+  if (period_) {
+    const Range both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
+    const double drift_ns = kDrift * period_ns;
+    if (both.width() >= 2 * drift_ns) trusted_period_ = period_ = both;  // else they differ, or it is known as well
+    return;
+  }
+  trusted_period_ = period_ = suggested;
+  // A change that was seen well while the period was sought is a step as good as any.
+  if (sharpest_change_ && sharpest_change_->width() < period_->low) place(*sharpest_change_);
+  last_change_.reset();
+  sharpest_change_.reset();
+}
+
+StepClock::Range StepClock::after_steps(double steps) const {
+  if (steps >= 0) return {step_->low + steps * period_->low, step_->high + steps * period_->high};
+  return {step_->low + steps * period_->high, step_->high + steps * period_->low};
+}
+
+double StepClock::steps_to(double time) const { return std::round((time - step_->middle()) / period_->middle()); }
+
+// Two changes with a pause between them are one period apart, or several if a step went unseen. The shorter one wins: a
+// change that comes sooner than the period allows is a slip, and after some of those the period is sought anew.
+void StepClock::find_period(Range moments) noexcept {
+  const std::optional<Range> previous = last_change_;
+  last_change_ = moments;
+  if (!sharpest_change_ || moments.width() <= sharpest_change_->width()) sharpest_change_ = moments;
+  if (!previous) return;
+  const Range guess{moments.low - previous->high, moments.high - previous->low};
+  if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kGoodGuess * guess.middle()) return;
+  Range agreed = guess;
+  if (equal_values_ == EqualValues::prove_nothing) {
+    if (!candidate_) {
+      candidate_ = guess;
+      return;
+    }
+    agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
+    if (agreed.empty()) {
+      // Several periods of the candidate: steps were hidden. Anything else: one of the two was disturbed, or hid steps.
+      if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
+      return;
+    }
+  }
+  period_ = agreed;
+  candidate_.reset();
+  last_change_.reset();
+  sharpest_change_.reset();
+  place(moments);
+}
+
+void StepClock::place(Range step) noexcept {
+  step_ = step;
+  anchor_ = step;
+  steps_from_anchor_ = 0;
+}
+
+void StepClock::slip() noexcept {
+  ++slips_;
+  step_.reset();
+  period_ = trusted_period_;  // what was learned from the rest that turned out to be too long is wrong
+  // All that was learned while reads were thought to latch early is doubted, too.
+  const bool doubts_latch = latched_within_ns_ < kWholeRead && slips_ == kSlipsUntilTheLatchIsDoubted;
+  recent_slips_ += kWeightOfASlip;
+  if (recent_slips_ < kWeightOfASlip * kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
+  recent_slips_ = 0;
+  period_.reset();
+}
+
+void StepClock::on_change(Range moments) noexcept {
+  if (!period_) {
+    find_period(moments);
+    return;
+  }
+  if (moments.width() >= period_->low) return;  // there is always one in so long a time
+  if (!step_) {
+    place(moments);
+    return;
+  }
+  const double nearest = steps_to(moments.middle());
+  if (after_steps(nearest).width() >= period_->low) {  // too long ago to know which step it is
+    place(moments);
+    return;
+  }
+  int candidates = 0;
+  double steps = 0;
+  Range overlap;
+  for (double n = nearest - 1; n <= nearest + 1; ++n) {
+    const Range step = after_steps(n);
+    const Range common{std::max(step.low, moments.low), std::min(step.high, moments.high)};
+    if (common.empty()) continue;
+    ++candidates;
+    steps = n;
+    overlap = common;
+  }
+  if (candidates == 0) {
+    slip();
+    if (period_) place(moments);
+  } else if (candidates == 1) {
+    narrow(steps, overlap);
+  }
+}
+
+void StepClock::on_rest(Range moments) noexcept {
+  if (!period_ || !step_ || moments.empty()) return;
+  if (moments.width() >= period_->high) {
+    slip();
+    return;
+  }
+  // The rest may cut off the end of one step's interval and the beginning of the next one's.
+  const double first = steps_to(moments.low) - 1;
+  const double last = steps_to(moments.high) + 1;
+  double moved = 0;
+  for (double n = first; n <= last; ++n) {
+    Range step = after_steps(n - moved);
+    if (moments.low <= step.low && moments.high >= step.high) {
+      slip();
+      return;
+    }
+    const bool cuts_beginning = moments.low <= step.low && moments.high > step.low;
+    const bool cuts_end = moments.high >= step.high && moments.low < step.high;
+    if (!cuts_beginning && !cuts_end) continue;
+    if (cuts_beginning) step.low = moments.high;
+    if (cuts_end) step.high = moments.low;
+    narrow(n - moved, step);
+    if (!period_ || !step_) return;
+    moved = n;
+  }
+}
+
+void StepClock::narrow(double steps, Range step) noexcept {
+  step_ = step;
+  steps_from_anchor_ += steps;
+  if (recent_slips_ > 0) --recent_slips_;
+  narrow_period();
+  if (!step_) return;
+  const bool anchor_is_coarse = anchor_.width() > 2 * step_->width();
+  if (anchor_is_coarse || steps_from_anchor_ >= kStepsPerAnchor || steps_from_anchor_ < 0) place(*step_);
+}
+
+void StepClock::narrow_period() noexcept {
+  if (steps_from_anchor_ < 1) return;
+  const Range seen{(step_->low - anchor_.high) / steps_from_anchor_, (step_->high - anchor_.low) / steps_from_anchor_};
+  Range both{std::max(seen.low, period_->low), std::min(seen.high, period_->high)};
+  const double drift_ns = kDrift * period_->middle();
+  if (both.low > both.high + 2 * drift_ns) {
+    slip();
+    return;
+  }
+  if (both.width() < 2 * drift_ns) both = {both.middle() - drift_ns, both.middle() + drift_ns};
+  period_ = both;
+}
+
+bool StepClock::is_locked() const {
+  return period_ && step_ && step_->width() < period_->low / 2 &&
+         period_->width() / 2 <= kGoodGuess * period_->middle();
+}
+
+// Under load the powers of a GPU update late at times: then they mislead.
+std::optional<StepPeriod> StepClock::shared_period() const {
+  if (!is_locked() || slips_ > 0 || period_uncertainty_ns() > kGoodPeriod * period_ns()) return std::nullopt;
+  return StepPeriod{period_ns(), period_uncertainty_ns() + kSamePeriod * period_ns()};
+}
+
+std::int64_t StepClock::half_width_ns() const {
+  JOULEMAP_CHECK(is_locked(), "the half width of a StepClock that is not locked");
+  return static_cast<std::int64_t>(step_->width() / 2 + jitter_ns_);
+}
+
+StepInterval StepClock::step_at(double steps) const {
+  const Range step = after_steps(steps);
+  return {origin_ns_ + static_cast<std::int64_t>(std::floor(step.low - jitter_ns_)),
+          origin_ns_ + static_cast<std::int64_t>(std::ceil(step.high + jitter_ns_))};
+}
+
+double StepClock::first_step_after(std::int64_t time_ns) const {
+  JOULEMAP_CHECK(is_locked(), "a step of a StepClock that is not locked");
+  double steps = steps_to(static_cast<double>(time_ns - origin_ns_));
+  while (step_at(steps).latest_ns > time_ns) --steps;
+  while (step_at(steps).latest_ns <= time_ns) ++steps;
+  return steps;
+}
+
+StepInterval StepClock::next_step_after(std::int64_t time_ns) const { return step_at(first_step_after(time_ns)); }
+
+StepInterval StepClock::last_step_before(std::int64_t time_ns) const { return step_at(first_step_after(time_ns) - 1); }
+
+}  // namespace joulemap

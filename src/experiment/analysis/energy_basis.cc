@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/energy_basis.h"
+
+#include <algorithm>
+
+#include "model/energy_totals.h"
+
+namespace joulemap::experiment {
+namespace {
+
+bool holds_name(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+EnergyTotals totals_of_kind(const ExperimentRow& row, std::string_view kind) {
+  if (kind.empty()) return total_energy(row.domains);
+  std::set<std::string> names;
+  for (const DomainEnergy& domain : row.domains) {
+    if (kind_of_domain(domain.name) == kind) names.insert(domain.name);
+  }
+  return total_energy(row.domains, names);
+}
+
+bool lacks_a_reading(const EnergyTotals& totals, const std::vector<std::string>& domains) {
+  return std::any_of(totals.unread.begin(), totals.unread.end(),
+                     [&](const std::string& name) { return holds_name(domains, name); });
+}
+
+}  // namespace
+
+EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view kind) {
+  std::vector<EnergyTotals> totals;
+  for (const ExperimentRow& row : rows) {
+    if (row.state == RowState::done) totals.push_back(totals_of_kind(row, kind));
+  }
+  EnergyBasis basis;
+  const bool is_measured = std::any_of(totals.begin(), totals.end(), [](const auto& one) { return one.measured; });
+  basis.provenance = is_measured ? Provenance::measured : Provenance::estimated;
+  std::vector<std::string> known;
+  for (const EnergyTotals& one : totals) {
+    const std::optional<ShownEnergy> energy = energy_of(one, basis.provenance);
+    if (!energy) continue;
+    basis.is_known = true;
+    for (const std::string& name : energy->domains) {
+      if (!holds_name(known, name)) known.push_back(name);
+    }
+  }
+  std::size_t whole_rows = 0;
+  std::vector<std::size_t> rows_with(known.size());
+  for (const EnergyTotals& one : totals) {
+    const std::optional<ShownEnergy> energy = energy_of(one, basis.provenance);
+    if (!energy || lacks_a_reading(one, known)) continue;
+    ++whole_rows;
+    for (std::size_t i = 0; i < known.size(); ++i) rows_with[i] += holds_name(energy->domains, known[i]) ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const bool is_common = whole_rows > 0 && rows_with[i] == whole_rows;
+    (is_common ? basis.domains : basis.left_out).push_back(known[i]);
+  }
+  return basis;
+}
+
+std::optional<double> energy_on(const EnergyBasis& basis, const ExperimentRow& row) {
+  if (!basis.is_comparable()) return std::nullopt;
+  const std::set<std::string> names(basis.domains.begin(), basis.domains.end());
+  const std::optional<ShownEnergy> energy = energy_of(total_energy(row.domains, names), basis.provenance);
+  if (!energy || energy->domains.size() != names.size()) return std::nullopt;
+  const EnergyTotals all = total_energy(row.domains);
+  if (lacks_a_reading(all, basis.left_out)) return std::nullopt;
+  return energy->joules;
+}
+
+bool shows_basis(const EnergyBasis& basis, const ExperimentRow& row) {
+  const std::optional<ShownEnergy> shown = shown_energy(total_energy(row.domains));
+  return shown && shown->provenance == basis.provenance &&
+         std::is_permutation(shown->domains.begin(), shown->domains.end(), basis.domains.begin(), basis.domains.end());
+}
+
+std::string_view kind_of_domain(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos) return name;
+  const std::string_view kind = name.substr(0, end + 1);
+  return kind.size() > 1 && kind.ends_with('-') ? kind.substr(0, kind.size() - 1) : kind;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan/command_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "base/text.h"
+#include "experiment/plan/shell_context.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::array<std::string_view, 4> kReserved = {"row", "block", "seed", "folder"};
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+// "{name}" at `at`, or nothing.
+std::string_view name_at(std::string_view text, std::size_t at) {
+  std::size_t end = at + 1;
+  while (end < text.size() && is_name_character(text[end])) ++end;
+  const bool is_placeholder = end > at + 1 && end < text.size() && text[end] == '}';
+  return is_placeholder ? text.substr(at + 1, end - at - 1) : std::string_view();
+}
+
+// The text with each placeholder replaced by what `value_of(name, where it stands)` gives.
+std::string replaced(std::string_view text,
+                     const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
+  std::string out;
+  ShellContext shell;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool opens = text[at] == '{' && (at == 0 || text[at - 1] != '$');
+    if (opens && at + 1 < text.size() && text[at + 1] == '{') {
+      const std::string_view name = name_at(text, at + 1);
+      const std::size_t end = at + 1 + name.size() + 2;
+      if (!name.empty() && end < text.size() && text[end] == '}') {
+        out += fmt::format("{{{}}}", name);
+        for (const char c : out.substr(out.size() - name.size() - 2)) shell.see(c);
+        at = end;
+        continue;
+      }
+    }
+    const std::string_view name = opens ? name_at(text, at) : std::string_view();
+    if (name.empty()) {
+      out += text[at];
+      shell.see(text[at]);
+    } else {
+      out += value_of(name, shell);
+      shell.see('x');  // a quoted word: what follows does not begin one
+      at += name.size() + 1;
+    }
+  }
+  return out;
+}
+
+std::string value_named(std::string_view name, const PlaceholderValues& values) {
+  for (const auto& [known, value] : values) {
+    if (known == name) return value;
+  }
+  return fmt::format("{{{}}}", name);
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Mixes so that rows beside each other get seeds that have nothing in common (SplitMix64's last steps).
+std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+bool is_reserved_placeholder(std::string_view name) {
+  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+}
+
+std::string_view reserved_placeholders() { return "row, block, seed, folder"; }
+
+PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
+                                     const RowPlace& place) {
+  PlaceholderValues values;
+  for (std::size_t i = 0; i < factors.size() && i < levels.size(); ++i) {
+    values.emplace_back(factors[i].name, factors[i].levels.at(levels[i]));
+  }
+  values.emplace_back("row", fmt::format("{}", place.row));
+  values.emplace_back("block", fmt::format("{}", place.block));
+  // Frameworks take seeds of 32 bits, some signed.
+  values.emplace_back("seed", fmt::format("{}", mixed(place.seed ^ mixed(place.row)) >> 33));
+  values.emplace_back("folder", place.folder);
+  return values;
+}
+
+Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
+  std::string problem;
+  const bool is_shell = !command.shell.empty();
+  const auto look = [&](std::string_view name, const ShellContext& shell) {
+    const bool is_known = is_reserved_placeholder(name) ||
+                          std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
+    if (!is_known) {
+      problem = fmt::format("{{{0}}} names no factor; {{{{{0}}}}} stands for the text itself", name);
+    } else if (is_shell && !shell.why_not().empty()) {
+      problem = fmt::format("{{{}}} {}", name, shell.why_not());
+    }
+    return std::string();
+  };
+  if (is_shell) replaced(command.shell, look);
+  for (const std::string& word : command.words) replaced(word, look);
+  if (!problem.empty()) return Error{ErrorCode::usage, problem, ""};
+  return Done{};
+}
+
+std::string filled_text(std::string_view text, const PlaceholderValues& values) {
+  return replaced(text, [&](std::string_view name, const ShellContext&) { return value_named(name, values); });
+}
+
+std::vector<std::string> filled_command(const CommandSpec& command, const PlaceholderValues& values) {
+  if (!command.shell.empty()) {
+    return {"sh", "-c", replaced(command.shell, [&](std::string_view name, const ShellContext&) {
+              return shell_quoted(value_named(name, values));
+            })};
+  }
+  std::vector<std::string> words;
+  for (const std::string& word : command.words) words.push_back(filled_text(word, values));
+  return words;
+}
+
+}  // namespace joulemap::experiment

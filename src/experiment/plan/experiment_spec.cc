@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan/experiment_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "experiment/plan/command_template.h"
+#include "experiment/plan/spec_analysis.h"
+#include "experiment/plan/spec_reader.h"
+#include "formats/crc32.h"
+
+namespace joulemap::experiment {
+namespace {
+
+using formats::DocumentMember;
+using formats::DocumentValue;
+
+constexpr std::size_t kMostRepetitions = 100'000;
+constexpr double kDay_s = 86'400;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+// A name becomes that of a folder, a job, a page.
+void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, Mistakes& mistakes) {
+  constexpr std::size_t kMostName_bytes = 100;
+  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
+  const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
+  if (!is_path && spec.name.size() <= kMostName_bytes) return;
+  mistakes.add(value == nullptr ? 0 : value->line,
+               fmt::format("name names a folder here: at most {} bytes, no /, no control character, not {}",
+                           kMostName_bytes, joulemap::quoted(spec.name)));
+}
+
+void read_levels(const DocumentMember& member, ExperimentFactor& factor, Mistakes& mistakes) {
+  const DocumentValue::Array* const levels = member.value.array();
+  for (const DocumentValue& element : levels == nullptr ? DocumentValue::Array{} : *levels) {
+    const std::optional<std::string> level = level_text(element);
+    if (!level) {
+      mistakes.add(element.line, fmt::format("levels of {} must be texts or numbers", factor.name));
+    } else if (std::find(factor.levels.begin(), factor.levels.end(), *level) != factor.levels.end()) {
+      mistakes.add(element.line, fmt::format("{} has the level {} twice", factor.name, joulemap::quoted(*level)));
+    } else {
+      factor.levels.push_back(*level);
+    }
+  }
+  if (factor.levels.empty()) {
+    mistakes.add(member.value.line, fmt::format("{} needs a list of levels: [\"a\", \"b\"]", factor.name));
+  }
+}
+
+void read_factors(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (table == nullptr || table->table() == nullptr || table->table()->empty()) {
+    mistakes.add(table == nullptr ? 0 : table->line,
+                 "[factors] is missing: what is varied, such as variant = [\"a\", \"b\"]");
+    return;
+  }
+  for (const DocumentMember& member : *table->table()) {
+    ExperimentFactor factor{member.key, {}, true};
+    if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
+      mistakes.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
+                                                  joulemap::quoted(member.key), reserved_placeholders()));
+    }
+    read_levels(member, factor, mistakes);
+    spec.factors.push_back(std::move(factor));
+  }
+}
+
+// One level or a list of them.
+std::vector<std::size_t> matched_levels(const DocumentMember& member, const ExperimentFactor& factor,
+                                        Mistakes& mistakes) {
+  const DocumentValue::Array single{member.value};
+  std::vector<std::size_t> matched;
+  for (const DocumentValue& element : member.value.array() == nullptr ? single : *member.value.array()) {
+    const auto level = std::find(factor.levels.begin(), factor.levels.end(), level_text(element).value_or(""));
+    if (level == factor.levels.end()) {
+      mistakes.add(member.value.line, fmt::format("[[exclude]]: {} has no level {}", factor.name,
+                                                  joulemap::quoted(level_text(element).value_or("?"))));
+    } else {
+      matched.push_back(static_cast<std::size_t>(level - factor.levels.begin()));
+    }
+  }
+  return matched;
+}
+
+void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (list == nullptr) return;
+  if (list->array() == nullptr) {
+    mistakes.add(list->line, "exclusions are written as [[exclude]], with two brackets");
+    return;
+  }
+  for (const DocumentValue& table : *list->array()) {
+    Exclusion exclusion(spec.factors.size());
+    if (table.table() == nullptr || table.table()->empty()) {
+      mistakes.add(table.line, "an [[exclude]] names levels of factors that are not combined");
+      continue;
+    }
+    for (const DocumentMember& member : *table.table()) {
+      const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
+                                       [&](const ExperimentFactor& each) { return each.name == member.key; });
+      if (factor == spec.factors.end()) {
+        mistakes.add(member.value.line,
+                     fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
+      } else {
+        exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, mistakes);
+      }
+    }
+    spec.exclusions.push_back(std::move(exclusion));
+  }
+}
+
+void check_pattern(const MetricSpec& metric, const DocumentValue& value, Mistakes& mistakes) {
+  try {
+    const std::regex pattern(metric.pattern);
+    if (pattern.mark_count() != 1) {
+      mistakes.add(value.line,
+                   fmt::format("the pattern of {} needs one group, (...), around the number", metric.metric.name));
+    }
+  } catch (const std::regex_error& error) {
+    mistakes.add(value.line,
+                 fmt::format("the pattern of {} is no regular expression: {}", metric.metric.name, error.what()));
+  }
+}
+
+MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
+  MetricSpec metric;
+  metric.metric.name = member.key;
+  const std::string where = fmt::format("[metrics.{}]", member.key);
+  SpecReader reader(&member.value, where, mistakes);
+  reader.choice<MetricSource>(
+      "from", metric.source,
+      {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
+  reader.text("unit", metric.metric.unit);
+  reader.truth("more_is_better", metric.metric.more_is_better);
+  reader.truth("weighed", metric.metric.weighed);
+  reader.choice<MetricTake>("take", metric.take,
+                            {{"last", MetricTake::last},
+                             {"first", MetricTake::first},
+                             {"lowest", MetricTake::lowest},
+                             {"highest", MetricTake::highest},
+                             {"mean", MetricTake::mean}});
+  metric.key = member.key;
+  if (metric.source == MetricSource::json) {
+    metric.file = "metrics.json";
+    reader.text("file", metric.file);
+    if (!is_path_beneath(metric.file)) {
+      mistakes.add(member.value.line,
+                   fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
+    }
+  }
+  if (metric.source != MetricSource::output) reader.text("key", metric.key);
+  if (metric.source == MetricSource::output) {
+    reader.text("pattern", metric.pattern);
+    check_pattern(metric, member.value, mistakes);
+  }
+  reader.finish();
+  return metric;
+}
+
+void read_metrics(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (table == nullptr) return;
+  if (table->table() == nullptr) {
+    mistakes.add(table->line, "a metric is a table of its own: [metrics.accuracy]");
+    return;
+  }
+  for (const DocumentMember& member : *table->table()) spec.metrics.push_back(read_metric(member, mistakes));
+}
+
+void read_environment(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (table == nullptr) return;
+  if (table->table() == nullptr) {
+    mistakes.add(table->line, "[environment] must be a table: NAME = \"value\"");
+    return;
+  }
+  for (const DocumentMember& member : *table->table()) {
+    const std::optional<std::string> value = level_text(member.value);
+    if (!value || member.key.find('=') != std::string::npos) {
+      mistakes.add(member.value.line,
+                   fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
+    } else {
+      spec.environment.emplace_back(member.key, *value);
+    }
+  }
+}
+
+void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  SpecReader reader(table, "[cool_down]", mistakes);
+  reader.number("power_within", spec.cool_down.power_within, 0.001, 100);
+  reader.number("temperature_within_c", spec.cool_down.temperature_within_c, 0.1, 200);
+  reader.number("limit_s", spec.cool_down.limit_s, 0, kDay_s);
+  reader.finish();
+}
+
+void check_names(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
+                 std::string_view known, Mistakes& mistakes) {
+  for (const std::string& name : names) {
+    const std::vector<std::string_view> all = split(known, ' ');
+    if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+    const DocumentValue* const value = table == nullptr ? nullptr : table->find(key);
+    mistakes.add(value == nullptr ? 0 : value->line,
+                 fmt::format("{} of [checks] knows no {}; it knows: {}", key, joulemap::quoted(name), known));
+  }
+}
+
+void read_checks(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  ChecksSpec& checks = spec.checks;
+  for (const std::string_view name : split(kCheckNames, ' ')) {
+    if (name != "sensors") checks.warn.emplace_back(name);
+  }
+  SpecReader reader(table, "[checks]", mistakes);
+  reader.texts("require", checks.require);
+  reader.texts("warn", checks.warn);
+  reader.texts("set", checks.set);
+  reader.text("governor", checks.governor);
+  reader.truth("turbo", checks.turbo);
+  reader.number("load_within", checks.load_within, 0, 1);
+  reader.number("temperature_limit_c", checks.temperature_limit_c, 0, 200);
+  reader.command("preflight", checks.preflight);
+  reader.finish();
+  check_names(table, "require", checks.require, kCheckNames, mistakes);
+  check_names(table, "warn", checks.warn, kCheckNames, mistakes);
+  check_names(table, "set", checks.set, kSettingNames, mistakes);
+}
+
+void read_costs(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+  SpecReader reader(table, "[costs]", mistakes);
+  reader.number("price_per_kwh", spec.costs.price_per_kwh, 0, 1e6);
+  reader.text("currency", spec.costs.currency);
+  reader.number("gco2_per_kwh", spec.costs.gco2_per_kwh, 0, 1e5);
+  reader.finish();
+}
+
+void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec& spec, Mistakes& mistakes) {
+  spec.seed = formats::crc32(toml);
+  if (value == nullptr) return;
+  const std::optional<std::int64_t> seed = value->integer();
+  if (!seed || *seed < 0) {
+    mistakes.add(value->line, "seed must be a whole number, 0 or more");
+  } else {
+    spec.seed = static_cast<std::uint64_t>(*seed);
+  }
+}
+
+// Placeholders that name nothing would reach the command as they are.
+void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, Mistakes& mistakes) {
+  const auto check = [&](const DocumentValue* value, const CommandSpec& command) {
+    if (value == nullptr) return;
+    const Status known = check_template(command, spec.factors);
+    if (!known) mistakes.add(value->line, known.error().message);
+  };
+  check(document.find("command"), spec.command);
+  const DocumentValue* const checks = document.find("checks");
+  if (checks != nullptr) check(checks->find("preflight"), spec.checks.preflight);
+  const DocumentValue* const environment = document.find("environment");
+  for (const auto& [name, value] : spec.environment) {
+    const DocumentValue* const member = environment == nullptr ? nullptr : environment->find(name);
+    check(member, CommandSpec{{value}, {}});
+  }
+}
+
+}  // namespace
+
+Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) {
+  const Result<DocumentValue> document = formats::read_toml(toml, name);
+  if (!document) return document.error();
+  ExperimentSpec spec;
+  Mistakes mistakes(name);
+  SpecReader reader(&*document, "", mistakes);
+  spec.name = "experiment";
+  reader.text("name", spec.name);
+  check_experiment_name(document->find("name"), spec, mistakes);
+  reader.count("repetitions", spec.repetitions, 1, kMostRepetitions);
+  reader.choice<RowOrder>("order", spec.order,
+                          {{"blocked-random", RowOrder::blocked_random},
+                           {"blocked", RowOrder::blocked},
+                           {"random", RowOrder::random},
+                           {"sequential", RowOrder::sequential}});
+  read_seed(reader.any("seed"), toml, spec, mistakes);
+  reader.number("alpha", spec.alpha, 1e-9, 0.5);
+  reader.command("command", spec.command);
+  reader.text("directory", spec.directory);
+  reader.truth("keep_arguments", spec.keep_arguments);
+  reader.number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kDay_s);
+  reader.count("warm_up_runs", spec.warm_up_runs, 0, 1000);
+  reader.number("baseline_s", spec.baseline_s, 0, kDay_s);
+  reader.text("trace", spec.trace);
+  reader.text("sensors", spec.sensors);
+  read_factors(reader.any("factors"), spec, mistakes);
+  read_analysis(reader, spec, mistakes);
+  read_exclusions(reader.any("exclude"), spec, mistakes);
+  read_environment(reader.any("environment"), spec, mistakes);
+  read_cool_down(reader.any("cool_down"), spec, mistakes);
+  read_checks(reader.any("checks"), spec, mistakes);
+  read_metrics(reader.any("metrics"), spec, mistakes);
+  read_costs(reader.any("costs"), spec, mistakes);
+  reader.finish();
+  if (mistakes.empty()) check_placeholders(*document, spec, mistakes);
+  if (!mistakes.empty()) return mistakes.error();
+  return spec;
+}
+
+std::string_view to_string(RowOrder order) {
+  switch (order) {
+    case RowOrder::blocked_random:
+      return "blocked-random";
+    case RowOrder::blocked:
+      return "blocked";
+    case RowOrder::random:
+      return "random";
+    case RowOrder::sequential:
+      return "sequential";
+  }
+  return "";
+}
+
+bool is_blocked(RowOrder order) { return order == RowOrder::blocked_random || order == RowOrder::blocked; }
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan/plan_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "experiment/analysis/energy_basis.h"
+#include "statistics/sample_size.h"
+
+namespace joulemap::experiment {
+namespace {
+
+using Levels = std::vector<std::size_t>;
+
+constexpr double kJoulesPerKilowattHour = 3.6e6;
+constexpr std::size_t kMostSimulated = 40;  // repetitions: beyond, differences are found anyway
+constexpr std::size_t kTrials = 300;
+constexpr double kWantedPower = 0.9;
+
+struct Mean {
+  double sum = 0;
+  std::size_t count = 0;
+  void add(const std::optional<double>& value) {
+    if (!value) return;
+    sum += *value;
+    ++count;
+  }
+  std::optional<double> value() const {
+    return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
+  }
+};
+
+// In units of the noise of one row.
+std::optional<double> found_difference(statistics::Pairing pairing, std::size_t n, double alpha,
+                                       std::size_t comparisons) {
+  constexpr double kNoise = 0.01;
+  if (n > kMostSimulated) return std::nullopt;
+  for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
+    const statistics::SoughtDifference sought{times * kNoise, kNoise, alpha, comparisons};
+    if (statistics::simulated_power(pairing, n, sought, 1, kTrials) >= kWantedPower) return times;
+  }
+  return std::nullopt;
+}
+
+PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Levels>& cells) {
+  PlanStatistics plan;
+  plan.repetitions = spec.repetitions;
+  plan.paired = is_blocked(spec.order);
+  plan.comparisons = comparisons_of(cells);
+  plan.alpha = spec.alpha;
+  const statistics::Pairing pairing = plan.paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
+  plan.least_p = statistics::least_p(pairing, spec.repetitions);
+  const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
+  plan.can_show = plan.least_p * static_cast<double>(family) <= spec.alpha;
+  plan.needed_repetitions = statistics::least_repetitions(pairing, spec.alpha, family);
+  for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.weighed ? 1 : 0;
+  plan.needed_for_all = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
+  if (plan.can_show) plan.difference_in_noises = found_difference(pairing, spec.repetitions, spec.alpha, family);
+  return plan;
+}
+
+ExperimentPlan header_of(const ExperimentSpec& spec, const std::vector<Levels>& cells) {
+  ExperimentPlan plan;
+  plan.name = spec.name;
+  plan.factors = spec.factors;
+  plan.cells = cells.size();
+  plan.blocks = spec.repetitions;
+  plan.order = to_string(spec.order);
+  plan.seed = spec.seed;
+  plan.statistics = statistics_of(spec, cells);
+  return plan;
+}
+
+std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std::vector<Levels>& cells,
+                                      Diagnostics& diagnostics) {
+  std::vector<ExperimentRow> rows;
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    std::optional<ExperimentRow> row = folder.last_result("pilot", cell, diagnostics);
+    if (!row) continue;
+    row->levels = cells[cell];
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::size_t comparisons_of(const std::vector<Levels>& cells) {
+  // Cells with one factor's level taken out: of those that are equal then, every two make a comparison.
+  std::size_t comparisons = 0;
+  const std::size_t factors = cells.empty() ? 0 : cells.front().size();
+  for (std::size_t factor = 0; factor < factors; ++factor) {
+    std::map<Levels, std::size_t> alike;
+    for (Levels cell : cells) {
+      cell[factor] = 0;
+      comparisons += alike[cell]++;
+    }
+  }
+  return comparisons;
+}
+
+std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows) {
+  std::map<Levels, std::vector<double>> cells;
+  const EnergyBasis basis = energy_basis(rows);
+  for (const ExperimentRow& row : rows) {
+    const std::optional<double> value = basis.is_comparable() ? energy_on(basis, row) : row.elapsed_s;
+    if (row.state == RowState::done && value && *value > 0) cells[row.levels].push_back(*value);
+  }
+  double squares = 0;
+  std::size_t degrees = 0;
+  for (const auto& [levels, values] : cells) {
+    double mean = 0;
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
+    degrees += values.size() - 1;
+  }
+  if (degrees == 0) return std::nullopt;
+  return std::sqrt(squares / static_cast<double>(degrees));
+}
+
+std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
+                                           std::span<const ExperimentRow> pilot) {
+  std::map<Levels, Mean> time_of;
+  std::map<Levels, Mean> energy_of;
+  Mean time;
+  Mean energy;
+  ExperimentForecast forecast;
+  std::vector<ExperimentRow> all(rows.begin(), rows.end());
+  all.insert(all.end(), pilot.begin(), pilot.end());
+  const EnergyBasis basis = energy_basis(all);
+  for (const std::span<const ExperimentRow> some : {rows, pilot}) {
+    for (const ExperimentRow& row : some) {
+      if (row.state != RowState::done) continue;
+      ++forecast.based_on;
+      time_of[row.levels].add(row.elapsed_s);
+      const std::optional<double> row_j = energy_on(basis, row);
+      energy_of[row.levels].add(row_j);
+      time.add(row.elapsed_s);
+      energy.add(row_j);
+    }
+  }
+  if (!time.value()) return std::nullopt;
+  // What recording itself and a look at the machine take between rows; cooling down may take longer.
+  const double pause_s = spec.baseline_s > 0 ? 1.5 : 0.5;
+  double energy_j = 0;
+  for (const ExperimentRow& row : rows) {
+    if (row.state == RowState::done) continue;
+    ++forecast.rows;
+    forecast.time_s += time_of[row.levels].value().value_or(*time.value()) + pause_s;
+    energy_j += energy_of[row.levels].value().value_or(energy.value().value_or(0));
+  }
+  if (forecast.rows > 0) {
+    forecast.time_s += spec.baseline_s + static_cast<double>(spec.warm_up_runs) * (*time.value() + pause_s);
+    energy_j += static_cast<double>(spec.warm_up_runs) * energy.value().value_or(0);
+  }
+  if (!energy.value()) return forecast;
+  forecast.energy_j = energy_j;
+  forecast.provenance = basis.provenance;
+  const double kilowatt_hours = energy_j / kJoulesPerKilowattHour;
+  if (spec.costs.gco2_per_kwh) forecast.co2_g = kilowatt_hours * *spec.costs.gco2_per_kwh;
+  if (spec.costs.price_per_kwh) forecast.price = kilowatt_hours * *spec.costs.price_per_kwh;
+  forecast.currency = spec.costs.currency;
+  return forecast;
+}
+
+Result<ExperimentPlan> summarize(const ExperimentSpec& spec) {
+  const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
+  if (!rows) return rows.error();
+  ExperimentPlan plan = header_of(spec, cells_of(spec));
+  for (std::size_t number = 0; number < rows->size(); ++number) {
+    ExperimentPlanRow row;
+    row.number = number;
+    row.block = rows->at(number).block;
+    row.levels = rows->at(number).levels;
+    plan.rows.push_back(std::move(row));
+  }
+  return plan;
+}
+
+ExperimentPlan summarize(const ExperimentFolder& folder) {
+  const std::vector<Levels> cells = cells_of(folder.spec());
+  ExperimentPlan plan = header_of(folder.spec(), cells);
+  plan.folder = folder.path();
+  const ExperimentData data = folder.read();
+  plan.diagnostics = data.diagnostics;
+  for (const ExperimentRow& row : data.rows) {
+    plan.rows.push_back({row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}});
+    if (const std::optional<ShownEnergy> shown = complete_energy(total_energy(row.domains))) {
+      plan.rows.back().energy_j = shown->joules;
+      plan.rows.back().provenance = shown->provenance;
+    }
+  }
+  plan.statistics.noise = noise_within_cells(data.rows);
+  plan.forecast = forecast(folder.spec(), data.rows, pilot_rows(folder, cells, plan.diagnostics));
+  return plan;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "statistics/random.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::size_t kMostRows = 1'000'000;
+
+bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& levels) {
+  return std::any_of(spec.exclusions.begin(), spec.exclusions.end(), [&](const Exclusion& exclusion) {
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      const std::vector<std::size_t>& matched = exclusion[i];
+      if (!matched.empty() && std::find(matched.begin(), matched.end(), levels[i]) == matched.end()) return false;
+    }
+    return true;
+  });
+}
+
+// std::shuffle gives another order with every library.
+template <class Iterator>
+void shuffle(Iterator begin, Iterator end, statistics::Random& random) {
+  for (auto left = end - begin; left > 1; --left) {
+    const auto chosen = static_cast<std::ptrdiff_t>(random.uniform() * static_cast<double>(left));
+    std::swap(begin[left - 1], begin[std::min<std::ptrdiff_t>(chosen, left - 1)]);
+  }
+}
+
+std::size_t combinations(const ExperimentSpec& spec) {
+  std::size_t count = 1;
+  for (const ExperimentFactor& factor : spec.factors) {
+    count *= factor.levels.size();
+    if (count > kMostRows) return count;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec) {
+  std::vector<std::vector<std::size_t>> cells;
+  const std::size_t count = combinations(spec);
+  for (std::size_t number = 0; number < count; ++number) {
+    std::vector<std::size_t> levels(spec.factors.size());
+    std::size_t left = number;
+    for (std::size_t i = spec.factors.size(); i-- > 0;) {
+      levels[i] = left % spec.factors[i].levels.size();
+      left /= spec.factors[i].levels.size();
+    }
+    if (!is_excluded(spec, levels)) cells.push_back(std::move(levels));
+  }
+  return cells;
+}
+
+Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
+  if (combinations(spec) > kMostRows) {
+    return Error{ErrorCode::usage, fmt::format("the levels make more than {} combinations", kMostRows),
+                 "leave out factors or levels"};
+  }
+  const std::vector<std::vector<std::size_t>> cells = cells_of(spec);
+  if (cells.empty()) return Error{ErrorCode::usage, "every combination of levels is excluded", "see [[exclude]]"};
+  if (cells.size() * spec.repetitions > kMostRows) {
+    return Error{
+        ErrorCode::usage,
+        fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions, kMostRows),
+        "leave out levels or repetitions"};
+  }
+  std::vector<PlannedRow> rows;
+  for (std::size_t block = 0; block < spec.repetitions; ++block) {
+    for (std::size_t cell = 0; cell < cells.size(); ++cell) rows.push_back({cell, block, cells[cell]});
+  }
+  statistics::Random random(spec.seed);
+  const auto size = static_cast<std::ptrdiff_t>(cells.size());
+  switch (spec.order) {
+    case RowOrder::blocked_random:
+      for (auto begin = rows.begin(); begin != rows.end(); begin += size) shuffle(begin, begin + size, random);
+      break;
+    case RowOrder::random:
+      shuffle(rows.begin(), rows.end(), random);
+      break;
+    case RowOrder::sequential:
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const PlannedRow& a, const PlannedRow& b) { return a.cell < b.cell; });
+      break;
+    case RowOrder::blocked:
+      break;
+  }
+  return rows;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan/spec_analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// Which factors' levels are set against each other; all where nothing is said.
+void read_compared(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (names.empty()) return;
+  for (ExperimentFactor& factor : spec.factors) factor.compared = false;
+  for (const std::string& name : names) {
+    const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
+                                     [&](const ExperimentFactor& each) { return each.name == name; });
+    if (factor == spec.factors.end()) {
+      mistakes.add(line, fmt::format("compare: there is no factor {}", joulemap::quoted(name)));
+    } else {
+      factor->compared = true;
+    }
+  }
+}
+
+// What an importer had to say; for every report of the experiment.
+void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, Mistakes& mistakes) {
+  if (list == nullptr) return;
+  if (list->array() == nullptr) {
+    mistakes.add(list->line, "notes are written as [[note]], with two brackets");
+    return;
+  }
+  for (const formats::DocumentValue& table : *list->array()) {
+    Diagnostic note;
+    std::size_t count = 1;
+    SpecReader reader(&table, "[[note]]", mistakes);
+    reader.text("code", note.code);
+    reader.text("message", note.message);
+    reader.text("remedy", note.remedy);
+    reader.count("count", count, 1, std::size_t{1} << 50);
+    reader.finish();
+    note.count = count;
+    spec.notes.add(std::move(note));
+  }
+}
+
+}  // namespace
+
+void read_analysis(SpecReader& reader, ExperimentSpec& spec, Mistakes& mistakes) {
+  std::vector<std::string> compared;
+  reader.texts("compare", compared);
+  const formats::DocumentValue* const given = reader.any("compare");
+  read_compared(compared, given == nullptr ? 0 : given->line, spec, mistakes);
+  read_notes(reader.any("note"), spec, mistakes);
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpecReader: takes members out of a table of experiment.toml, collects what is wrong with them, and notices members that
+// nobody asked for, which are mistyped names more often than not. One for each table; used by parse_spec alone.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "experiment/plan/experiment_spec.h"
+#include "formats/document.h"
+
+namespace joulemap::experiment {
+
+// Lines "file:12: what is wrong"; shared by the readers of one file.
+class Mistakes {
+ public:
+  explicit Mistakes(std::string_view file) : file_(file) {}
+  void add(std::size_t line, const std::string& what);
+  bool empty() const { return lines_.empty(); }
+  Error error() const;
+
+ private:
+  std::string file_;
+  std::vector<std::pair<std::size_t, std::string>> lines_;  // by line
+};
+
+class SpecReader {
+ public:
+  // `where` is what messages call the table: "[checks]"; empty for the file itself. No table: everything keeps its default.
+  SpecReader(const formats::DocumentValue* table, std::string where, Mistakes& mistakes);
+
+  const formats::DocumentValue* any(std::string_view key);  // the caller looks at it
+  void text(std::string_view key, std::string& into);
+  void texts(std::string_view key, std::vector<std::string>& into);
+  void truth(std::string_view key, bool& into);
+  void truth(std::string_view key, std::optional<bool>& into);
+  void number(std::string_view key, double& into, double least, double most);
+  void number(std::string_view key, std::optional<double>& into, double least, double most);
+  void count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most);
+  void command(std::string_view key, CommandSpec& into);
+  template <class Choice>
+  void choice(std::string_view key, Choice& into, std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+    std::string given;
+    text(key, given);
+    if (given.empty()) return;
+    std::string known;
+    for (const auto& [name, value] : choices) {
+      if (name == given) {
+        into = value;
+        return;
+      }
+      known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
+    }
+    wrong(*any(key), fmt::format("{} is one of {}", named(key), known));
+  }
+
+  // What was not asked for.
+  void finish();
+  std::string named(std::string_view key) const;
+  void wrong(const formats::DocumentValue& value, const std::string& what);
+  std::size_t line() const;
+
+ private:
+  const formats::DocumentValue* table_;
+  std::string where_;
+  Mistakes& mistakes_;
+  std::vector<std::string> asked_;
+};
+
+// A level as a text, as it was written; nothing for what is no single value.
+std::optional<std::string> level_text(const formats::DocumentValue& value);
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/attempt_owner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <climits>
+#include <cstdlib>
+
+#include "base/process_identity.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "experiment/run/experiment_folder.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// The name is part of names of files in the experiment's folder, and a word in the owner's file.
+std::string as_file_name(std::string_view node) {
+  std::string name(node.substr(0, HOST_NAME_MAX));
+  for (char& c : name) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
+    if (!is_plain) c = '_';
+  }
+  return name;
+}
+
+}  // namespace
+
+std::string node_name() {
+  // Several nodes of Slurm may share a machine, and one node of it may have another name than the machine.
+  if (const char* const node = std::getenv("SLURMD_NODENAME")) return as_file_name(node);
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? as_file_name(name.data()) : "";
+}
+
+Status write_owner(const std::string& attempt_path) {
+  const std::string pid = fmt::format("{}", ::getpid());
+  return replace_own_file(attempt_path + "/owner",
+                      fmt::format("{} {} {} {}\n", boot_id(), pid, process_start(pid), node_name()));
+}
+
+OwnerState owner_state(const std::string& attempt_path) {
+  const Result<std::string> text = read_small_file(attempt_path + "/owner");
+  if (!text) return OwnerState::gone;
+  const std::vector<std::string_view> words = split_blanks(*text);
+  if (words.size() < 3) return OwnerState::gone;
+  if (words[0] != boot_id()) return OwnerState::elsewhere;
+  return process_start(words[1]) == words[2] ? OwnerState::at_work : OwnerState::gone;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/child_run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/process_tree.h"
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr double kGrace_s = 10;  // from the polite signal to the last
+
+Result<FileDescriptor> new_file(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
+  if (!fd.is_open()) return system_error("open", path, errno);
+  return fd;
+}
+
+// The recorder alone would leave its command behind.
+void kill_tree(pid_t root) {
+  const Result<std::vector<std::string>> names = list_directory("/proc");
+  std::vector<pid_t> all;
+  if (names) {
+    for (const std::string& name : *names) {
+      const std::optional<std::uint64_t> pid = parse_u64(name);
+      if (pid && descends_from(static_cast<pid_t>(*pid), root)) all.push_back(static_cast<pid_t>(*pid));
+    }
+  }
+  for (const pid_t pid : all) ::kill(pid, SIGKILL);
+  ::kill(root, SIGKILL);
+}
+
+class Waiting {
+ public:
+  Waiting(SignalGate& signals, const ChildRun& run, pid_t pid)
+      : signals_(signals),
+        run_(run),
+        pid_(pid),
+        end_fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+        begin_ns_(monotonic_ns()) {}
+
+  ChildEnd until_end(const std::function<void(double)>& on_tick) {
+    while (!reaped()) {
+      std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end_fd_.get(), POLLIN, 0}}};
+      const timespec second = to_timespec(kNanosecondsPerSecond);
+      ::ppoll(waited.data(), end_fd_.is_open() ? 2 : 1, &second, nullptr);
+      take_signals();
+      const double elapsed_s = seconds(monotonic_ns() - begin_ns_);
+      mind_the_limit(elapsed_s);
+      if (on_tick) on_tick(elapsed_s);
+    }
+    return end_;
+  }
+
+ private:
+  bool reaped() {
+    int status = 0;
+    const pid_t pid = ::waitpid(pid_, &status, WNOHANG);
+    if (pid == pid_) end_.exit = ExitStatus::from_wait_status(status);
+    return pid == pid_ || (pid < 0 && errno == ECHILD);
+  }
+
+  void take_signals() {
+    while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
+      if (!asks_to_stop(*signal)) continue;
+      if (end_.asked_to_stop) {
+        kill_tree(pid_);
+      } else if (!came_from_terminal(*signal)) {
+        ::kill(pid_, static_cast<int>(signal->ssi_signo));
+      }
+      end_.asked_to_stop = true;
+    }
+  }
+
+  void mind_the_limit(double elapsed_s) {
+    if (!run_.time_limit_s || elapsed_s < *run_.time_limit_s) return;
+    if (!end_.timed_out) ::kill(pid_, SIGTERM);
+    end_.timed_out = true;
+    if (elapsed_s > *run_.time_limit_s + kGrace_s) kill_tree(pid_);
+  }
+
+  SignalGate& signals_;
+  const ChildRun& run_;
+  pid_t pid_;
+  FileDescriptor end_fd_;  // readable at its end; older kernels have only the signal
+  std::int64_t begin_ns_;
+  ChildEnd end_;
+};
+
+}  // namespace
+
+Result<ChildEnd> run_child(SignalGate& signals, const ChildRun& run, const std::function<void(double)>& on_tick) {
+  const Result<FileDescriptor> output = new_file(run.output_path);
+  if (!output) return output.error();
+  const Result<FileDescriptor> error_output = new_file(run.error_path);
+  if (!error_output) return error_output.error();
+  const ChildSetting setting{run.directory, output->get(), error_output->get(), SIGTERM};
+  Result<ChildProcess> child = ChildProcess::prepare(run.command, signals.original_mask(), run.environment, setting);
+  if (!child) return std::move(child).error();
+  if (Status started = child->release(); !started) return std::move(started).error();
+  return Waiting(signals, run, child->pid()).until_end(on_tick);
+}
+
+}  // namespace joulemap::experiment

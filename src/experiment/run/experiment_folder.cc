@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/experiment_folder.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "base/clock.h"
+#include "base/file_lock.h"
+#include "base/private_files.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "experiment/run/attempt_owner.h"
+#include "formats/document.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostTable_bytes = std::size_t{1} << 30;
+constexpr std::size_t kMostRow_bytes = std::size_t{64} << 20;
+constexpr std::chrono::minutes kTablePatience{10};  // it is held for milliseconds, by one node after another
+constexpr std::string_view kAttemptPrefix = "attempt-";
+
+// Held while the table is read, changed and replaced.
+Result<FileLock> lock_table(const std::string& folder) {
+  return FileLock::take(folder + "/run_table.lock", LockScope::shared, kTablePatience);
+}
+
+// Where commands run and when the plan was made: what experiment.toml itself does not know.
+std::string plan_json(const ExperimentSpec& spec, const std::string& directory) {
+  formats::JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.plan/1")
+      .member("directory", directory)
+      .member("seed", spec.seed)
+      .member("made_unix_ns", unix_ns())
+      .member("version", JOULEMAP_VERSION)
+      .end_object();
+  return std::move(json).text() + "\n";
+}
+
+Status make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), kPrivateFolder) == 0) return Done{};
+  Error error = system_error("make the folder", path, errno);
+  if (errno == EEXIST) error.remedy = "choose another name, or joulemap experiment resume " + path;
+  return error;
+}
+
+// Attempts of a row from the first to the last; nothing where there is no such folder.
+std::vector<std::uint32_t> attempts_in(const std::string& row_path) {
+  std::vector<std::uint32_t> attempts;
+  const Result<std::vector<std::string>> names = list_directory(row_path);
+  if (!names) return attempts;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kAttemptPrefix)) continue;
+    if (const auto number = parse_u64(std::string_view(name).substr(kAttemptPrefix.size()))) {
+      attempts.push_back(static_cast<std::uint32_t>(*number));
+    }
+  }
+  return attempts;
+}
+
+std::string attempt_path(const std::string& row_path, std::uint32_t attempt) {
+  return fmt::format("{}/{}{}", row_path, kAttemptPrefix, attempt);
+}
+
+Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t attempt, const ExperimentData& header) {
+  const std::string path = attempt_path(row_path, attempt) + "/row.json";
+  const Result<std::string> text = read_file_start(path, kMostRow_bytes);
+  if (!text) return text.error();
+  return parse_row_json(*text, path, header);
+}
+
+// What the disk says of a row whose table entry may be old.
+void reconcile(TableRow& row, const std::string& row_path, const ExperimentData& header) {
+  const std::vector<std::uint32_t> attempts = attempts_in(row_path);
+  if (attempts.empty()) {
+    row.state = RowState::todo;
+    row.attempts = 0;
+    return;
+  }
+  const bool is_settled = row.state == RowState::done || row.state == RowState::failed;
+  if (is_settled && row.attempts == attempts.back()) return;
+  row.attempts = attempts.back();
+  const Result<ExperimentRow> result = read_attempt(row_path, attempts.back(), header);
+  if (result) {
+    row.state = result->state;
+  } else {
+    const bool is_gone = owner_state(attempt_path(row_path, attempts.back())) == OwnerState::gone;
+    row.state = is_gone ? RowState::failed : RowState::running;
+  }
+}
+
+}  // namespace
+
+Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path, std::string_view toml,
+                                                  const std::string& directory) {
+  Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml");
+  if (!spec) return std::move(spec).error();
+  const Result<std::vector<PlannedRow>> rows = plan_rows(*spec);
+  if (!rows) return rows.error();
+  const std::string path = fs::absolute(given_path).lexically_normal().string();
+  if (Status made = make_directory(path); !made) return std::move(made).error();
+  const fs::path commands_run_in = fs::absolute(directory) / spec->directory;
+  ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
+  for (const PlannedRow& row : *rows) folder.table_.push_back({row});
+  for (const Status& done :
+       {make_directory(path + "/rows"), replace_own_file(path + "/experiment.toml", toml),
+        replace_own_file(path + "/plan.json", plan_json(folder.spec_, folder.directory_)), folder.write_table()}) {
+    if (!done) return done.error();
+  }
+  return folder;
+}
+
+Result<ExperimentFolder> ExperimentFolder::open(const std::string& given_path) {
+  const std::string path = fs::absolute(given_path).lexically_normal().string();
+  const Result<std::string> toml = read_small_file(path + "/experiment.toml");
+  if (!toml) {
+    Error error = Error(toml.error()).with_context(path + " is no folder of an experiment");
+    error.remedy = "joulemap experiment run experiment.toml makes one";
+    return error;
+  }
+  Result<ExperimentSpec> spec = parse_spec(*toml, path + "/experiment.toml");
+  if (!spec) return std::move(spec).error();
+  std::string directory = ".";
+  if (const Result<std::string> text = read_small_file(path + "/plan.json")) {
+    const Result<formats::DocumentValue> plan = formats::read_json(*text, path + "/plan.json");
+    if (!plan) return plan.error();
+    directory = plan->text_or_empty("directory");
+    spec->seed = static_cast<std::uint64_t>(plan->integer("seed").value_or(static_cast<std::int64_t>(spec->seed)));
+  }
+  ExperimentFolder folder(path, std::move(*spec), std::move(directory));
+  if (Status read = folder.refresh(); !read) return std::move(read).error();
+  return folder;
+}
+
+Status ExperimentFolder::refresh() {
+  if (Status read = read_table(); !read) return read;
+  const ExperimentData names = header();
+  for (std::size_t number = 0; number < table_.size(); ++number) {
+    reconcile(table_[number], row_path("rows", number), names);
+  }
+  return Done{};
+}
+
+ExperimentData ExperimentFolder::header() const {
+  ExperimentData data;
+  data.name = spec_.name;
+  data.factors = spec_.factors;
+  for (const MetricSpec& metric : spec_.metrics) data.metrics.push_back(metric.metric);
+  data.blocked = is_blocked(spec_.order);
+  data.seed = spec_.seed;
+  data.alpha = spec_.alpha;
+  data.diagnostics = spec_.notes;
+  return data;
+}
+
+std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind, std::size_t number,
+                                                           Diagnostics& diagnostics) const {
+  const ExperimentData names = header();
+  const std::string path = row_path(kind, number);
+  const std::vector<std::uint32_t> attempts = attempts_in(path);
+  for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
+    if (!file_exists(attempt_path(path, *attempt) + "/row.json")) continue;
+    Result<ExperimentRow> row = read_attempt(path, *attempt, names);
+    if (row) return std::move(*row);
+    diagnostics.add(
+        {"row_damaged", 1, row.error().message, "joulemap experiment resume runs it again once it is removed"});
+  }
+  return std::nullopt;
+}
+
+ExperimentData ExperimentFolder::read() const {
+  ExperimentData data = header();
+  for (std::size_t number = 0; number < table_.size(); ++number) {
+    const TableRow& entry = table_[number];
+    ExperimentRow row;
+    row.metrics.resize(data.metrics.size());
+    if (entry.attempts > 0) row = last_result("rows", number, data.diagnostics).value_or(row);
+    row.number = number;
+    row.levels = entry.plan.levels;
+    row.block = entry.plan.block;
+    row.state = entry.state;
+    row.attempts = entry.attempts;
+    data.rows.push_back(std::move(row));
+  }
+  return data;
+}
+
+std::string ExperimentFolder::row_path(std::string_view kind, std::size_t number) const {
+  return fmt::format("{}/{}/{:05}", path_, kind, number);
+}
+
+Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size_t number) const {
+  const std::string path = row_path(kind, number);
+  if (Status made = make_private_folders(path); !made) return std::move(made).error();
+  const std::vector<std::uint32_t> known = attempts_in(path);
+  for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
+    Attempt attempt{next, attempt_path(path, next)};
+    if (::mkdir(attempt.path.c_str(), kPrivateFolder) == 0) {
+      if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
+      return attempt;
+    }
+    if (errno != EEXIST) return system_error("make the folder", attempt.path, errno);
+  }
+}
+
+Status ExperimentFolder::finish_attempt(const Attempt& attempt, const ExperimentRow& row,
+                                        const RowSetting& setting) const {
+  return replace_own_file(attempt.path + "/row.json", row_json(row, setting, header()));
+}
+
+Status ExperimentFolder::write_table() const {
+  return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
+}
+
+// The table as it is on the disk now; the caller holds its lock.
+Status ExperimentFolder::read_table() {
+  const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
+  if (!csv) return csv.error();
+  Result<std::vector<TableRow>> table = parse_run_table(*csv, spec_.factors);
+  if (!table) return std::move(table).error();
+  table_ = std::move(*table);
+  return Done{};
+}
+
+Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_t attempts) {
+  const Result<FileLock> lock = lock_table(path_);
+  if (!lock) return lock.error();
+  if (Status read = read_table(); !read) return read;
+  if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("there is no row {}", row), ""};
+  table_[row].state = state;
+  table_[row].attempts = attempts;
+  return write_table();
+}
+
+Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool from_elsewhere) {
+  const Result<FileLock> lock = lock_table(path_);
+  if (!lock) return lock.error();
+  if (Status read = read_table(); !read) return std::move(read).error();
+  const std::string path = row_path("rows", row);
+  reconcile(table_.at(row), path, header());
+  const bool is_taken =
+      table_[row].state == RowState::running &&
+      (!from_elsewhere || owner_state(attempt_path(path, table_[row].attempts)) == OwnerState::at_work);
+  if (table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
+  Result<Attempt> attempt = begin_attempt("rows", row);
+  if (!attempt) return std::move(attempt).error();
+  table_[row].state = RowState::running;
+  table_[row].attempts = attempt->number;
+  if (Status written = write_table(); !written) return std::move(written).error();
+  return std::optional<Attempt>(std::move(*attempt));
+}
+
+// Reports may lie beside them; folders within hold rows and logs.
+std::vector<std::string> experiment_files(const std::string& path) {
+  std::vector<std::string> files = {path + "/experiment.toml", path + "/plan.json", path + "/run_table.csv"};
+  std::error_code error;  // what is no folder has none
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory(error)) files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+Result<ExperimentData> read_experiment(const std::string& path) {
+  const Result<ExperimentFolder> folder = ExperimentFolder::open(path);
+  if (!folder) return folder.error();
+  return folder->read();
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/experiment_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/small_file.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::string_view kPlan =
+    "name = 'two'\ncommand = ['x', '{v}']\nrepetitions = 3\n[factors]\nv = ['a, b', 'c']\n[metrics.acc]\n"
+    "more_is_better = true\n";
+
+ExperimentRow some_row(std::size_t number) {
+  ExperimentRow row;
+  row.number = number;
+  row.levels = {0};
+  row.node = "here";
+  row.state = RowState::done;
+  row.exit_code = 0;
+  row.start_unix_ns = 1'700'000'000'123'456'789;
+  row.elapsed_s = 1.5;
+  row.baseline.measured = MeasuredWatts(10);
+  row.first.estimated = EstimatedWatts(4);
+  DomainEnergy domain;
+  domain.name = "package-0";
+  domain.joules = 30.25;
+  domain.provenance = Provenance::measured;
+  domain.counted = true;
+  row.domains = {domain};
+  row.metrics = {0.75};
+  row.epochs = {{0.25, 0.5, 10.0, {0.5}}, {0.75, 0.5, std::nullopt, {std::nullopt}}};
+  row.diagnostics.add({"counter_reset", 2, "it was reset", "do not"});
+  return row;
+}
+
+std::optional<double> energy_j(const ExperimentRow& row) { return joules_of(total_energy(row.domains).measured); }
+
+ExperimentRow row_from(std::string_view json) {
+  const Result<ExperimentRow> row = parse_row_json(json, "row.json", {});
+  EXPECT_TRUE(row);
+  return row ? *row : ExperimentRow();
+}
+
+TEST(OldRows, ASumOverMeasurementsAndEstimatesIsReadByDomain) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 1100, "baseline_w": 90, "first_w": 99,
+      "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true},
+                  {"name": "package-0", "joules": 1000, "provenance": "estimated", "counted": true}]})");
+  EXPECT_EQ(energy_j(row), 100);
+  EXPECT_EQ(joules_of(total_energy(row.domains).estimated), 1000);
+  EXPECT_FALSE(shown_power(row.baseline)) << "nobody knows which part of it was measured";
+  EXPECT_TRUE(row.diagnostics.contains("mixed_idle_power"));
+}
+
+TEST(OldRows, APowerOfOneProvenanceIsKept) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100, "baseline_w": 90, "first_w": 99,
+      "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true}]})");
+  EXPECT_EQ(row.baseline.measured, MeasuredWatts(90));
+  EXPECT_EQ(row.first.measured, MeasuredWatts(99));
+  EXPECT_TRUE(row.diagnostics.empty());
+}
+
+TEST(OldRows, AnEnergyWithoutDomainsIsThatOfTheMachine) {
+  const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100})");
+  EXPECT_EQ(energy_j(row), 100);
+  EXPECT_EQ(row.domains.at(0).name, "machine");
+}
+
+TEST(RowJson, EnergyIsTheMeasuredOneWithItsProvenanceAndTheEstimateStandsBeside) {
+  ExperimentRow row = some_row(0);
+  DomainEnergy estimate = row.domains[0];
+  estimate.name = "dram-0";
+  estimate.joules = 1000;
+  estimate.provenance = Provenance::estimated;
+  row.domains.push_back(estimate);
+  const std::string json = row_json(row, {}, {});
+  EXPECT_NE(json.find(R"("energy_j":30.25,"energy_provenance":"measured","measured_j":30.25)"), std::string::npos);
+  EXPECT_NE(json.find(R"("estimated_j":1000)"), std::string::npos) << json;
+}
+
+class ExperimentFolderTest : public testing::Test {
+ protected:
+  TemporaryDirectory directory;
+  const std::string path = directory.path() + "/exp";
+};
+
+TEST_F(ExperimentFolderTest, WhatARowGaveIsReadAsItWasWritten) {
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, "/somewhere");
+  ASSERT_TRUE(folder) << folder.error().message;
+  ASSERT_EQ(folder->table().size(), 6u);
+  const Result<Attempt> attempt = folder->begin_attempt("rows", 2);
+  ASSERT_TRUE(attempt);
+  ASSERT_TRUE(folder->set_state(2, RowState::running, attempt->number));
+  ASSERT_TRUE(folder->finish_attempt(*attempt, some_row(2), {}));
+  ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->number));
+  const Result<ExperimentData> data = read_experiment(path);
+  ASSERT_TRUE(data) << data.error().message;
+  EXPECT_TRUE(data->blocked);
+  ASSERT_EQ(data->rows.size(), 6u);
+  const ExperimentRow& row = data->rows[2];
+  EXPECT_EQ(row.state, RowState::done);
+  EXPECT_EQ(row.start_unix_ns, 1'700'000'000'123'456'789);
+  EXPECT_EQ(energy_j(row), 30.25);
+  EXPECT_EQ(row.baseline.measured, MeasuredWatts(10));
+  EXPECT_EQ(row.first.estimated, EstimatedWatts(4));
+  EXPECT_EQ(row.domains.at(0).provenance, Provenance::measured);
+  EXPECT_EQ(row.metrics, std::vector<std::optional<double>>{0.75});
+  ASSERT_EQ(row.epochs.size(), 2u);
+  EXPECT_EQ(row.epochs[0].energy_j, 10.0);
+  EXPECT_EQ(row.epochs[1].energy_j, std::nullopt);
+  EXPECT_EQ(row.diagnostics.list().at(0).count, 2u);
+  EXPECT_EQ(data->rows[0].state, RowState::todo);
+  EXPECT_EQ(data->rows[0].metrics.size(), 1u);
+}
+
+TEST_F(ExperimentFolderTest, AFolderIsNeverMadeTwice) {
+  ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
+  EXPECT_FALSE(ExperimentFolder::create(path, kPlan, "."));
+}
+
+TEST_F(ExperimentFolderTest, AnAttemptNeverTakesTheFolderOfAnother) {
+  const Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  const Result<Attempt> first = folder->begin_attempt("rows", 0);
+  const Result<Attempt> second = folder->begin_attempt("rows", 0);
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->path, second->path);
+}
+
+TEST_F(ExperimentFolderTest, RowsAreRightWhereTheTableIsOld) {
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
+  ASSERT_TRUE(folder->finish_attempt(*attempt, some_row(1), {}));
+  Result<ExperimentFolder> again = ExperimentFolder::open(path);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->table()[1].state, RowState::done);
+  EXPECT_EQ(again->table()[1].attempts, 1u);
+  ASSERT_TRUE(folder->set_state(0, RowState::done, 1));
+  ASSERT_TRUE(folder->refresh());
+  EXPECT_EQ(folder->table()[0].state, RowState::todo);
+}
+
+TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerHasFailedAndOneOfALivingOneRuns) {
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
+  ASSERT_TRUE(folder->set_state(1, RowState::running, 1));
+  ASSERT_TRUE(folder->refresh());
+  EXPECT_EQ(folder->table()[1].state, RowState::running);  // we are its owner
+  const std::string owner = *read_small_file(attempt->path + "/owner");
+  const std::string boot = owner.substr(0, owner.find(' '));
+  std::ofstream(attempt->path + "/owner") << boot << " 4194999 1 here\n";
+  ASSERT_TRUE(folder->refresh());
+  EXPECT_EQ(folder->table()[1].state, RowState::failed);
+}
+
+TEST_F(ExperimentFolderTest, ADamagedRowIsToldAndTheAttemptBeforeItCounts) {
+  Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
+  ASSERT_TRUE(folder->finish_attempt(*folder->begin_attempt("rows", 0), some_row(0), {}));
+  const Result<Attempt> second = folder->begin_attempt("rows", 0);
+  std::ofstream(second->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
+  const Result<ExperimentData> data = read_experiment(path);
+  ASSERT_TRUE(data);
+  EXPECT_EQ(energy_j(data->rows[0]), 30.25);
+  EXPECT_TRUE(data->diagnostics.contains("row_damaged"));
+}
+
+TEST_F(ExperimentFolderTest, ATableThatDoesNotFitThePlanIsRefused) {
+  ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
+  std::ofstream(path + "/experiment.toml") << "command = ['x']\n[factors]\nw = ['a']\n";
+  const Result<ExperimentFolder> folder = ExperimentFolder::open(path);
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message.find("does not fit"), std::string::npos);
+}
+
+TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
+  ExperimentData data;
+  data.name = "study";
+  data.factors = {{"v", {"a", "b"}}};
+  data.metrics = {{"acc", "%", true}};
+  for (std::size_t number = 0; number < 4; ++number) {
+    data.rows.push_back(some_row(number));
+    data.rows.back().levels = {number % 2};
+    data.rows.back().block = number / 2;
+  }
+  ASSERT_TRUE(write_experiment(path, data));
+  const Result<ExperimentData> read = read_experiment(path);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->rows.size(), 4u);
+  EXPECT_FALSE(read->blocked);
+  EXPECT_EQ(read->rows[3].levels, std::vector<std::size_t>{1});
+  EXPECT_EQ(read->rows[3].block, 1u);
+  EXPECT_EQ(energy_j(read->rows[3]), 30.25);
+  EXPECT_TRUE(read->diagnostics.empty());
+  EXPECT_FALSE(write_experiment(path, data));
+}
+
+TEST(ReplacedFile, ALinkThatLiesInItsWayIsNotFollowed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/row.json";
+  const std::string stranger = directory.path() + "/stranger";
+  ASSERT_TRUE(replace_own_file(stranger, "precious"));
+  std::filesystem::create_symlink(stranger, path);
+  std::filesystem::create_symlink(stranger, path + ".new-" + std::to_string(::getpid()));
+  ASSERT_TRUE(replace_own_file(path, "ours"));
+  EXPECT_EQ(*read_small_file(stranger), "precious");
+  EXPECT_EQ(*read_small_file(path), "ours");
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

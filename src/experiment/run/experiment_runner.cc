@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/experiment_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace joulemap::experiment {
+namespace {
+
+class Runner {
+ public:
+  Runner(ExperimentFolder& folder, const RunnerOptions& options, const OnProgress& on_progress)
+      : folder_(folder), options_(options), on_progress_(on_progress) {}
+
+  Status begin(std::size_t total) {
+    progress_.total = total;
+    Result<RunSession> session = RunSession::begin(
+        folder_, options_,
+        [this](RunPhase phase, const RowTask* task, double elapsed_s) { tell(phase, task, elapsed_s); });
+    if (!session) return std::move(session).error();
+    session_.emplace(std::move(*session));
+    return Done{};
+  }
+
+  // Like the first rows, so that caches, clocks and just-in-time compilers are where they will be; never analysed.
+  Status warm_up() {
+    for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->asked_to_stop(); ++run) {
+      const PlannedRow& like = folder_.table()[run % folder_.table().size()].plan;
+      const RowTask task{"warm-up", run, like.block, like.levels};
+      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
+      if (!outcome) return outcome.error();
+      if (!outcome->ran) continue;
+      if (outcome->row.state != RowState::done && !outcome->asked_to_stop) {
+        return Error{ErrorCode::io, fmt::format("the warm-up run ended with {}", outcome->row.exit_code.value_or(-1)),
+                     fmt::format("see {}", folder_.row_path("warm-up", run))};
+      }
+    }
+    return Done{};
+  }
+
+  // Rows that failed.
+  Result<std::vector<std::size_t>> run(const std::vector<std::size_t>& rows, bool from_elsewhere) {
+    std::vector<std::size_t> failed;
+    for (const std::size_t number : rows) {
+      if (session_->asked_to_stop()) break;
+      ++progress_.position;
+      const PlannedRow& plan = folder_.table().at(number).plan;
+      const RowTask task{"rows", number, plan.block, plan.levels};
+      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return folder_.claim(number, from_elsewhere); });
+      if (!outcome) return outcome.error();
+      if (!outcome->ran) {
+        if (!outcome->asked_to_stop) ++outcome_.skipped;
+        continue;
+      }
+      if (Status set = folder_.set_state(number, outcome->row.state, outcome->row.attempts); !set) {
+        return std::move(set).error();
+      }
+      if (outcome->row.state != RowState::done) failed.push_back(number);
+      finish(task, outcome->row);
+    }
+    return failed;
+  }
+
+  Status run_pilot(const std::vector<std::vector<std::size_t>>& cells) {
+    for (std::size_t cell = 0; cell < cells.size() && !session_->asked_to_stop(); ++cell) {
+      ++progress_.position;
+      const RowTask task{"pilot", cell, 0, cells[cell]};
+      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
+      if (!outcome) return outcome.error();
+      if (!outcome->ran) continue;
+      if (outcome->row.state != RowState::done) ++outcome_.failed;
+      finish(task, outcome->row);
+    }
+    return Done{};
+  }
+
+  RunOutcome end() {
+    outcome_.diagnostics.add_all(session_->diagnostics());
+    if (const Status restored = session_->end(); !restored) {
+      outcome_.diagnostics.add({"not_restored", 1, restored.error().message, restored.error().remedy});
+    }
+    outcome_.stopped = session_->asked_to_stop();
+    outcome_.checks = session_->checks();
+    return std::move(outcome_);
+  }
+
+  bool asked_to_stop() const { return session_->asked_to_stop(); }
+  void allow_again(std::size_t rows) { progress_.total += rows; }
+  RunOutcome& outcome() { return outcome_; }
+
+ private:
+  Result<std::optional<Attempt>> new_attempt(const RowTask& task) {
+    Result<Attempt> attempt = folder_.begin_attempt(task.kind, task.number);
+    if (!attempt) return std::move(attempt).error();
+    return std::optional<Attempt>(std::move(*attempt));
+  }
+
+  void tell(RunPhase phase, const RowTask* task, double elapsed_s) {
+    if (first_row_ns_ == 0 && task != nullptr && task->kind != "warm-up") first_row_ns_ = monotonic_ns();
+    progress_.phase = phase;
+    progress_.task = task == nullptr ? std::nullopt : std::optional(*task);
+    progress_.elapsed_s = elapsed_s;
+    progress_.left_s = left_s();
+    on_progress_(progress_);
+  }
+
+  void finish(const RowTask& task, const ExperimentRow& row) {
+    if (row.state == RowState::done) ++outcome_.done;
+    ++ended_;
+    mean_s_ = seconds(monotonic_ns() - first_row_ns_) / static_cast<double>(ended_);
+    last_end_ns_ = monotonic_ns();
+    progress_.phase = RunPhase::row;
+    progress_.task = task;
+    progress_.left_s = left_s();
+    progress_.finished = row;
+    on_progress_(progress_);
+    progress_.finished.reset();
+  }
+
+  // Cool-down and all that is between rows is in the mean.
+  std::optional<double> left_s() const {
+    if (ended_ == 0) return std::nullopt;
+    const double since_s = seconds(monotonic_ns() - last_end_ns_);
+    return std::max(mean_s_ * static_cast<double>(progress_.total - std::min(ended_, progress_.total)) - since_s, 0.0);
+  }
+
+  ExperimentFolder& folder_;
+  const RunnerOptions& options_;
+  const OnProgress& on_progress_;
+  std::optional<RunSession> session_;
+  RunProgress progress_;
+  RunOutcome outcome_;
+  std::size_t ended_ = 0;
+  double mean_s_ = 0;
+  std::int64_t first_row_ns_ = 0;
+  std::int64_t last_end_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool failed_too, bool running_too) {
+  std::vector<std::size_t> rows;
+  for (std::size_t number = 0; number < folder.table().size(); ++number) {
+    const RowState state = folder.table()[number].state;
+    if (state == RowState::todo || (failed_too && state == RowState::failed) ||
+        (running_too && state == RowState::running)) {
+      rows.push_back(number);
+    }
+  }
+  return rows;
+}
+
+Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request, const RunnerOptions& options,
+                            const OnProgress& on_progress) {
+  if (request.rows.empty()) return RunOutcome{};
+  Runner runner(folder, options, on_progress);
+  if (Status begun = runner.begin(request.rows.size()); !begun) return std::move(begun).error();
+  if (request.warm_up) {
+    if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
+  }
+  Result<std::vector<std::size_t>> failed = runner.run(request.rows, request.from_elsewhere);
+  if (!failed) return std::move(failed).error();
+  if (request.retry_failed && !failed->empty() && !runner.asked_to_stop()) {
+    runner.allow_again(failed->size());
+    failed = runner.run(*failed, false);
+    if (!failed) return std::move(failed).error();
+  }
+  RunOutcome& outcome = runner.outcome();
+  outcome.failed = failed->size();
+  outcome.left = request.rows.size() - std::min(request.rows.size(), outcome.done + outcome.failed + outcome.skipped);
+  return runner.end();
+}
+
+Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options, const OnProgress& on_progress) {
+  const std::vector<std::vector<std::size_t>> cells = cells_of(folder.spec());
+  Runner runner(folder, options, on_progress);
+  if (Status begun = runner.begin(cells.size()); !begun) return std::move(begun).error();
+  if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
+  if (Status run = runner.run_pilot(cells); !run) return std::move(run).error();
+  return runner.end();
+}
+
+}  // namespace joulemap::experiment

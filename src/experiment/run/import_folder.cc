@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Folders for rows that somebody else has run.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/small_file.h"
+#include "base/write_fully.h"
+#include "experiment/run/experiment_folder.h"
+#include "formats/document.h"
+
+namespace joulemap::experiment {
+namespace {
+
+std::string toml_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + formats::toml_text(text);
+  return "[" + list + "]";
+}
+
+std::vector<TableRow> table_of(const ExperimentData& data) {
+  std::vector<TableRow> table;
+  std::map<std::vector<std::size_t>, std::size_t> cells;
+  for (const ExperimentRow& row : data.rows) {
+    const std::size_t cell = cells.try_emplace(row.levels, cells.size()).first->second;
+    table.push_back({{cell, row.block, row.levels}, row.state, std::max<std::uint32_t>(row.attempts, 1)});
+  }
+  return table;
+}
+
+// Without waiting for the disk: an import can be made again.
+Status write_file(const std::string& path, std::string_view content) {
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+  if (!fd.is_open()) return system_error("open", path, errno);
+  return write_fully(fd.get(), content, path);
+}
+
+}  // namespace
+
+std::string describing_spec(const ExperimentData& data) {
+  std::size_t repetitions = 1;
+  for (const ExperimentRow& row : data.rows) repetitions = std::max(repetitions, row.block + 1);
+  std::string toml = fmt::format("# Rows that were run elsewhere and imported: there is no command.\nname = {}\n",
+                                 formats::toml_text(data.name));
+  toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n", repetitions,
+                      data.blocked ? "blocked" : "sequential", data.seed, data.alpha);
+  std::vector<std::string> compared;
+  for (const ExperimentFactor& factor : data.factors) {
+    if (factor.compared) compared.push_back(factor.name);
+  }
+  if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_list(compared));
+  toml += "\n[factors]\n";
+  for (const ExperimentFactor& factor : data.factors) {
+    toml += fmt::format("{} = {}\n", formats::toml_text(factor.name), toml_list(factor.levels));
+  }
+  for (const ExperimentMetric& metric : data.metrics) {
+    toml +=
+        fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_text(metric.name), metric.more_is_better);
+    if (!metric.weighed) toml += "weighed = false\n";
+    if (!metric.unit.empty()) toml += fmt::format("unit = {}\n", formats::toml_text(metric.unit));
+  }
+  for (const Diagnostic& note : data.diagnostics.list()) {
+    toml += fmt::format("\n[[note]]\ncode = {}\ncount = {}\nmessage = {}\n", formats::toml_text(note.code), note.count,
+                        formats::toml_text(note.message));
+    if (!note.remedy.empty()) toml += fmt::format("remedy = {}\n", formats::toml_text(note.remedy));
+  }
+  return toml;
+}
+
+Status write_experiment(const std::string& path, const ExperimentData& data) {
+  const std::string toml = describing_spec(data);
+  if (const Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml"); !spec) return spec.error();
+  if (::mkdir(path.c_str(), kPrivateFolder) != 0) {
+    Error error = system_error("make the folder", path, errno);
+    error.remedy = "choose another name: nothing is overwritten";
+    return error;
+  }
+  for (const ExperimentRow& row : data.rows) {
+    const std::string attempt = fmt::format("{}/rows/{:05}/attempt-{}", path, row.number, std::max(row.attempts, 1u));
+    if (Status made = make_private_folders(attempt); !made) return made;
+    if (Status written = write_file(attempt + "/row.json", row_json(row, {}, data)); !written) return written;
+  }
+  if (Status written = write_file(path + "/experiment.toml", toml); !written) return written;
+  return write_file(path + "/run_table.csv", run_table_csv(data.factors, table_of(data)));
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/machine_checks.h"
+
+#include <gtest/gtest.h>
+
+#include "experiment/run/row_metrics.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::experiment {
+namespace {
+
+class MachineChecks : public ::testing::Test {
+ protected:
+  CheckOutcome check(std::string_view name) const {
+    for (const CheckOutcome& outcome : check_machine({directory_.path()}, spec_, idle_, sensors_)) {
+      if (outcome.name == name) return outcome;
+    }
+    ADD_FAILURE() << "no check called " << name;
+    return {};
+  }
+  void write(std::string_view path, std::string_view content) const { directory_.write(path, content); }
+
+  TemporaryDirectory directory_;
+  ChecksSpec spec_;
+  std::optional<IdleState> idle_ = IdleState{};
+  std::vector<SensorStatus> sensors_;
+};
+
+TEST_F(MachineChecks, WhatAMachineDoesNotTellIsUnknownAndNotPassed) {
+  for (const std::string_view name : {"governor", "turbo", "load", "swap", "temperature"}) {
+    EXPECT_EQ(check(name).state, CheckState::unknown) << name;
+    EXPECT_NE(check(name).message, "") << name;
+  }
+  idle_.reset();
+  EXPECT_EQ(check("gpu_processes").state, CheckState::unknown) << "nobody looked";
+  EXPECT_EQ(check("throttling").state, CheckState::unknown) << "nobody looked";
+}
+
+TEST_F(MachineChecks, AGovernorThatDiffersFromCpuToCpuIsToldWithAllOfThem) {
+  write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
+  write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");
+  EXPECT_EQ(check("governor").state, CheckState::passed);
+  write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n");
+  EXPECT_EQ(check("governor").state, CheckState::warned);
+  EXPECT_EQ(check("governor").found, "performance, powersave");
+  EXPECT_NE(check("governor").remedy, "");
+}
+
+TEST_F(MachineChecks, WhatIsRequiredAndNotKnownFails) {
+  spec_.require = {"governor"};
+  const std::vector<CheckOutcome> outcomes = check_machine({directory_.path()}, spec_, idle_, sensors_);
+  const CheckOutcome* const failure = first_failure(outcomes);
+  ASSERT_NE(failure, nullptr);
+  EXPECT_EQ(failure->name, "governor");
+}
+
+TEST_F(MachineChecks, SwapInUseIsTold) {
+  write("proc/meminfo", "SwapTotal:       2048 kB\nSwapFree:        2048 kB\n");
+  EXPECT_EQ(check("swap").state, CheckState::passed);
+  write("proc/meminfo", "SwapTotal:    4194304 kB\nSwapFree:        2048 kB\n");
+  EXPECT_EQ(check("swap").state, CheckState::warned);
+}
+
+TEST_F(MachineChecks, OthersOnAGpuAndHeatAreTold) {
+  EXPECT_EQ(check("gpu_processes").state, CheckState::passed);
+  idle_->others_on_gpu = 0.3;
+  EXPECT_EQ(check("gpu_processes").state, CheckState::warned);
+  idle_->throttle_reasons = 0x4;  // at its power limit: that is no heat
+  EXPECT_EQ(check("throttling").state, CheckState::passed);
+  idle_->throttle_reasons = 0x20;
+  EXPECT_EQ(check("throttling").state, CheckState::warned);
+  idle_->temperatures_c = {{"gpu0", 91}, {"coretemp/Package id 0", 40}};
+  EXPECT_EQ(check("temperature").state, CheckState::warned);
+}
+
+DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance = Provenance::measured) {
+  DomainEnergy domain;
+  domain.name = std::move(name);
+  domain.joules = domain.mean_w = mean_w;
+  domain.provenance = provenance;
+  domain.counted = true;
+  return domain;
+}
+
+TEST(CoolDown, LooksAtMeasuredPowerAndNotAtEstimates) {
+  IdleState baseline;
+  baseline.domains = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
+  IdleState now = baseline;
+  now.domains[1] = idle_domain("package-0", 300, Provenance::estimated);
+  EXPECT_TRUE(is_cool(now, baseline, {}));
+  EXPECT_EQ(shown_power(idle_powers(now, baseline).now), 100);
+  now.domains[0] = idle_domain("gpu0", 150);
+  EXPECT_FALSE(is_cool(now, baseline, {}));
+  const std::vector<DomainEnergy> estimates = {idle_domain("package-0", 300, Provenance::estimated)};
+  baseline.domains.erase(baseline.domains.begin());
+  now.domains = estimates;
+  EXPECT_FALSE(is_cool(now, baseline, {})) << "without a measurement estimates have to do";
+}
+
+TEST(CoolDown, ComparesTheDomainsThatBothLooksHave) {
+  IdleState baseline;
+  baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
+  IdleState now;
+  now.domains = {idle_domain("gpu0", 150)};  // the other GPU did not answer: 150 W is not below 200 W
+  EXPECT_FALSE(is_cool(now, baseline, {}));
+}
+
+TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
+  const CoolDownSpec spec;
+  IdleState baseline;
+  baseline.domains = {idle_domain("gpu0", 100)};
+  baseline.temperatures_c = {{"gpu0", 35}, {"cpu", 40}};
+  IdleState now = baseline;
+  EXPECT_TRUE(is_cool(now, baseline, spec));
+  now.domains = {idle_domain("gpu0", 115)};
+  EXPECT_FALSE(is_cool(now, baseline, spec)) << "more than a tenth above";
+  now.domains = {idle_domain("gpu0", 105)};
+  now.temperatures_c["gpu0"] = 48;
+  EXPECT_FALSE(is_cool(now, baseline, spec)) << "one of two is warm";
+  now.temperatures_c["gpu0"] = 39;
+  EXPECT_TRUE(is_cool(now, baseline, spec));
+}
+
+TEST(CoolDown, WhatNobodyTellsIsNotWaitedFor) {
+  IdleState baseline;
+  baseline.temperatures_c = {{"gpu0", 35}};
+  EXPECT_TRUE(is_cool({}, baseline, CoolDownSpec{}));
+}
+
+TEST(RowMetrics, NumbersOfAnOutputAreThoseThatThePatternFinds) {
+  const std::string text = "epoch 1 accuracy=0.25\nnoise\nepoch 2 accuracy=0.75\nepoch 3 accuracy=0.5\n";
+  const std::vector<double> found = numbers_in(text, "accuracy=([0-9.]+)");
+  EXPECT_EQ(found, (std::vector<double>{0.25, 0.75, 0.5}));
+  EXPECT_EQ(taken(MetricTake::last, found), 0.5);
+  EXPECT_EQ(taken(MetricTake::highest, found), 0.75);
+  EXPECT_EQ(taken(MetricTake::mean, found), 0.5);
+  EXPECT_EQ(taken(MetricTake::last, std::vector<double>{}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/machine_settings.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/file_descriptor.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "base/write_fully.h"
+#include "experiment/run/experiment_folder.h"
+#include "experiment/run/machine_state.h"
+#include "formats/csv.h"
+
+namespace joulemap::experiment {
+namespace {
+
+Status write_setting(const std::string& path, const std::string& value) {
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.is_open()) {
+    Error error = system_error("set", path, errno);
+    error.remedy = "run as root, or take it out of set of [checks]";
+    return error;
+  }
+  return write_fully(fd.get(), value + "\n", path);
+}
+
+// What is to be changed, with what is there now.
+Result<std::vector<SettingChange>> wanted_changes(const SystemRoot& root, const ChecksSpec& spec) {
+  std::vector<SettingChange> changes;
+  const auto add = [&](const std::string& path, const std::string& value) -> Status {
+    const Result<std::string> before = read_small_file(path);
+    if (!before) return before.error();
+    if (trim(*before) != value) changes.push_back({path, std::string(trim(*before)), value});
+    return Done{};
+  };
+  for (const std::string& name : spec.set) {
+    if (name == "governor") {
+      for (const std::string& path : governor_files(root)) {
+        if (Status added = add(path, spec.governor); !added) return std::move(added).error();
+      }
+    } else if (const std::optional<TurboFile> file = turbo_file(root)) {
+      const bool wants_turbo = spec.turbo.value_or(false);  // clocks that stay where they are: what one sets it for
+      if (Status added = add(file->path, wants_turbo ? file->on : file->off); !added) return std::move(added).error();
+    }
+  }
+  return changes;
+}
+
+// What the kernel takes for a governor where it does not list them: its own (admin-guide/pm/cpufreq.rst).
+constexpr std::string_view kGovernors = "performance powersave userspace ondemand conservative schedutil";
+
+bool is_offered_governor(const std::string& governor_file, std::string_view value) {
+  const std::string folder = governor_file.substr(0, governor_file.rfind('/'));
+  const Result<std::string> listed = read_small_file(folder + "/scaling_available_governors");
+  const std::vector<std::string_view> offered = split_blanks(listed ? std::string_view(*listed) : kGovernors);
+  return std::find(offered.begin(), offered.end(), value) != offered.end();
+}
+
+// Why a line of the memory is not one that we have written; nothing where it is.
+std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record) {
+  if (record.size() != 3) return "it has not three fields";
+  const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
+  const std::vector<std::string> governors = governor_files(root);
+  const std::optional<TurboFile> turbo = turbo_file(root);
+  bool is_known = false;
+  if (std::find(governors.begin(), governors.end(), record[0]) != governors.end()) {
+    is_known = both([&](const std::string& value) { return is_offered_governor(record[0], value); });
+  } else if (turbo && turbo->path == record[0]) {
+    is_known = both([&](const std::string& value) { return value == turbo->on || value == turbo->off; });
+  } else {
+    return fmt::format("{} is no governor and no turbo file", quoted(record[0], 200));
+  }
+  if (!is_known) return fmt::format("{} does not offer {}", record[0], quoted(record[1]));
+  struct stat status {};
+  if (::lstat(record[0].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return fmt::format("{} is no regular file", record[0]);
+  }
+  return {};
+}
+
+// The text that an earlier runner of this user has left; nothing where there is none. Whoever else may write to the folder
+// must not choose what is restored.
+Result<std::string> read_memory(const std::string& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return std::string();
+    return system_error("open", path, errno);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_error("look at", path, errno);
+  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::permission, path + " is no regular file", {}};
+  if (status.st_uid != ::geteuid()) return Error{ErrorCode::permission, path + " belongs to another user", {}};
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Error{ErrorCode::permission, path + " can be written by other users", {}};
+  }
+  return read_small_file(fmt::format("/proc/self/fd/{}", fd.get()));
+}
+
+// What a runner that was killed has left changed counts as what was there before.
+void remember_older(const SystemRoot& root, const std::string& memory, std::vector<SettingChange>& changes,
+                    Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", memory, why),
+                     "look at the governor and turbo of this machine; joulemap writes that file itself"});
+  };
+  const Result<std::string> text = read_memory(memory);
+  if (!text) return refuse(text.error().message);
+  for (const formats::CsvRecord& record : formats::read_csv(*text)) {
+    if (const std::string why = why_foreign(root, record); !why.empty()) {
+      refuse(why);
+      continue;
+    }
+    const auto known = std::find_if(changes.begin(), changes.end(),
+                                    [&](const SettingChange& change) { return change.path == record[0]; });
+    if (known != changes.end()) {
+      known->before = record[1];
+    } else {
+      changes.push_back({record[0], record[1], record[2]});
+    }
+  }
+}
+
+}  // namespace
+
+Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const ChecksSpec& spec, std::string memory) {
+  Result<std::vector<SettingChange>> changes = wanted_changes(root, spec);
+  if (!changes) return std::move(changes).error();
+  MachineSettings settings(std::move(memory));
+  remember_older(root, settings.memory_, *changes, settings.diagnostics_);
+  if (changes->empty()) return settings;
+  std::string text;
+  for (const SettingChange& change : *changes) text += formats::csv_line({change.path, change.before, change.after});
+  if (Status kept = replace_own_file(settings.memory_, text); !kept) return std::move(kept).error();
+  for (SettingChange& change : *changes) {
+    Status written = write_setting(change.path, change.after);
+    settings.changes_.push_back(std::move(change));
+    if (!written) {
+      settings.changes_.pop_back();
+      return std::move(written).error();  // what was changed before is restored on the way out
+    }
+  }
+  return settings;
+}
+
+MachineSettings::MachineSettings(MachineSettings&& other) noexcept
+    : memory_(std::move(other.memory_)),
+      changes_(std::exchange(other.changes_, {})),
+      diagnostics_(std::move(other.diagnostics_)) {}
+
+Status MachineSettings::restore() {
+  Status result = Done{};
+  const bool was_changed = !changes_.empty();
+  for (const SettingChange& change : std::exchange(changes_, {})) {
+    if (Status written = write_setting(change.path, change.before); !written) result = std::move(written);
+  }
+  if (result && was_changed) ::unlink(memory_.c_str());
+  return result;
+}
+
+MachineSettings::~MachineSettings() {
+  if (!changes_.empty()) static_cast<void>(restore());  // nobody is left to be told
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/machine_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "base/small_file.h"
+#include "base/text.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::string_view kCpus = "/sys/devices/system/cpu";
+constexpr std::size_t kStatStart_bytes = 512;
+constexpr std::size_t kFieldsOfTime = 8;  // user nice system idle iowait irq softirq steal; guests are in user already
+
+std::optional<std::string> text_of(const std::string& path) {
+  const Result<std::string> text = read_small_file(path);
+  if (!text) return std::nullopt;
+  return std::string(trim(*text));
+}
+
+// "cpu0", "cpu17" of sysfs, not "cpufreq".
+std::vector<std::string> cpu_folders(const SystemRoot& root) {
+  std::vector<std::string> folders;
+  const Result<std::vector<std::string>> names = list_directory(root.path(kCpus));
+  if (!names) return folders;
+  for (const std::string& name : *names) {
+    if (name.starts_with("cpu") && parse_u64(std::string_view(name).substr(3))) {
+      folders.push_back(fmt::format("{}/{}", root.path(kCpus), name));
+    }
+  }
+  return folders;
+}
+
+std::optional<double> share_of(std::uint64_t part, const std::optional<CpuTicks>& begin,
+                               const std::optional<CpuTicks>& end) {
+  if (!begin || !end || end->all <= begin->all) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(end->all - begin->all);
+}
+
+// "SwapFree:        1024 kB".
+std::optional<std::uint64_t> meminfo_kb(std::string_view meminfo, std::string_view key) {
+  for (const std::string_view line : split(meminfo, '\n')) {
+    if (!line.starts_with(key)) continue;
+    const std::vector<std::string_view> words = split_blanks(line);
+    return words.size() > 1 ? parse_u64(words[1]) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool is_cpu_sensor(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kNames = {"coretemp", "k10temp", "zenpower", "cpu_thermal"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+void add_hwmon(const std::string& folder, std::map<std::string, double>& temperatures) {
+  const std::string name = text_of(folder + "/name").value_or("");
+  if (!is_cpu_sensor(name)) return;
+  const Result<std::vector<std::string>> files = list_directory(folder);
+  if (!files) return;
+  for (const std::string& file : *files) {
+    if (!file.starts_with("temp") || !file.ends_with("_input")) continue;
+    const std::string sensor = file.substr(0, file.size() - std::string_view("_input").size());
+    const std::optional<double> millidegrees = parse_double(text_of(folder + "/" + file).value_or(""));
+    const std::string label = text_of(fmt::format("{}/{}_label", folder, sensor)).value_or(sensor);
+    if (millidegrees) temperatures[name + "/" + label] = *millidegrees / 1000;
+  }
+}
+
+}  // namespace
+
+std::optional<CpuTicks> read_cpu_ticks(const SystemRoot& root) {
+  const Result<std::string> text = read_file_start(root.path("/proc/stat"), kStatStart_bytes);
+  if (!text) return std::nullopt;
+  const std::vector<std::string_view> words = split_blanks(std::string_view(*text).substr(0, text->find('\n')));
+  if (words.size() < 1 + kFieldsOfTime || words[0] != "cpu") return std::nullopt;
+  std::array<std::uint64_t, kFieldsOfTime> ticks{};
+  CpuTicks sums;
+  for (std::size_t i = 0; i < kFieldsOfTime; ++i) {
+    const std::optional<std::uint64_t> value = parse_u64(words[i + 1]);
+    if (!value) return std::nullopt;
+    ticks[i] = *value;
+    sums.all += *value;
+  }
+  sums.stolen = ticks[7];
+  sums.busy = sums.all - ticks[3] - ticks[4] - ticks[7];
+  return sums;
+}
+
+std::optional<double> busy_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end) {
+  return share_of(begin && end && end->busy > begin->busy ? end->busy - begin->busy : 0, begin, end);
+}
+
+std::optional<double> stolen_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end) {
+  return share_of(begin && end && end->stolen > begin->stolen ? end->stolen - begin->stolen : 0, begin, end);
+}
+
+std::optional<double> load_per_cpu(const SystemRoot& root) {
+  const std::string text = text_of(root.path("/proc/loadavg")).value_or("");
+  const std::vector<std::string_view> words = split_blanks(text);
+  const std::optional<double> load = words.empty() ? std::nullopt : parse_double(words[0]);
+  const auto online = parse_cpu_list(text_of(root.path("/sys/devices/system/cpu/online")).value_or(""));
+  if (!load || !online || online->empty()) return std::nullopt;
+  return *load / static_cast<double>(online->size());
+}
+
+std::vector<std::string> governor_files(const SystemRoot& root) {
+  std::vector<std::string> files;
+  for (const std::string& folder : cpu_folders(root)) {
+    std::string path = folder + "/cpufreq/scaling_governor";
+    if (file_exists(path)) files.push_back(std::move(path));
+  }
+  return files;
+}
+
+std::string governors(const SystemRoot& root) {
+  std::set<std::string> different;
+  for (const std::string& path : governor_files(root)) different.insert(text_of(path).value_or("unreadable"));
+  std::string text;
+  for (const std::string& governor : different) text += (text.empty() ? "" : ", ") + governor;
+  return text;
+}
+
+std::optional<TurboFile> turbo_file(const SystemRoot& root) {
+  // Kernel documentation, admin-guide/pm: intel_pstate.rst (no_turbo), cpufreq.rst (boost).
+  const TurboFile intel{root.path("/sys/devices/system/cpu/intel_pstate/no_turbo"), "0", "1"};
+  if (file_exists(intel.path)) return intel;
+  const TurboFile others{root.path("/sys/devices/system/cpu/cpufreq/boost"), "1", "0"};
+  if (file_exists(others.path)) return others;
+  return std::nullopt;
+}
+
+std::optional<bool> turbo(const SystemRoot& root) {
+  const std::optional<TurboFile> file = turbo_file(root);
+  const std::optional<std::string> text = file ? text_of(file->path) : std::nullopt;
+  if (!text) return std::nullopt;
+  return *text == file->on;
+}
+
+std::optional<std::uint64_t> swap_used_bytes(const SystemRoot& root) {
+  const std::optional<std::string> meminfo = text_of(root.path("/proc/meminfo"));
+  if (!meminfo) return std::nullopt;
+  const std::optional<std::uint64_t> total = meminfo_kb(*meminfo, "SwapTotal:");
+  const std::optional<std::uint64_t> left = meminfo_kb(*meminfo, "SwapFree:");
+  if (!total || !left) return std::nullopt;
+  return (*total > *left ? *total - *left : 0) * 1024;
+}
+
+std::map<std::string, double> cpu_temperatures(const SystemRoot& root) {
+  std::map<std::string, double> temperatures;
+  const std::string folder = root.path("/sys/class/hwmon");
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  if (!names) return temperatures;
+  for (const std::string& name : *names) add_hwmon(folder + "/" + name, temperatures);
+  return temperatures;
+}
+
+std::optional<std::uint64_t> thermal_throttles(const SystemRoot& root) {
+  std::optional<std::uint64_t> sum;
+  for (const std::string& folder : cpu_folders(root)) {
+    // Kernel documentation, ABI/testing/sysfs-devices-system-cpu: thermal_throttle.
+    const std::string text = text_of(folder + "/thermal_throttle/core_throttle_count").value_or("");
+    if (const std::optional<std::uint64_t> count = parse_u64(text)) sum = sum.value_or(0) + *count;
+  }
+  return sum;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/row_json.h"
+
+#include <fmt/format.h>
+
+#include "formats/cause_json.h"
+#include "formats/diagnostics_json.h"
+#include "formats/document.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::experiment {
+namespace {
+
+using formats::DocumentValue;
+using formats::JsonWriter;
+
+void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
+  json.key("domains").begin_array();
+  for (const DomainEnergy& domain : domains) {
+    json.begin_object()
+        .member("name", domain.name)
+        .member("joules", domain.joules)
+        .member("uncertainty_j", domain.uncertainty_j)
+        .member("mean_w", domain.mean_w);
+    json.text_or_null("provenance", domain.provenance ? joulemap::to_string(*domain.provenance) : "");
+    json.text_or_null("reason", domain.reason)
+        .member("counted", domain.counted)
+        .text_or_null("part_of", domain.part_of)
+        .member("sensor", domain.sensor)
+        .text_or_null("model", domain.model)
+        .text_or_null("device_model", domain.device_model);
+    json.key("checks").begin_array();
+    for (const CrossCheck& check : domain.checks) {
+      json.begin_object().member("sensor", check.sensor).member("channel", check.channel);
+      json.member("joules", check.joules).member("uncertainty_j", check.uncertainty_j).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+// `energy_j` is the measured sum, where something was measured, else the estimated one; null where a domain has no value.
+void write_totals(JsonWriter& json, const EnergyTotals& totals) {
+  const std::optional<ShownEnergy> shown = complete_energy(totals);
+  json.member("energy_j", shown ? std::optional(shown->joules) : std::nullopt)
+      .text_or_null("energy_provenance", shown ? joulemap::to_string(shown->provenance) : "")
+      .member("measured_j", joules_of(totals.measured))
+      .member("measured_uncertainty_j", uncertainty_of(totals.measured))
+      .member("estimated_j", joules_of(totals.estimated))
+      .member("estimated_uncertainty_j", uncertainty_of(totals.estimated));
+}
+
+void write_powers(JsonWriter& json, std::string_view name, const PowerTotals& power) {
+  const std::string prefix(name);
+  json.member(prefix + "_measured_w", power_of(power, Provenance::measured))
+      .member(prefix + "_estimated_w", power_of(power, Provenance::estimated));
+}
+
+void write_metrics(JsonWriter& json, const std::vector<std::optional<double>>& values, const ExperimentData& data) {
+  json.key("metrics").begin_object();
+  for (std::size_t i = 0; i < values.size() && i < data.metrics.size(); ++i) {
+    json.member(data.metrics[i].name, values[i]);
+  }
+  json.end_object();
+}
+
+void write_epochs(JsonWriter& json, const std::vector<EpochResult>& epochs, const ExperimentData& data) {
+  json.key("epochs").begin_array();
+  for (const EpochResult& epoch : epochs) {
+    json.begin_object()
+        .member("start_s", epoch.start_s)
+        .member("elapsed_s", epoch.elapsed_s)
+        .member("energy_j", epoch.energy_j);
+    write_metrics(json, epoch.metrics, data);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functions) {
+  json.key("functions").begin_array();
+  for (const FunctionResult& function : functions) {
+    json.begin_object().member("name", function.name).member("device", function.device);
+    json.member("count", function.count).member("time_s", function.time_s).member("energy_j", function.energy_j);
+    formats::write_cause(json, function.cause);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_checks(JsonWriter& json, const RowSetting& setting) {
+  json.key("checks").begin_array();
+  for (const CheckOutcome& check : setting.checks) {
+    json.begin_object()
+        .member("name", check.name)
+        .member("state", to_string(check.state))
+        .member("required", check.required)
+        .text_or_null("found", check.found)
+        .text_or_null("message", check.message)
+        .text_or_null("remedy", check.remedy)
+        .end_object();
+  }
+  json.end_array().key("settings").begin_array();
+  for (const SettingChange& change : setting.settings) {
+    json.begin_object()
+        .member("path", change.path)
+        .member("before", change.before)
+        .member("after", change.after)
+        .end_object();
+  }
+  json.end_array().key("cool_down");
+  if (!setting.cool_down) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("waited_s", setting.cool_down->waited_s)
+      .member("reached", setting.cool_down->reached)
+      .member("power_w", shown_power(setting.cool_down->power))
+      .member("temperature_c", setting.cool_down->temperature_c)
+      .member("baseline_temperature_c", setting.cool_down->baseline_temperature_c);
+  write_powers(json, "power", setting.cool_down->power);
+  json.end_object();
+}
+
+void write_setting(JsonWriter& json, const RowSetting& setting) {
+  json.key("command").begin_array();
+  for (const std::string& word : setting.command) json.value(word);
+  json.end_array()
+      .text_or_null("directory", setting.directory)
+      .text_or_null("recording", setting.recording)
+      .text_or_null("error", setting.error);
+  json.key("environment").begin_object();
+  for (const EnvironmentFact& fact : setting.environment) json.member(fact.name, fact.value);
+  json.end_object();
+  write_checks(json, setting);
+}
+
+std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
+  std::vector<CrossCheck> checks;
+  const DocumentValue* const list = domain.find("checks");
+  if (list == nullptr || list->array() == nullptr) return checks;
+  for (const DocumentValue& each : *list->array()) {
+    checks.push_back({each.text_or_empty("sensor"), each.text_or_empty("channel"), each.number("joules").value_or(0),
+                      each.number("uncertainty_j").value_or(0)});
+  }
+  return checks;
+}
+
+std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
+  std::vector<DomainEnergy> domains;
+  const DocumentValue* const list = row.find("domains");
+  if (list == nullptr || list->array() == nullptr) return domains;
+  for (const DocumentValue& each : *list->array()) {
+    DomainEnergy domain;
+    domain.name = each.text_or_empty("name");
+    domain.joules = each.number("joules");
+    domain.uncertainty_j = each.number("uncertainty_j");
+    domain.mean_w = each.number("mean_w");
+    const std::string provenance = each.text_or_empty("provenance");
+    if (provenance == "measured") domain.provenance = Provenance::measured;
+    if (provenance == "estimated") domain.provenance = Provenance::estimated;
+    domain.reason = each.text_or_empty("reason");
+    domain.counted = each.boolean("counted").value_or(false);
+    domain.part_of = each.text_or_empty("part_of");
+    domain.sensor = each.text_or_empty("sensor");
+    domain.model = each.text_or_empty("model");
+    domain.device_model = each.text_or_empty("device_model");
+    domain.checks = read_domain_checks(each);
+    domains.push_back(std::move(domain));
+  }
+  return domains;
+}
+
+std::vector<std::optional<double>> read_metrics(const DocumentValue& around, const ExperimentData& data) {
+  std::vector<std::optional<double>> values;
+  const DocumentValue* const metrics = around.find("metrics");
+  for (const ExperimentMetric& metric : data.metrics) {
+    values.push_back(metrics == nullptr ? std::nullopt : metrics->number(metric.name));
+  }
+  return values;
+}
+
+std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentData& data) {
+  std::vector<EpochResult> epochs;
+  const DocumentValue* const list = row.find("epochs");
+  if (list == nullptr || list->array() == nullptr) return epochs;
+  for (const DocumentValue& each : *list->array()) {
+    epochs.push_back({each.number("start_s").value_or(0), each.number("elapsed_s").value_or(0), each.number("energy_j"),
+                      read_metrics(each, data)});
+  }
+  return epochs;
+}
+
+// Where nobody looked at what ran there is only the name.
+Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
+  const std::optional<CauseClass> largest = cause_class_of(function.text_or_empty("cause"));
+  const DocumentValue* const times = function.find("cause_s");
+  if (!largest || times == nullptr || times->table() == nullptr) return cause_by_name(of.name, of.time_s);
+  Cause cause{*largest, function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
+  for (const CauseClass each : kCauseClasses) {
+    cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);
+  }
+  return cause;
+}
+
+std::vector<FunctionResult> read_functions(const DocumentValue& row) {
+  std::vector<FunctionResult> functions;
+  const DocumentValue* const list = row.find("functions");
+  if (list == nullptr || list->array() == nullptr) return functions;
+  for (const DocumentValue& each : *list->array()) {
+    FunctionResult function{each.text_or_empty("name"), each.text_or_empty("device"), {}, 0, each.number("energy_j")};
+    const std::optional<std::int64_t> count = each.integer("count");
+    if (count && *count >= 0) function.count = static_cast<std::uint64_t>(*count);
+    function.time_s = each.number("time_s").value_or(0);
+    function.cause = read_cause(each, function);
+    functions.push_back(std::move(function));
+  }
+  return functions;
+}
+
+// A row of another program may have an energy without domains: then it is that of the machine, taken as measured.
+void add_whole_machine(const DocumentValue& json, ExperimentRow& row) {
+  const std::optional<double> energy_j = json.number("energy_j");
+  if (!row.domains.empty() || !energy_j) return;
+  DomainEnergy machine;
+  machine.name = "machine";
+  machine.joules = energy_j;
+  machine.provenance = Provenance::measured;
+  machine.counted = true;
+  row.domains.push_back(std::move(machine));
+}
+
+PowerTotals read_powers(const DocumentValue& json, const std::string& name) {
+  PowerTotals power;
+  if (const auto watts = json.number(name + "_measured_w")) power.measured = MeasuredWatts(*watts);
+  if (const auto watts = json.number(name + "_estimated_w")) power.estimated = EstimatedWatts(*watts);
+  return power;
+}
+
+// Older rows have one sum over all domains. It is used where all of them have one provenance.
+void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
+  row.baseline = read_powers(json, "baseline");
+  row.first = read_powers(json, "first");
+  const std::optional<double> baseline_w = json.number("baseline_w");
+  const std::optional<double> first_w = json.number("first_w");
+  if (shown_power(row.baseline) || shown_power(row.first) || (!baseline_w && !first_w)) return;
+  const EnergyTotals totals = total_energy(row.domains);
+  if (totals.measured && totals.estimated) {
+    row.diagnostics.add({"mixed_idle_power", 1, "its idle power adds measurements and estimates, and is not used",
+                         "run the row again"});
+  } else if (totals.estimated) {
+    if (baseline_w) row.baseline.estimated = EstimatedWatts(*baseline_w);
+    if (first_w) row.first.estimated = EstimatedWatts(*first_w);
+  } else {
+    if (baseline_w) row.baseline.measured = MeasuredWatts(*baseline_w);
+    if (first_w) row.first.measured = MeasuredWatts(*first_w);
+  }
+}
+
+Diagnostics read_diagnostics(const DocumentValue& row) {
+  Diagnostics diagnostics;
+  const DocumentValue* const list = row.find("diagnostics");
+  if (list == nullptr || list->array() == nullptr) return diagnostics;
+  for (const DocumentValue& each : *list->array()) {
+    diagnostics.add({each.text_or_empty("code"), static_cast<std::uint64_t>(each.integer("count").value_or(1)),
+                     each.text_or_empty("message"), each.text_or_empty("remedy")});
+  }
+  return diagnostics;
+}
+
+}  // namespace
+
+std::string_view to_string(CheckState state) {
+  switch (state) {
+    case CheckState::passed:
+      return "passed";
+    case CheckState::warned:
+      return "warned";
+    case CheckState::failed:
+      return "failed";
+    case CheckState::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+std::string row_json(const ExperimentRow& row, const RowSetting& setting, const ExperimentData& data) {
+  JsonWriter json;
+  json.begin_object().member("schema", "joulemap.row/1").member("number", static_cast<std::uint64_t>(row.number));
+  json.key("levels").begin_object();
+  for (std::size_t i = 0; i < data.factors.size() && i < row.levels.size(); ++i) {
+    json.member(data.factors[i].name, data.factors[i].levels.at(row.levels[i]));
+  }
+  json.end_object()
+      .member("block", static_cast<std::uint64_t>(row.block))
+      .text_or_null("node", row.node)
+      .member("state", row.state == RowState::done ? "done" : "failed")
+      .member("exit_code", row.exit_code)
+      .member("start_unix_ns", row.start_unix_ns)
+      .member("elapsed_s", row.elapsed_s);
+  write_totals(json, total_energy(row.domains));
+  json.member("baseline_w", shown_power(row.baseline)).member("first_w", shown_power(row.first));
+  write_powers(json, "baseline", row.baseline);
+  write_powers(json, "first", row.first);
+  json.member("stolen_share", row.stolen_share)
+      .member("throttled_share", row.throttled_share);
+  write_domains(json, row.domains);
+  write_metrics(json, row.metrics, data);
+  write_epochs(json, row.epochs, data);
+  write_functions(json, row.functions);
+  formats::write_diagnostics(json, row.diagnostics);
+  write_setting(json, setting);
+  json.end_object();
+  return std::move(json).text() + "\n";
+}
+
+Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view name, const ExperimentData& data) {
+  const Result<DocumentValue> json = formats::read_json(text, name);
+  if (!json) return json.error();
+  if (json->text_or_empty("schema") != "joulemap.row/1") {
+    return Error{ErrorCode::malformed, fmt::format("{}: this is no joulemap.row/1", name), ""};
+  }
+  ExperimentRow row;
+  row.number = static_cast<std::size_t>(json->integer("number").value_or(0));
+  row.block = static_cast<std::size_t>(json->integer("block").value_or(0));
+  row.node = json->text_or_empty("node");
+  row.state = json->text_or_empty("state") == "done" ? RowState::done : RowState::failed;
+  if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
+  row.start_unix_ns = json->integer("start_unix_ns");
+  row.elapsed_s = json->number("elapsed_s");
+  row.stolen_share = json->number("stolen_share");
+  row.throttled_share = json->number("throttled_share");
+  row.domains = read_domains(*json);
+  row.metrics = read_metrics(*json, data);
+  row.epochs = read_epochs(*json, data);
+  row.functions = read_functions(*json);
+  row.diagnostics = read_diagnostics(*json);
+  add_whole_machine(*json, row);
+  read_idle_powers(*json, row);
+  return row;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/row_measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "support/temporary_directory.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// A training of ResNet-50 on an H200, as `joulemap record` wrote it.
+constexpr const char* kRecording = JOULEMAP_RECORDINGS "/../../../examples/resnet50-h200.joule";
+
+class MeasuredRow : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::copy_file(kRecording, directory.path() + "/" + std::string(kRecordingName));
+    const Status measured = measure_row(directory.path(), {}, row);
+    ASSERT_TRUE(measured) << measured.error().message;
+  }
+  const FunctionResult* function(std::string_view name, std::string_view device) const {
+    const auto found = std::ranges::find_if(
+        row.functions, [&](const FunctionResult& one) { return one.name == name && one.device == device; });
+    return found == row.functions.end() ? nullptr : &*found;
+  }
+  TemporaryDirectory directory;
+  ExperimentRow row;
+};
+
+TEST_F(MeasuredRow, KeepsTheFunctionsThatDrewTheMostWithWhatTheLedgerSaysOfTheirCauses) {
+  std::map<std::string, std::size_t> by_device;
+  for (const FunctionResult& one : row.functions) {
+    ++by_device[one.device];
+    EXPECT_NE(one.name, "probe") << "no part of the run";
+    EXPECT_NE(one.name, "background");
+    ASSERT_TRUE(one.cause) << one.name;
+    EXPECT_NEAR(one.cause->times_s.sum(), one.time_s, 1e-6 * one.time_s) << one.name << " " << one.device;
+  }
+  EXPECT_EQ(by_device.size(), 2u);
+  for (const auto& [device, count] : by_device) EXPECT_LE(count, 50u) << device;
+  const FunctionResult* const on_gpu = function("torch.nn.functional.conv2d", "gpu0");
+  ASSERT_NE(on_gpu, nullptr);
+  EXPECT_EQ(on_gpu->cause->largest, CauseClass::compute);
+  EXPECT_EQ(on_gpu->cause->basis, CauseBasis::ledger);
+  EXPECT_GT(on_gpu->energy_j.value_or(0), 0);
+  const FunctionResult* const on_cpu = function("torch.nn.functional.conv2d", "cpu");
+  ASSERT_NE(on_cpu, nullptr);
+  EXPECT_EQ(on_cpu->cause->largest, CauseClass::launch);
+  EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
+}
+
+TEST_F(MeasuredRow, AddsNoEstimateToWhatWasMeasured) {
+  const EnergyTotals totals = total_energy(row.domains);
+  ASSERT_TRUE(totals.measured && totals.estimated);
+  EXPECT_EQ(totals.measured->domains, std::vector<std::string>{"gpu0"});
+  EXPECT_EQ(complete_energy(totals)->joules, totals.measured->energy.value());
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/row_metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <regex>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "formats/document.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::size_t kMostFile_bytes = std::size_t{256} << 20;
+constexpr std::size_t kMostLine = 4096;  // std::regex needs stack for each character
+
+void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
+  diagnostics.add({"metric_missing", 1, fmt::format("{} is not known: {}", metric.metric.name, why),
+                   fmt::format("see [metrics.{}] of experiment.toml", metric.metric.name)});
+}
+
+// A list of numbers is one value for each epoch, say; `take` chooses.
+std::vector<double> numbers_of(const formats::DocumentValue& value) {
+  std::vector<double> numbers;
+  if (const std::optional<double> number = value.number()) numbers.push_back(*number);
+  if (const formats::DocumentValue::Array* const list = value.array()) {
+    for (const formats::DocumentValue& element : *list) {
+      if (const std::optional<double> number = element.number()) numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+std::optional<double> from_json(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
+  const std::string path = attempt_path + "/" + metric.file;
+  const Result<std::string> text = read_file_beneath(attempt_path, metric.file, kMostFile_bytes);
+  const Result<formats::DocumentValue> json = text ? formats::read_json(*text, path) : text.error();
+  if (!json) {
+    note_missing(metric, json.error().message, diagnostics);
+    return std::nullopt;
+  }
+  const formats::DocumentValue* const value = json->find_path(metric.key);
+  const std::optional<double> number = value == nullptr ? std::nullopt : taken(metric.take, numbers_of(*value));
+  if (!number)
+    note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
+  return number;
+}
+
+std::optional<double> from_output(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
+  const std::string path = attempt_path + "/stdout.txt";
+  const Result<std::string> text = read_file_beneath(attempt_path, "stdout.txt", kMostFile_bytes);
+  if (!text) {
+    note_missing(metric, text.error().message, diagnostics);
+    return std::nullopt;
+  }
+  const std::optional<double> number = taken(metric.take, numbers_in(*text, metric.pattern));
+  if (!number) note_missing(metric, fmt::format("nothing in {} matches {}", path, metric.pattern), diagnostics);
+  return number;
+}
+
+std::vector<double> values_between(const RunView& view, const std::string& name, double begin_s, double end_s) {
+  std::vector<double> values;
+  for (const MetricSeries& series : view.metrics) {
+    if (series.name != name) continue;
+    for (const MetricPoint& point : series.points) {
+      if (point.time_s >= begin_s && point.time_s <= end_s) values.push_back(point.value);
+    }
+  }
+  return values;
+}
+
+// First and last are exact whatever the run's length; points of long series are every n-th only.
+std::optional<double> from_recording(const MetricSpec& metric, const RunView* view, Diagnostics& diagnostics) {
+  if (view == nullptr) return std::nullopt;  // that the recording is missing is told already
+  for (const ReportedMetric& reported : view->run.metrics) {
+    if (reported.name != metric.key || reported.count == 0) continue;
+    if (metric.take == MetricTake::last) return reported.last;
+    if (metric.take == MetricTake::first) return reported.first;
+    if (metric.take == MetricTake::mean) return reported.sum / static_cast<double>(reported.count);
+    return taken(metric.take, values_between(*view, metric.key, -1e300, 1e300));
+  }
+  note_missing(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.key)), diagnostics);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> taken(MetricTake take, std::span<const double> values) {
+  if (values.empty()) return std::nullopt;
+  switch (take) {
+    case MetricTake::last:
+      return values.back();
+    case MetricTake::first:
+      return values.front();
+    case MetricTake::lowest:
+      return *std::min_element(values.begin(), values.end());
+    case MetricTake::highest:
+      return *std::max_element(values.begin(), values.end());
+    case MetricTake::mean:
+      return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+  return std::nullopt;
+}
+
+std::vector<double> numbers_in(std::string_view text, const std::string& pattern) {
+  std::vector<double> numbers;
+  const std::regex expression(pattern);  // the plan's reader has seen that it is one
+  for (std::string_view line : split(text, '\n')) {
+    line = line.substr(0, kMostLine);
+    std::cregex_iterator match(line.data(), line.data() + line.size(), expression);
+    for (; match != std::cregex_iterator(); ++match) {
+      if (const std::optional<double> number = parse_double(match->str(1))) numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+std::vector<std::optional<double>> read_metrics(std::span<const MetricSpec> metrics, const std::string& attempt_path,
+                                                const RunView* view, Diagnostics& diagnostics) {
+  std::vector<std::optional<double>> values;
+  for (const MetricSpec& metric : metrics) {
+    switch (metric.source) {
+      case MetricSource::json:
+        values.push_back(from_json(metric, attempt_path, diagnostics));
+        break;
+      case MetricSource::output:
+        values.push_back(from_output(metric, attempt_path, diagnostics));
+        break;
+      case MetricSource::recording:
+        values.push_back(from_recording(metric, view, diagnostics));
+        break;
+    }
+  }
+  return values;
+}
+
+std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> metrics, const RunView& view,
+                                                   double begin_s, double end_s) {
+  std::vector<std::optional<double>> values;
+  for (const MetricSpec& metric : metrics) {
+    values.push_back(metric.source == MetricSource::recording
+                         ? taken(metric.take, values_between(view, metric.key, begin_s, end_s))
+                         : std::nullopt);
+  }
+  return values;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/run_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/borrowed_rights.h"
+#include "base/clock.h"
+#include "base/redaction.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "experiment/plan/command_template.h"
+#include "experiment/run/attempt_owner.h"
+#include "experiment/run/machine_checks.h"
+#include "experiment/run/machine_state.h"
+#include "experiment/run/row_measurement.h"
+#include "session/environment.h"
+
+namespace joulemap::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two rows at once on one machine would measure each other.
+Result<FileLock> lock_machine(const ExperimentFolder& folder) {
+  const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
+  Result<std::optional<FileLock>> lock = FileLock::try_take(path, LockScope::machine);
+  if (!lock) return std::move(lock).error();
+  if (*lock) return std::move(**lock);
+  return Error{ErrorCode::usage, fmt::format("another runner is at work in {} on this machine", folder.path()),
+               "joulemap experiment status tells how far it is"};
+}
+
+Status check_runnable(const ExperimentFolder& folder) {
+  if (folder.spec().command.is_empty()) {
+    return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
+                 "joulemap experiment analyze tells what they say"};
+  }
+  std::error_code closed;  // a folder that cannot be looked at is none
+  if (fs::is_directory(folder.directory(), closed)) return Done{};
+  return Error{ErrorCode::not_found, fmt::format("commands run in {}, which is no folder", folder.directory()),
+               "see directory of experiment.toml"};
+}
+
+std::vector<std::string> environment_of(const ExperimentSpec& spec, const PlaceholderValues& values) {
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : spec.environment) environment.push_back(name + "=" + filled_text(value, values));
+  for (const auto& [name, value] : values) {
+    if (name == "folder") environment.push_back("JOULEMAP_ROW_FOLDER=" + value);
+    if (name == "row") environment.push_back("JOULEMAP_ROW=" + value);
+  }
+  return environment;
+}
+
+PlaceholderValues values_of(const ExperimentFolder& folder, const RowTask& task, const std::string& attempt_path) {
+  return placeholder_values(folder.spec().factors, task.levels,
+                            {task.number, task.block, folder.spec().seed, attempt_path});
+}
+
+std::string last_line_of(const std::string& path) {
+  const Result<std::string> text = read_file_start(path, std::size_t{1} << 24);
+  if (!text) return {};
+  std::string line;
+  for (const std::string_view each : split(*text, '\n')) {
+    if (!trim(each).empty()) line = std::string(trim(each));
+  }
+  return joulemap::quoted(line, 200);
+}
+
+}  // namespace
+
+Status RunSession::open_watch() {
+  // Sensors that were opened with borrowed rights cannot be opened a second time: they stay open, and are not read
+  // between two looks.
+  if (watch_ && has_borrowed_rights()) return Done{};
+  sampling::SensorOptions options{
+      .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
+  options.uses_borrowed_rights = true;
+  Result<IdleWatch> watch = IdleWatch::open(options, *signals_);
+  if (!watch) return std::move(watch).error();
+  watch_.emplace(std::move(*watch));
+  return Done{};
+}
+
+void RunSession::close_watch() {
+  if (!has_borrowed_rights()) watch_.reset();
+}
+
+Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {
+  if (Status runnable = check_runnable(folder); !runnable) return std::move(runnable).error();
+  Result<FileLock> lock = lock_machine(folder);
+  if (!lock) return std::move(lock).error();
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  Result<MachineSettings> settings = MachineSettings::apply(
+      options.root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
+  if (!settings) return std::move(settings).error();
+  RunSession session(folder, std::move(options), std::move(on_phase), std::make_unique<SignalGate>(std::move(*signals)),
+                     std::move(*lock), std::move(*settings));
+  if (Status done = session.run_preflights(); !done) return std::move(done).error();
+  if (Status done = session.measure_baseline(); !done) return std::move(done).error();
+  return session;
+}
+
+Status RunSession::end() { return settings_.restore(); }
+
+// One for each way in which the placeholders fill it.
+Status RunSession::run_preflights() {
+  const ExperimentSpec& spec = folder_.spec();
+  if (spec.checks.preflight.is_empty()) return Done{};
+  on_phase_(RunPhase::preflight, nullptr, 0);
+  std::set<std::vector<std::string>> commands;
+  for (const std::vector<std::size_t>& levels : cells_of(spec)) {
+    const Result<Attempt> attempt = folder_.begin_attempt("preflight", 0);
+    if (!attempt) return attempt.error();
+    const PlaceholderValues values = values_of(folder_, {"preflight", 0, 0, levels}, attempt->path);
+    ChildRun run;
+    run.command = filled_command(spec.checks.preflight, values);
+    const bool is_new = commands.insert(run.command).second;
+    if (!is_new) {
+      std::error_code left;  // an empty folder harms nobody
+      fs::remove_all(attempt->path, left);
+      continue;
+    }
+    run.directory = folder_.directory();
+    run.environment = environment_of(spec, values);
+    run.output_path = attempt->path + "/stdout.txt";
+    run.error_path = attempt->path + "/stderr.txt";
+    const Result<ChildEnd> end = run_child(*signals_, run, {});
+    if (!end) return end.error();
+    if (end->exit.code != 0) {
+      return Error{ErrorCode::unsupported,
+                   fmt::format("the preflight ended with {}: {}", end->exit.code, last_line_of(run.error_path)),
+                   "see " + run.error_path};
+    }
+  }
+  return Done{};
+}
+
+Status RunSession::measure_baseline() {
+  const ExperimentSpec& spec = folder_.spec();
+  if (Status opened = open_watch(); !opened) return opened;
+  if (spec.baseline_s > 0) {
+    on_phase_(RunPhase::baseline, nullptr, 0);
+    baseline_ = watch_->watch(spec.baseline_s);
+    asked_to_stop_ = watch_->asked_to_stop();
+  }
+  checks_ = check_machine(options_.root, spec.checks, baseline_, watch_->sensors());
+  close_watch();
+  if (const CheckOutcome* const failed = first_failure(checks_)) {
+    return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
+  }
+  return Done{};
+}
+
+Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row) {
+  const ExperimentSpec& spec = folder_.spec();
+  if (Status opened = open_watch(); !opened) return opened;
+  std::optional<IdleState> idle;
+  if (baseline_) {
+    on_phase_(RunPhase::cool_down, &task, 0);
+    idle.emplace();
+    setting.cool_down = watch_->cool_down(*baseline_, spec.cool_down, *idle);
+    asked_to_stop_ = asked_to_stop_ || watch_->asked_to_stop();
+    const IdlePowers powers = idle_powers(*idle, *baseline_);
+    row.baseline = powers.baseline;
+    row.first = powers.now;
+    if (!setting.cool_down->reached && !asked_to_stop_) {
+      row.diagnostics.add({"not_cooled_down", 1,
+                           fmt::format("the machine was not back near its baseline after {:.0f} s: the row before may "
+                                       "be in its energy",
+                                       setting.cool_down->waited_s),
+                           "a longer limit_s of [cool_down]"});
+    }
+  }
+  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch_->sensors());
+  close_watch();
+  if (asked_to_stop_) return Done{};
+  const CheckOutcome* const failed = first_failure(checks_);
+  if (failed == nullptr) return Done{};
+  return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
+}
+
+Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt, RowSetting& setting) {
+  const ExperimentSpec& spec = folder_.spec();
+  const PlaceholderValues values = values_of(folder_, task, attempt.path);
+  const std::vector<std::string> command = filled_command(spec.command, values);
+  setting.command = spec.keep_arguments ? command : redacted_arguments(command);
+  setting.directory = folder_.directory();
+  ChildRun run;
+  run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingName),
+                 "--no-learn",     "--trace", spec.trace};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    if (!value.empty()) run.command.insert(run.command.end(), {flag, value});
+  };
+  add("--sensors", spec.sensors);
+  if (!options_.root.is_real()) add("--sysroot", fs::absolute(options_.root.prefix).string());
+  if (!options_.replay.empty()) {
+    run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay).string()});
+  }
+  if (spec.keep_arguments) run.command.emplace_back("--keep-arguments");
+  run.command.emplace_back("--");
+  run.command.insert(run.command.end(), command.begin(), command.end());
+  run.directory = folder_.directory();
+  run.environment = environment_of(spec, values);
+  run.output_path = attempt.path + "/stdout.txt";
+  run.error_path = attempt.path + "/stderr.txt";
+  run.time_limit_s = spec.time_limit_s;
+  const RunPhase phase = task.kind == "warm-up" ? RunPhase::warm_up : RunPhase::row;
+  on_phase_(phase, &task, 0);
+  return run_child(*signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
+}
+
+// What the attempt gave, and whether it counts.
+void RunSession::judge(const Result<ChildEnd>& end, const Attempt& attempt, RowSetting& setting, ExperimentRow& row) {
+  row.state = RowState::failed;
+  if (!end) {
+    setting.error = end.error().message;
+    return;
+  }
+  const Status measured = measure_row(attempt.path, folder_.spec().metrics, row);
+  if (measured) {
+    setting.recording = kRecordingName;
+  } else {
+    setting.error = measured.error().message;
+  }
+  row.exit_code = end->exit.code;
+  if (end->asked_to_stop) {
+    setting.error = "it was interrupted";
+  } else if (end->timed_out) {
+    setting.error = fmt::format("it took longer than time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
+  } else if (end->exit.code != 0) {
+    setting.error = fmt::format("the command ended with {}: see stderr.txt", end->exit.code);
+  } else if (measured) {
+    row.state = RowState::done;
+  }
+}
+
+Result<AttemptOutcome> RunSession::run(const RowTask& task, const Take& take) {
+  AttemptOutcome outcome;
+  ExperimentRow& row = outcome.row;
+  row.number = task.number;
+  row.block = task.block;
+  row.levels = task.levels;
+  row.node = node_name();
+  RowSetting setting;
+  setting.environment = session::describe_environment(options_.root);
+  setting.settings = settings_.changes();
+  if (!asked_to_stop_) {
+    if (Status ready = prepare(task, setting, row); !ready) return std::move(ready).error();
+  }
+  outcome.asked_to_stop = asked_to_stop_;
+  if (asked_to_stop_) return outcome;
+  const Result<std::optional<Attempt>> attempt = take();
+  if (!attempt) return attempt.error();
+  if (!*attempt) return outcome;
+  const std::optional<CpuTicks> begin = read_cpu_ticks(options_.root);
+  const std::optional<std::uint64_t> throttles = thermal_throttles(options_.root);
+  row.start_unix_ns = unix_ns();
+  const Result<ChildEnd> end = record(task, **attempt, setting);
+  row.stolen_share = stolen_share(begin, read_cpu_ticks(options_.root));
+  judge(end, **attempt, setting, row);
+  if (throttles && thermal_throttles(options_.root).value_or(0) > *throttles) {
+    row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.root).value_or(0) - *throttles,
+                         "CPUs were slowed down by heat while it ran", "see that they are cooled, and run it again"});
+  }
+  if (Status written = folder_.finish_attempt(**attempt, row, setting); !written) return std::move(written).error();
+  outcome.ran = true;
+  asked_to_stop_ = outcome.asked_to_stop = end && end->asked_to_stop;
+  row.attempts = (*attempt)->number;
+  return outcome;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/run_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "formats/csv.h"
+
+namespace joulemap::experiment {
+namespace {
+
+constexpr std::size_t kColumnsBefore = 4;  // __run_id,__done,row,block
+
+formats::CsvRecord header_of(const std::vector<ExperimentFactor>& factors) {
+  formats::CsvRecord header{"__run_id", "__done", "row", "block"};
+  for (const ExperimentFactor& factor : factors) header.push_back(factor.name);
+  header.emplace_back("attempts");
+  return header;
+}
+
+std::optional<RowState> state_of(std::string_view word) {
+  for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
+    if (table_word(state) == word) return state;
+  }
+  return std::nullopt;
+}
+
+// "run_3_repetition_7" -> 3. A table of somebody else's may call its rows as it likes.
+std::size_t cell_of(std::string_view run_id) {
+  const std::vector<std::string_view> parts = split(run_id, '_');
+  return parts.size() > 1 ? parse_u64(parts[1]).value_or(0) : 0;
+}
+
+Result<TableRow> row_of(const formats::CsvRecord& record, const std::vector<ExperimentFactor>& factors) {
+  TableRow row;
+  const std::optional<RowState> state = state_of(record[1]);
+  const std::optional<std::uint64_t> block = parse_u64(record[3]);
+  const std::optional<std::uint64_t> attempts = parse_u64(record.back());
+  if (!state || !block || !attempts) return Error{ErrorCode::malformed, "__done, block or attempts make no sense", ""};
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const std::vector<std::string>& levels = factors[i].levels;
+    const auto level = std::find(levels.begin(), levels.end(), record[kColumnsBefore + i]);
+    if (level == levels.end()) {
+      return Error{ErrorCode::malformed,
+                   fmt::format("{} has no level {}", factors[i].name, joulemap::quoted(record[kColumnsBefore + i])), ""};
+    }
+    row.plan.levels.push_back(static_cast<std::size_t>(level - levels.begin()));
+  }
+  row.plan.cell = cell_of(record[0]);
+  row.plan.block = *block;
+  row.state = *state;
+  row.attempts = static_cast<std::uint32_t>(*attempts);
+  return row;
+}
+
+}  // namespace
+
+std::string_view table_word(RowState state) {
+  switch (state) {
+    case RowState::todo:
+      return "TODO";
+    case RowState::running:
+      return "RUNNING";
+    case RowState::done:
+      return "DONE";
+    case RowState::failed:
+      return "FAILED";
+  }
+  return "";
+}
+
+std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<TableRow>& rows) {
+  std::string csv = formats::csv_line(header_of(factors));
+  for (std::size_t number = 0; number < rows.size(); ++number) {
+    const TableRow& row = rows[number];
+    formats::CsvRecord record{fmt::format("run_{}_repetition_{}", row.plan.cell, row.plan.block),
+                              std::string(table_word(row.state)), fmt::format("{}", number),
+                              fmt::format("{}", row.plan.block)};
+    for (std::size_t i = 0; i < factors.size(); ++i) record.push_back(factors[i].levels.at(row.plan.levels.at(i)));
+    record.push_back(fmt::format("{}", row.attempts));
+    csv += formats::csv_line(record);
+  }
+  return csv;
+}
+
+Result<std::vector<TableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors) {
+  const std::vector<formats::CsvRecord> records = formats::read_csv(csv);
+  const formats::CsvRecord header = header_of(factors);
+  if (records.empty() || records.front() != header) {
+    std::string expected = formats::csv_line(header);
+    expected.pop_back();
+    return Error{ErrorCode::malformed,
+                 fmt::format("run_table.csv does not fit experiment.toml: it should begin {}", expected),
+                 "the plan of a folder stays as it was: change a copy of it, and begin another folder"};
+  }
+  std::vector<TableRow> rows;
+  for (std::size_t line = 1; line < records.size(); ++line) {
+    const bool is_whole = records[line].size() == header.size();
+    Result<TableRow> row = is_whole ? row_of(records[line], factors)
+                                    : Result<TableRow>(Error{ErrorCode::malformed, "too few or too many columns", ""});
+    if (!row) return std::move(row).error().with_context(fmt::format("run_table.csv:{}", line + 1));
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+}  // namespace joulemap::experiment

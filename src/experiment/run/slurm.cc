@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/slurm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/private_files.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "experiment/run/child_run.h"
+#include "formats/csv.h"
+
+namespace joulemap::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kUsualMaxArraySize = 1001;  // slurm.conf(5)
+constexpr std::size_t kMostOutput_bytes = std::size_t{16} << 20;
+
+std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() + "/slurm"; }
+
+// What a tool of Slurm prints.
+Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
+  if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  ChildRun run;
+  run.output_path = fmt::format("{}/tool-{}.out", slurm_folder(folder), ::getpid());
+  run.error_path = fmt::format("{}/tool-{}.err", slurm_folder(folder), ::getpid());
+  run.command = std::move(command);
+  const Result<ChildEnd> end = run_child(*signals, run, {});
+  const Result<std::string> output = read_file_start(run.output_path, kMostOutput_bytes);
+  const Result<std::string> errors = read_file_start(run.error_path, kMostOutput_bytes);
+  ::unlink(run.output_path.c_str());
+  ::unlink(run.error_path.c_str());
+  if (!end) {
+    return Error{ErrorCode::unsupported, fmt::format("Slurm is not here: {}", end.error().message),
+                 "submit where sbatch is; or have any launcher call joulemap experiment run-row FOLDER --block B"};
+  }
+  if (end->exit.code != 0) {
+    return Error{ErrorCode::io, fmt::format("{}: {}", run.command.front(), errors ? trim(*errors) : "failed"), ""};
+  }
+  return output;
+}
+
+std::size_t max_array_size(const ExperimentFolder& folder) {
+  const Result<std::string> config = output_of(folder, {"scontrol", "show", "config"});
+  if (!config) return kUsualMaxArraySize;
+  for (const std::string_view line : split(*config, '\n')) {
+    if (!line.starts_with("MaxArraySize")) continue;
+    const std::size_t sign = line.find('=');
+    if (sign == std::string_view::npos) break;
+    return std::max<std::size_t>(parse_u64(line.substr(sign + 1)).value_or(kUsualMaxArraySize), 1);
+  }
+  return kUsualMaxArraySize;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string job_script(const ExperimentFolder& folder, const RunnerOptions& options) {
+  std::string root =
+      options.root.is_real() ? "" : " --sysroot " + in_quotes(fs::absolute(options.root.prefix).string());
+  return fmt::format(
+      "#!/bin/sh\n# One block of the experiment, all of it on this node.\n"
+      "exec {} experiment run-row {} --block $((JOULEMAP_FIRST_BLOCK + SLURM_ARRAY_TASK_ID)){}\n",
+      in_quotes(options.program), in_quotes(folder.path()), root);
+}
+
+std::vector<std::size_t> blocks_to_run(const ExperimentFolder& folder) {
+  std::set<std::size_t> blocks;
+  for (const TableRow& row : folder.table()) {
+    if (row.state == RowState::todo || row.state == RowState::failed) blocks.insert(row.plan.block);
+  }
+  return {blocks.begin(), blocks.end()};
+}
+
+Result<SubmittedArray> submit_array(const ExperimentFolder& folder, const BlockArray& blocks,
+                                    std::span<const std::string> words) {
+  std::vector<std::string> command = {"sbatch",
+                                      "--parsable",
+                                      "--exclusive",
+                                      "--nodes=1",
+                                      "--job-name=" + folder.spec().name,
+                                      "--chdir=" + folder.directory(),
+                                      "--array=" + array_text(blocks.indices),
+                                      fmt::format("--output={}/%A_%a.txt", slurm_folder(folder)),
+                                      fmt::format("--export=ALL,JOULEMAP_FIRST_BLOCK={}", blocks.first)};
+  command.insert(command.end(), words.begin(), words.end());
+  command.push_back(slurm_folder(folder) + "/block.sh");
+  const Result<std::string> output = output_of(folder, std::move(command));
+  if (!output) return output.error();
+  // "1234" or "1234;cluster".
+  return SubmittedArray{std::string(trim(split(*output, ';').front())), blocks};
+}
+
+std::string jobs_line(const SubmittedArray& array) {
+  return formats::csv_line({array.job, fmt::format("{}", array.blocks.first), array_text(array.blocks.indices)});
+}
+
+}  // namespace
+
+std::vector<BlockArray> arrays_of(std::span<const std::size_t> blocks, std::size_t most) {
+  std::vector<BlockArray> arrays;
+  for (const std::size_t block : blocks) {
+    if (arrays.empty() || block - arrays.back().first >= most) arrays.push_back({block, {}});
+    arrays.back().indices.push_back(block - arrays.back().first);
+  }
+  return arrays;
+}
+
+std::string array_text(std::span<const std::size_t> indices) {
+  std::string text;
+  for (std::size_t begin = 0; begin < indices.size();) {
+    std::size_t end = begin + 1;
+    while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", indices[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", indices[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
+                                                  std::span<const std::string> words) {
+  // Asked first, so that a machine without Slurm says so before anything is written.
+  if (const Result<std::string> version = output_of(folder, {"sbatch", "--version"}); !version) return version.error();
+  if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
+    return std::move(written).error();
+  }
+  const std::string known = slurm_folder(folder) + "/jobs.csv";
+  std::vector<SubmittedArray> submitted;
+  for (const BlockArray& blocks : arrays_of(blocks_to_run(folder), max_array_size(folder))) {
+    Result<SubmittedArray> array = submit_array(folder, blocks, words);
+    if (!array) return std::move(array).error();
+    const Result<std::string> before = read_small_file(known);
+    const Status kept = replace_own_file(known, (before ? *before : std::string()) + jobs_line(*array));
+    if (!kept) return kept.error();
+    submitted.push_back(std::move(*array));
+  }
+  return submitted;
+}
+
+std::vector<ExperimentJob> followed_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics) {
+  std::vector<ExperimentJob> jobs;
+  const Result<std::string> known = read_small_file(slurm_folder(folder) + "/jobs.csv");
+  if (!known) return jobs;
+  std::map<std::string, std::size_t, std::less<>> first_of;
+  std::string ids;
+  for (const formats::CsvRecord& record : formats::read_csv(*known)) {
+    if (record.size() < 2) continue;
+    first_of[record[0]] = parse_u64(record[1]).value_or(0);
+    ids += (ids.empty() ? "" : ",") + record[0];
+  }
+  Result<std::string> output = output_of(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
+  // Clusters without accounting know only what is not over yet; when all is, squeue calls the ids invalid.
+  if (!output) output = output_of(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
+  if (!output) {
+    if (output.error().code == ErrorCode::unsupported) {
+      diagnostics.add({"jobs_unknown", 1, output.error().message, output.error().remedy});
+    }
+    return jobs;
+  }
+  for (const std::string_view line : split(*output, '\n')) {
+    const std::vector<std::string_view> fields = split(line, '|');
+    if (fields.size() < 3) continue;
+    ExperimentJob job{std::string(fields[0]), std::string(fields[1]), std::string(fields[2]), ""};
+    const std::size_t bar = job.id.find('_');
+    const auto first = first_of.find(job.id.substr(0, bar));
+    const auto index = bar == std::string::npos ? std::nullopt : parse_u64(std::string_view(job.id).substr(bar + 1));
+    if (first != first_of.end() && index) job.blocks = fmt::format("{}", first->second + *index);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/slurm.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace joulemap::experiment {
+namespace {
+
+TEST(SlurmArrays, EveryBlockIsInOneArrayAndNoIndexReachesTheLimit) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::size_t> blocks;
+    for (std::size_t block = 0; block < 300; ++block) {
+      if (random() % 3 != 0) blocks.push_back(block);
+    }
+    const std::size_t most = 1 + random() % 100;
+    std::vector<std::size_t> covered;
+    for (const BlockArray& array : arrays_of(blocks, most)) {
+      for (const std::size_t index : array.indices) {
+        ASSERT_LT(index, most);
+        covered.push_back(array.first + index);
+      }
+    }
+    ASSERT_EQ(covered, blocks);
+  }
+}
+
+TEST(SlurmArrays, NeighboursAreWrittenAsRanges) {
+  EXPECT_EQ(array_text(std::vector<std::size_t>{0, 1, 2, 4, 7, 8}), "0-2,4,7-8");
+  EXPECT_EQ(array_text(std::vector<std::size_t>{5}), "5");
+}
+
+}  // namespace
+}  // namespace joulemap::experiment

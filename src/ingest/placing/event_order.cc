@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/event_order.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace joulemap::ingest {
+namespace {
+
+// What encloses the other, where times do not tell.
+int depth_of(EventKind kind) {
+  constexpr std::array<int, 9> kDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
+  return kDepths[static_cast<std::size_t>(kind)];
+}
+
+bool encloses(const TraceEvent& a, const TraceEvent& b) {
+  if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
+  if (a.kind != b.kind) return depth_of(a.kind) < depth_of(b.kind);
+  return a.external < b.external;
+}
+
+inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
+  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : encloses(a, b);
+}
+
+}  // namespace
+
+EventOrder::EventOrder(Trace& trace) {
+  threads_.resize(trace.threads.size());
+  queues_.resize(trace.queues.size());
+  find_blocks(trace);
+  count(trace);
+  group(trace);
+}
+
+void EventOrder::find_blocks(Trace& trace) {
+  std::uint32_t events = 0;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    if (block.empty()) continue;
+    blocks_.push_back({block.data(), events});
+    events += static_cast<std::uint32_t>(block.size());
+  }
+  blocks_.push_back({nullptr, events});
+  order_.resize(events);
+  block_of_.resize((events >> kShift) + std::size_t{1});
+  for (std::size_t block = 0, at = 0; at < block_of_.size(); ++at) {
+    while (block + 1 < blocks_.size() && blocks_[block + 1].first <= at << kShift) ++block;
+    block_of_[at] = static_cast<std::uint32_t>(block);
+  }
+}
+
+// Mostly the same track goes on for a while.
+void EventOrder::count(const Trace& trace) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (std::size_t at = 0; at < block.size();) {
+      const std::size_t first = at;
+      const std::uint32_t track = block[at].track;
+      const bool on_gpu = is_on_gpu(block[at].kind);
+      std::uint32_t kinds = 0;
+      for (; at < block.size() && block[at].track == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
+        const TraceEvent& event = block[at];
+        extent.begin_ns = std::min(extent.begin_ns, event.start_ns);
+        extent.last_ns = std::max(extent.last_ns, event.start_ns);
+        extent.end_ns = std::max(extent.end_ns, end_of(event));
+        extent.shortest_ns = std::min(extent.shortest_ns, event.duration_ns);
+        extent.longest_ns = std::max(extent.longest_ns, event.duration_ns);
+        kinds |= bit_of(event.kind);
+      }
+      std::vector<TrackEnd>& tracks = on_gpu ? queues_ : threads_;
+      if (track >= tracks.size()) tracks.resize(track + std::size_t{1});
+      tracks[track].end += at - first;
+      tracks[track].kinds |= kinds;
+    }
+  }
+  if (!order_.empty()) extent_ = extent;
+}
+
+// By track, in the order of the file: each goes to its place, now that it is known how many there are.
+void EventOrder::group(const Trace& trace) {
+  std::size_t sum = 0;
+  for (std::vector<TrackEnd>* const tracks : {&threads_, &queues_}) {
+    for (TrackEnd& track : *tracks) {
+      sum += std::exchange(track.end, sum);
+      track.runs.push_back(track.end);
+    }
+  }
+  std::uint32_t number = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const TraceEvent& event : block) {
+      TrackEnd& track = track_of(event);
+      if (track.last != nullptr && comes_before(event, *track.last) && track.runs.size() <= kMostRuns) {
+        if (put_back(track, event, number)) {
+          ++number;
+          continue;
+        }
+        track.runs.push_back(track.end);
+      }
+      track.last = &event;
+      order_[track.end++] = number++;
+    }
+  }
+}
+
+// Where it belongs in the present run, behind those that begin with it. False: that is too far back.
+bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t number) {
+  const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kFarthestBack));
+  std::size_t at = track.end - 1;  // the last one comes after it
+  while (at > first && comes_before(late, event(order_[at - 1]))) --at;
+  if (at == first && first > track.runs.back()) return false;
+  const auto place = order_.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(track.end++);
+  std::copy_backward(place, end, end + 1);
+  *place = number;
+  return true;
+}
+
+void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
+  std::vector<std::uint32_t> room;
+  for (TrackEnd& track : tracks) {
+    std::vector<std::size_t>& runs = track.runs;
+    if (runs.size() > kMostRuns) {
+      const std::span<std::uint32_t> all = std::span(order_).subspan(begin, track.end - begin);
+      put_outer_first(all, room);
+      find_runs(begin, track);
+      if (runs.size() > kMostRuns) {
+        const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
+        std::sort(all.begin(), all.end(), before);
+        runs.resize(1);
+      }
+    }
+    while (runs.size() > 1) {
+      std::vector<std::size_t> merged;
+      for (std::size_t i = 0; i < runs.size(); i += 2) {
+        merged.push_back(runs[i]);
+        if (i + 1 == runs.size()) break;
+        const std::size_t end = i + 2 < runs.size() ? runs[i + 2] : track.end;
+        merge(std::span(order_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i], room);
+      }
+      runs = std::move(merged);
+    }
+    begin = track.end;
+  }
+}
+
+void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
+  track.runs = {begin};
+  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMostRuns; ++i) {
+    if (comes_before(event(order_[i]), event(order_[i - 1]))) track.runs.push_back(i);
+  }
+}
+
+// Some profilers write a function down when it ends, behind those that it called, which makes for a run each. What comes
+// before those last seen encloses them, and goes before them: lists of lists, which are written out at the end.
+void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const {
+  struct Enclosed {  // by the first, itself included
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+  std::vector<Enclosed> outermost;
+  room.resize(track.size());  // for each, where in the track the next one is
+  for (std::uint32_t i = 0; i < track.size(); ++i) {
+    Enclosed some{i, i};
+    const TraceEvent& latest = event(track[i]);
+    std::size_t from = outermost.size();
+    while (from > 0 && comes_before(latest, event(track[outermost[from - 1].first]))) --from;
+    for (std::size_t inner = from; inner < outermost.size(); ++inner) {
+      room[some.last] = outermost[inner].first;
+      some.last = outermost[inner].last;
+    }
+    outermost.resize(from);
+    outermost.push_back(some);
+  }
+  std::vector<std::uint32_t> ordered;
+  ordered.reserve(track.size());
+  for (const Enclosed& some : outermost) {
+    for (std::uint32_t at = some.first; at != some.last; at = room[at]) ordered.push_back(track[at]);
+    ordered.push_back(track[some.last]);
+  }
+  std::copy(ordered.begin(), ordered.end(), track.begin());
+}
+
+// Two sorted runs, one behind the other. Each event is looked at once.
+void EventOrder::merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const {
+  room.assign(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(middle));
+  std::size_t left = 0;
+  std::size_t right = middle;
+  const TraceEvent* first = &event(room[0]);
+  const TraceEvent* second = &event(both[middle]);
+  for (std::size_t to = 0; left < room.size(); ++to) {
+    if (second != nullptr && comes_before(*second, *first)) {
+      both[to] = both[right++];
+      second = right < both.size() ? &event(both[right]) : nullptr;
+    } else {
+      both[to] = room[left++];
+      if (left < room.size()) first = &event(room[left]);
+    }
+  }
+}
+
+namespace {
+
+constexpr auto kLater = [](const auto& a, const auto& b) {
+  return a.start_ns != b.start_ns ? a.start_ns > b.start_ns : a.track > b.track;
+};
+
+}  // namespace
+
+TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks)
+    : order_(order), tracks_(std::move(tracks)) {
+  for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
+    if (tracks_[i].empty()) continue;
+    TraceEvent* const first = &order_.event(tracks_[i].front());
+    heads_.push_back({first->start_ns, first, i});
+  }
+  std::make_heap(heads_.begin(), heads_.end(), kLater);
+}
+
+// Mostly the same track goes on for a while.
+std::span<TraceEvent* const> TimeMerge::next() {
+  if (heads_.empty()) return {};
+  EventOrder::Track& left = tracks_[heads_.front().track];
+  std::int64_t rival_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 1; i < std::min<std::size_t>(heads_.size(), 3); ++i) {
+    rival_ns = std::min(rival_ns, heads_[i].start_ns);
+  }
+  std::size_t count = 0;
+  const std::size_t most = std::min(kMostAtOnce, left.size());
+  TraceEvent* event = heads_.front().event;
+  do {
+    events_[count++] = event;
+    event = count < left.size() ? &order_.event(left[count]) : nullptr;
+  } while (count < most && event->start_ns < rival_ns);
+  left = left.subspan(count);
+  std::pop_heap(heads_.begin(), heads_.end(), kLater);
+  if (left.empty()) {
+    heads_.pop_back();
+  } else {
+    heads_.back().start_ns = event->start_ns;
+    heads_.back().event = event;
+    std::push_heap(heads_.begin(), heads_.end(), kLater);
+  }
+  return std::span(events_).first(count);
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/event_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace joulemap::ingest {
+namespace {
+
+// Events of three threads and two queues, in order of time but for some that stand up to `astray` places too late.
+Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
+  std::vector<TraceEvent> events(2000);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    events[i].start_ns = static_cast<std::int64_t>(i / (1 + random() % 3));
+    events[i].duration_ns = static_cast<std::int64_t>(random() % 50);
+    events[i].kind = random() % 3 == 0 ? EventKind::kernel : EventKind::op;
+    events[i].track = static_cast<std::uint32_t>(random() % (is_on_gpu(events[i].kind) ? 2 : 3));
+    events[i].correlation = static_cast<std::uint32_t>(i);
+  }
+  for (std::size_t i = 0; astray > 0 && i < events.size() / 4; ++i) {
+    const std::size_t at = random() % events.size();
+    const std::size_t to = std::min(events.size() - 1, at + random() % (astray + 1));
+    std::rotate(events.begin() + static_cast<std::ptrdiff_t>(at), events.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                events.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+  }
+  Trace trace;
+  trace.threads.resize(3);
+  trace.queues.resize(2);
+  for (const TraceEvent& event : events) {
+    if (trace.blocks.empty() || random() % 300 == 0) trace.blocks.emplace_back();
+    trace.blocks.back().push_back(event);
+  }
+  return trace;
+}
+
+void expect_in_order(const EventOrder& order, EventOrder::Track track, std::set<std::uint32_t>& seen) {
+  for (std::size_t i = 0; i < track.size(); ++i) {
+    const TraceEvent& event = order.event(track[i]);
+    EXPECT_TRUE(seen.insert(event.correlation).second);
+    if (i == 0) continue;
+    const TraceEvent& before = order.event(track[i - 1]);
+    EXPECT_LE(before.start_ns, event.start_ns);
+    if (before.start_ns == event.start_ns) {
+      EXPECT_GE(before.duration_ns, event.duration_ns);
+    }
+  }
+}
+
+TEST(EventOrder, IsThatOfTimeHoweverFarEventsStandFromWhereTheyBelong) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    for (const std::size_t astray : {0U, 3U, 31U, 33U, 400U, 2000U}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", astray " << astray);
+      std::mt19937 random(seed);
+      Trace trace = shuffled_trace(random, astray);
+      EventOrder order(trace);
+      order.sort_threads();
+      order.sort_queues();
+      std::set<std::uint32_t> seen;
+      for (std::size_t thread = 0; thread < order.threads(); ++thread)
+        expect_in_order(order, order.thread(thread), seen);
+      for (std::size_t queue = 0; queue < order.queues(); ++queue) expect_in_order(order, order.queue(queue), seen);
+      EXPECT_EQ(seen.size(), 2000U);
+    }
+  }
+}
+
+TEST(EventOrder, TellsWhenTheFirstEventBeginsAndTheLastEnds) {
+  Trace trace;
+  EXPECT_EQ(EventOrder(trace).extent().end_ns, 0);
+  trace.threads.resize(1);
+  trace.blocks = {{{.start_ns = 50, .duration_ns = 7}, {.start_ns = 20, .duration_ns = 100}, {.start_ns = 60}}};
+  const EventOrder order(trace);
+  EXPECT_EQ(order.extent().begin_ns, 20);
+  EXPECT_EQ(order.extent().last_ns, 60);
+  EXPECT_EQ(order.extent().end_ns, 120);
+  EXPECT_EQ(order.extent().longest_ns, 100);
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/module_paths.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kModulePrefix = "nn.Module: ";
+// As python/joulemap/_torch_modules.py.
+constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
+                                                       "FullyShardedDataParallel", "CheckpointWrapper"};
+
+// Python's own limit on recursion ends calls of modules before.
+constexpr std::uint32_t kDeepest = 256;
+
+}  // namespace
+
+ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
+  if (name >= kind_numbers_.size()) kind_numbers_.resize(std::max<std::size_t>(name + std::size_t{1}, texts_.size()));
+  std::uint32_t& number = kind_numbers_[name];
+  if (number == 0) {
+    kinds_.push_back(read_kind(name));
+    number = static_cast<std::uint32_t>(kinds_.size());
+  }
+  return kinds_[number - 1];
+}
+
+ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
+  Kind kind;
+  std::string_view text = texts_.text(name);
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
+  kind.class_name = text;
+  const std::size_t underscore = text.rfind('_');
+  if (underscore != std::string_view::npos && underscore > 0) {
+    const std::string_view digits = text.substr(underscore + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), kind.number);
+    kind.is_numbered = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
+    if (kind.is_numbered) kind.class_name = text.substr(0, underscore);
+  }
+  kind.is_loss = kind.class_name.ends_with("Loss");
+  kind.is_wrapper = std::find(kWrappers.begin(), kWrappers.end(), kind.class_name) != kWrappers.end();
+  return kind;
+}
+
+bool ModulePaths::is_loss(std::uint32_t name) { return kind_of(name).is_loss; }
+
+bool ModulePaths::is_wrapper(std::uint32_t name) { return kind_of(name).is_wrapper; }
+
+std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_t name) {
+  const Kind& kind = kind_of(name);
+  const auto named = names_.find(kind.class_name);
+  if (kind.is_numbered && named != names_.end() && kind.number < named->second.size()) {
+    return named->second[kind.number];
+  }
+  if (is_root) {
+    std::string path(kind.class_name);
+    if (kind.number > 0) path += "#" + std::to_string(kind.number + 1);
+    return path;
+  }
+  if (knows_paths()) ++without_path_;
+  std::string_view text = texts_.text(name);
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
+  return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
+}
+
+ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
+  Kind& kind = kind_of(name);
+  Node& known = kind.is_numbered ? kind.node : known_[std::uint64_t{parent} << 32 | name];
+  if (known != 0) return known;
+  if (layers_[parent].depth >= kDeepest) {
+    ++too_deep_;
+    return parent;
+  }
+  const bool is_root = parent == 0;
+  Layer layer;
+  layer.parent = parent;
+  layer.depth = layers_[parent].depth + 1;
+  layer.is_root = is_root;
+  layer.path = path_of(layers_[parent], is_root, name);
+  layer.text = tree_.text(layer.path);
+  layers_.push_back(std::move(layer));
+  return known = static_cast<Node>(layers_.size() - 1);
+}
+
+std::uint32_t ModulePaths::place(Node node, std::uint32_t phase) {
+  if (node == 0) return phase;
+  for (const auto& [known_phase, place] : layers_[node].places) {
+    if (known_phase == phase) return place;
+  }
+  const std::uint32_t made = tree_.child(place(layers_[node].parent, phase), PlaceKind::module, layers_[node].text);
+  layers_[node].places.emplace_back(phase, made);
+  return made;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/placing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/signal_shield.h"
+#include "ingest/placing/event_order.h"
+#include "ingest/placing/kernel_places.h"
+#include "ingest/placing/kernel_sums.h"
+#include "ingest/placing/module_paths.h"
+#include "ingest/placing/place_sums.h"
+#include "ingest/placing/place_tree.h"
+#include "ingest/placing/thread_places.h"
+#include "ingest/placing/trace_names.h"
+#include "ingest/placing/trace_survey.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// As fine as power is told; but a damaged time must not make for stretches without end.
+constexpr std::int64_t kStretch_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMostStretches = 20'000;
+
+// Beyond these a time is damage: the year 2096, and eleven days for one event. Sums of what is left do not overflow.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
+// Nobody traces for months: what lies farther from the middle of all events is damage, and would stretch the trace.
+constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
+constexpr std::size_t kLookedAt = 4096;  // events, to find the middle
+
+using Sink = std::function<void(Activity)>;
+
+bool can_be(const TraceEvent& event) {
+  const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
+  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
+}
+
+// When about half of the events have begun.
+std::int64_t middle_ns(const Trace& trace) {
+  std::size_t events = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
+  const std::size_t stride = events / kLookedAt + 1;
+  std::vector<std::int64_t> starts_ns;
+  std::size_t next = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (; next < block.size(); next += stride) {
+      if (can_be(block[next])) starts_ns.push_back(block[next].start_ns);
+    }
+    next -= block.size();
+  }
+  if (starts_ns.empty()) return 0;
+  const auto middle = starts_ns.begin() + static_cast<std::ptrdiff_t>(starts_ns.size() / 2);
+  std::nth_element(starts_ns.begin(), middle, starts_ns.end());
+  return *middle;
+}
+
+void leave_out_impossible_times(Trace& trace, std::int64_t usual_ns, Diagnostics& diagnostics) {
+  std::uint64_t left_out = 0;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    left_out += std::erase_if(block, [&](const TraceEvent& event) {
+      return !can_be(event) || std::abs(event.start_ns - usual_ns) > kFarthest_ns;
+    });
+  }
+  trace.events_dropped += left_out;
+  diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
+}
+
+// Without those whose times cannot be, which are rare enough that everything is put in order first.
+EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
+  EventOrder order(trace);
+  const TimeExtent& extent = order.extent();
+  const std::int64_t usual_ns = middle_ns(trace);
+  const bool can_all_be = can_be({.start_ns = extent.begin_ns, .duration_ns = extent.shortest_ns}) &&
+                          can_be({.start_ns = extent.last_ns, .duration_ns = extent.longest_ns}) &&
+                          usual_ns - extent.begin_ns <= kFarthest_ns && extent.last_ns - usual_ns <= kFarthest_ns;
+  if (can_all_be) return order;
+  leave_out_impossible_times(trace, usual_ns, diagnostics);
+  return EventOrder(trace);
+}
+
+std::int64_t stretch_for(const TraceSurvey& survey) {
+  // Halves: a damaged trace may be longer than a difference of times can say.
+  const std::int64_t half_ns = survey.end_ns() / 2 - survey.begin_ns() / 2;
+  return std::max(kStretch_ns, half_ns / (kMostStretches / 2));
+}
+
+std::int64_t later(std::int64_t time_ns, std::int64_t by_ns) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
+}
+
+// Work that is done on another thread until it is waited for, or at once.
+class Meanwhile {
+ public:
+  Meanwhile(bool has_thread, const std::function<void()>& work) {
+    if (has_thread) {
+      const SignalShield signals_are_for_the_program;
+      thread_ = std::thread(work);
+    } else {
+      work();
+    }
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+  ~Meanwhile() { wait(); }
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::thread thread_;
+};
+
+// The time of threads, stretch by stretch.
+class ThreadPass {
+ public:
+  ThreadPass(const TraceSurvey& survey, ThreadPlaces& places, PlaceSums& sums, PlaceTree& tree, const Sink& sink)
+      : places_(places),
+        sums_(sums),
+        tree_(tree),
+        sink_(sink),
+        length_ns_(stretch_for(survey)),
+        begin_ns_(survey.begin_ns()) {}
+
+  void run(EventOrder& order, std::int64_t end_ns) {
+    std::vector<EventOrder::Track> tracks;
+    for (std::size_t thread = 0; thread < order.threads(); ++thread) tracks.push_back(order.thread(thread));
+    TimeMerge merge(order, std::move(tracks));
+    std::int64_t stretch_end_ns = later(begin_ns_, length_ns_);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (TraceEvent* const event : events) {
+        while (event->start_ns >= stretch_end_ns && stretch_end_ns < end_ns) {
+          close(stretch_end_ns);
+          if (!places_.is_anyone_inside()) begin_ns_ = std::max(begin_ns_, event->start_ns);
+          stretch_end_ns = later(begin_ns_, length_ns_);
+        }
+        places_.add(*event);
+      }
+    }
+    while (stretch_end_ns < end_ns && places_.is_anyone_inside()) {
+      close(stretch_end_ns);
+      stretch_end_ns = later(begin_ns_, length_ns_);
+    }
+    close(end_ns);
+  }
+
+ private:
+  void close(std::int64_t end_ns) {
+    places_.pass_time(end_ns);
+    Activity activity;
+    activity.begin_ns = begin_ns_;
+    activity.end_ns = std::max(end_ns, begin_ns_);
+    activity.places = tree_.take_new();
+    activity.place_tallies = sums_.take();
+    begin_ns_ = activity.end_ns;
+    if (!activity.empty()) sink_(std::move(activity));
+  }
+
+  ThreadPlaces& places_;
+  PlaceSums& sums_;
+  PlaceTree& tree_;
+  const Sink& sink_;
+  std::int64_t length_ns_;
+  std::int64_t begin_ns_;
+};
+
+// The work of GPUs, stretch by stretch.
+class KernelPass {
+ public:
+  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, PlaceTree& tree, PlacedTrace& placed,
+             const KernelPlaces& launches, const Sink& sink)
+      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), placed_(placed), sink_(sink) {
+    for (const TraceStep& step : survey.steps()) {
+      StepRecord record;
+      record.number = static_cast<std::int64_t>(step.number);
+      record.begin_ns = step.begin_ns;
+      record.end_ns = step.end_ns;
+      record.listened = record.detailed = true;
+      steps_.push_back(record);
+    }
+  }
+
+  void run(EventOrder& order) {
+    std::vector<EventOrder::Track> tracks;
+    for (std::size_t queue = 0; queue < order.queues(); ++queue) tracks.push_back(order.queue(queue));
+    TimeMerge merge(order, std::move(tracks));
+    const std::int64_t length_ns = stretch_for(survey_);
+    activity_.classes = std::move(trace_.classes);
+    activity_.queues = trace_.queues;
+    activity_.begin_ns = survey_.begin_ns();
+    std::int64_t stretch_end_ns = later(survey_.begin_ns(), length_ns);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (const TraceEvent* const event : events) {
+        while (event->start_ns >= stretch_end_ns && stretch_end_ns < survey_.end_ns()) {
+          close(stretch_end_ns);
+          if (running_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
+          stretch_end_ns = later(activity_.begin_ns, length_ns);
+        }
+        add(*event);
+      }
+    }
+    while (stretch_end_ns < survey_.end_ns() && !running_.empty()) {
+      close(stretch_end_ns);
+      stretch_end_ns = later(activity_.begin_ns, length_ns);
+    }
+    activity_.steps = std::move(steps_);
+    close(survey_.end_ns());
+  }
+
+ private:
+  void add(const TraceEvent& event) {
+    Kernel kernel;
+    kernel.start_ns = event.start_ns;
+    kernel.end_ns = end_of(event);
+    kernel.class_id = event.name;
+    kernel.queue = event.track;
+    kernel.correlation = event.correlation;
+    const bool moves_bytes = event.kind == EventKind::copy || event.kind == EventKind::fill;
+    if (moves_bytes && event.detail < trace_.bytes.size()) kernel.bytes = trace_.bytes[event.detail];
+    const std::int64_t time_ns = kernel.end_ns - kernel.start_ns;
+    const std::optional<Launch> launch = launches_.launch_of(event);
+    if (launch) {
+      kernel.place = launch->place;
+      if (const TraceStep* const step = survey_.step_at(launch->time_ns)) {
+        StepRecord& record = steps_[static_cast<std::size_t>(step - survey_.steps().data())];
+        ++record.kernels;
+        record.gpu_ns += time_ns;
+      }
+    }
+    if (trace_.gpu_names_ops && event.external > 0) {
+      const std::uint32_t name = event.external - 1;
+      kernel.place = names_[name].has_place ? names_.place(name, 0, 0) : names_.op_in(kernel.place, name);
+    }
+    ++placed_.kernels;
+    placed_.kernel_ns += time_ns;
+    if (kernel.place == 0) {
+      ++placed_.kernels_without_place;
+      placed_.time_without_place_ns += time_ns;
+    }
+    activity_.kernels.push_back(kernel);
+    running_.push_back({kernel, true});
+  }
+
+  // What goes on has its time in the next stretch, too.
+  void close(std::int64_t end_ns) {
+    activity_.end_ns = std::max(end_ns, activity_.begin_ns);
+    std::size_t going_on = 0;
+    for (const Running& some : running_) {
+      const Kernel kernel = some.kernel;
+      const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
+      const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
+      sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
+      if (kernel.end_ns > activity_.end_ns) running_[going_on++] = {kernel, false};
+    }
+    running_.resize(going_on);
+    activity_.kernel_tallies = sums_.take();
+    activity_.places = tree_.take_new();
+    const std::int64_t next_ns = activity_.end_ns;
+    if (!activity_.empty()) sink_(std::exchange(activity_, {}));
+    activity_.begin_ns = next_ns;
+  }
+
+  struct Running {
+    Kernel kernel;
+    bool is_new;
+  };
+  Trace& trace_;
+  const TraceSurvey& survey_;
+  const TraceNames& names_;
+  PlaceTree& tree_;
+  const KernelPlaces& launches_;
+  PlacedTrace& placed_;
+  const Sink& sink_;
+  Activity activity_;
+  std::vector<Running> running_;
+  KernelSums sums_;
+  std::vector<StepRecord> steps_;
+};
+
+void describe(const TraceSurvey& survey, const ThreadPlaces& places, const ModulePaths& modules, const PlaceTree& tree,
+              PlacedTrace& placed) {
+  for (const TraceStep& step : survey.steps()) {
+    placed.marks.push_back({step.begin_ns, MarkKind::step, step.number, step.thread, step.inferred ? "inferred" : ""});
+  }
+  const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
+    if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
+  };
+  note("events_cut", places.cut(), "events that overlap others of their thread were cut where the others begin or end");
+  note("backward_without_forward", places.backward_without_forward(),
+       "operations of backward passes whose forward operation the trace does not hold: their layer is not known");
+  note("kernels_without_place", placed.kernels_without_place,
+       fmt::format("kernels ({:.1f} % of their time) whose launch the trace does not tell: no layer or phase has them",
+                   100 * static_cast<double>(placed.time_without_place_ns) /
+                       static_cast<double>(std::max<std::int64_t>(placed.kernel_ns, 1))));
+  note("modules_without_path", modules.calls_without_path(),
+       "modules that the file of --modules does not name are called by class and number");
+  note("nested_too_deep", places.too_deep() + modules.calls_too_deep(),
+       "regions within 64 others and modules within 256 are counted with those around them");
+  note("too_many_places", tree.refused(), "places beyond a million are counted with those around them");
+}
+
+}  // namespace
+
+PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink, std::size_t threads) {
+  PlacedTrace placed;
+  EventOrder order = order_of(trace, placed.diagnostics);
+  PlaceTree tree;
+  const TraceNames names(trace, tree);
+  std::optional<KernelPlaces> launches;
+  Meanwhile kernels_prepared(threads > 1, [&] {
+    order.sort_queues();
+    launches.emplace(trace, order);
+  });
+  order.sort_threads();
+  const TraceSurvey survey(trace, order, names);
+  ModulePaths modules(module_names, names, tree);
+  PlaceSums sums;
+  ThreadPlaces places(survey, names, modules, tree, sums, order.threads());
+  placed.begin_ns = survey.begin_ns();
+  placed.end_ns = survey.end_ns();
+  ThreadPass(survey, places, sums, tree, sink).run(order, survey.end_ns());
+  kernels_prepared.wait();
+  KernelPass(trace, survey, names, tree, placed, *launches, sink).run(order);
+  placed.placed_thread_ns = sums.placed_ns();
+  const bool is_of_torch = trace.format == "kineto";
+  if (is_of_torch && !survey.has_modules()) {
+    placed.diagnostics.add({"no_modules", 1,
+                            "the trace tells no layers: what is in no backward pass, optimizer or loader is forward",
+                            "profile with with_stack=True"});
+  }
+  describe(survey, places, modules, tree, placed);
+  return placed;
+}
+
+}  // namespace joulemap::ingest

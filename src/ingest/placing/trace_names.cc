@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/trace_names.h"
+
+#include <array>
+#include <charconv>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kOptimizer = "Optimizer.step#";
+
+struct Prefix {
+  std::string_view text;
+  NameRole role;
+};
+constexpr std::array kPrefixes = {
+    Prefix{kStep, NameRole::step},
+    Prefix{kEngine, NameRole::engine},
+    Prefix{kOptimizer, NameRole::optimizer},
+    Prefix{"Optimizer.zero_grad#", NameRole::zero_grad},
+    Prefix{"enumerate(DataLoader)", NameRole::dataloader},
+    Prefix{"nccl:", NameRole::communication},
+    Prefix{"rccl:", NameRole::communication},
+    Prefix{"gloo:", NameRole::communication},
+    Prefix{"record_param_comms", NameRole::communication},
+    Prefix{"c10d::", NameRole::communication},
+    Prefix{"DistributedDataParallel.", NameRole::unspoken},
+    Prefix{"torch::autograd::AccumulateGrad", NameRole::gradient},
+};
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function whatever it was called on.
+std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
+
+// "torch/autograd/__init__.py(255): backward", which makes the gradient that the pass begins with, too; where its file is
+// not told "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._Engine ...>"
+bool asks_for_backward(std::string_view text) {
+  if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
+    return true;
+  }
+  const bool is_autograd = text.find("torch/autograd/__init__.py(") != std::string_view::npos;
+  return is_autograd && (text.ends_with("): backward") || text.ends_with("): grad"));
+}
+
+NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
+  NameMeaning meaning;
+  for (const Prefix& prefix : kPrefixes) {
+    if (!text.starts_with(prefix.text)) continue;
+    meaning.role = prefix.role;
+    break;
+  }
+  if (asks_for_backward(text)) meaning.role = NameRole::backward;
+  if (meaning.role == NameRole::step) {
+    const std::string_view number = text.substr(kStep.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);
+    if (error != std::errc() || end != number.data() + number.size()) meaning.role = NameRole::plain;
+  }
+  if (meaning.role == NameRole::engine) {
+    text.remove_prefix(kEngine.size());
+    if (text.starts_with("torch::autograd::AccumulateGrad")) meaning.role = NameRole::gradient;
+  }
+  if (meaning.role == NameRole::optimizer) {
+    // "Optimizer.step#SGD.step"
+    text = without_prefix(text, kOptimizer);
+    text = text.substr(0, text.find('.'));
+  }
+  const bool has_address = text.starts_with("<built-in ") && text.find(" at 0x") != std::string_view::npos;
+  meaning.text = has_address ? tree.text(without_address(text)) : tree.text(text);
+  return meaning;
+}
+
+}  // namespace
+
+TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tree_(tree) {
+  meanings_.reserve(trace.names.size());
+  bool trains = false;
+  for (const TraceName& name : trace.names) {
+    NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
+    const auto& [phase, module, op, tensors] = name.place;
+    meaning.has_place = !phase.empty() || !module.empty();
+    if (!phase.empty()) meaning.phase = tree.text(phase) + 1;
+    if (!module.empty()) meaning.module = tree.text(module) + 1;
+    if (!tensors.empty()) meaning.tensors = tree.text(tensors) + 1;
+    if (!op.empty()) meaning.text = tree.text(op);
+    trains = trains || phase == "backward" || phase == "optimizer" || phase == "recompute";
+  }
+  mode_ = tree.text(trains ? "train" : "inference");
+}
+
+std::uint32_t TraceNames::place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
+  const NameMeaning& meaning = (*this)[name];
+  std::uint32_t place = phase != 0 ? phase : outside;
+  if (meaning.phase != 0) {
+    place = tree_.child(tree_.child(outside, PlaceKind::mode, mode_), PlaceKind::phase, meaning.phase - 1);
+  }
+  if (meaning.module != 0) place = tree_.child(place, PlaceKind::module, meaning.module - 1);
+  return op_in(place, name);
+}
+
+std::uint32_t TraceNames::op_in(std::uint32_t container, std::uint32_t name) const {
+  const NameMeaning& meaning = (*this)[name];
+  const std::uint32_t op = tree_.child(container, PlaceKind::op, meaning.text);
+  return meaning.tensors == 0 ? op : tree_.child(op, PlaceKind::tensors, meaning.tensors - 1);
+}
+
+std::string_view TraceNames::text(std::uint32_t name) const {
+  return name < trace_.names.size() ? std::string_view(trace_.names[name].text) : std::string_view();
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/card.h"
+
+#include <utility>
+
+namespace joulemap::predict {
+namespace {
+
+std::vector<Dtype> dtypes_of(Kind kind) {
+  if (is_product(kind)) return {Dtype::fp32, Dtype::tf32, Dtype::fp16, Dtype::bf16};
+  if (kind == Kind::loss || kind == Kind::optimizer) return {Dtype::fp32, Dtype::bf16};
+  return {Dtype::fp32, Dtype::fp16, Dtype::bf16};
+}
+
+// What passes on the gradient that it gets, or copies once more, has no backward pass of its own.
+std::vector<Pass> passes_of(const CardSubject& subject) {
+  switch (subject.kind) {
+    case Kind::optimizer:
+      return {Pass::optimizer};
+    case Kind::add:
+    case Kind::reshape:
+    case Kind::concatenate:
+    case Kind::cast:
+    case Kind::input:
+      return {Pass::forward};
+    case Kind::reduce:
+      if (subject.form == "sum") return {Pass::forward};
+      return {Pass::forward, Pass::backward};
+    default:
+      return {Pass::forward, Pass::backward};
+  }
+}
+
+Operation operation_of(const CardSubject& subject, const CardSize& size, Dtype dtype, Pass pass) {
+  Operation operation;
+  operation.source = subject.name;
+  operation.kind = subject.kind;
+  operation.form = subject.form;
+  operation.parameters = size.parameters;
+  operation.dtype = dtype;
+  operation.pass = pass;
+  if (subject.kind == Kind::cast) operation.form = dtype == Dtype::fp32 ? "bf16" : "fp32";
+  return operation;
+}
+
+CardRow row_of(const Profile& profile, const CardSize& size, Operation operation) {
+  Explanation told = explain(profile.operation, operation, {.cold = false, .in_network = false});
+  return {size.text,       size.is_odd,     std::move(operation), told.estimate.time_s, told.estimate.energy_j,
+          told.work.flops, told.work.bytes, told.bound,           told.estimate.trust};
+}
+
+}  // namespace
+
+Card make_card(const Profile& profile, const CardSubject& subject) {
+  Card card;
+  card.subject = subject;
+  card.device = profile.device;
+  card.fitted = profile.basis == ProfileBasis::fitted;
+  card.is_measured = is_measured(profile.operation.times, subject.kind);
+  for (const CardSize& size : card_sizes(subject)) {
+    for (const Dtype dtype : dtypes_of(subject.kind)) {
+      for (const Pass pass : passes_of(subject)) {
+        card.rows.push_back(row_of(profile, size, operation_of(subject, size, dtype, pass)));
+      }
+    }
+  }
+  card.advice = card_advice(card.rows);
+  return card;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "predict/evaluation/card.h"
+
+namespace joulemap::predict {
+namespace {
+
+using Rows = std::span<const CardRow>;
+
+// Less is nothing to change a network for.
+constexpr double kWorthTelling = 1.05;
+
+std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
+
+const CardRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pass) {
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const CardRow& row) {
+    return row.size == size && row.operation.dtype == dtype && row.operation.pass == pass;
+  });
+  return at == rows.end() ? nullptr : &*at;
+}
+
+// Of two rows: how many times as much the first draws.
+std::optional<double> ratio(const CardRow* much, const CardRow* little) {
+  if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
+  return much->energy_j / little->energy_j;
+}
+
+const CardRow* largest(Rows rows) {
+  const CardRow* found = nullptr;
+  for (const CardRow& row : rows) {
+    if (row.is_odd || row.operation.pass != rows.front().operation.pass) continue;
+    if (found == nullptr || row.bytes > found->bytes) found = &row;
+  }
+  return found;
+}
+
+std::optional<std::string> about_precision(Rows rows, const CardRow& large) {
+  const Pass pass = rows.front().operation.pass;
+  const CardRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
+  const std::optional<double> half = ratio(fp32, find(rows, large.size, Dtype::bf16, pass));
+  if (!half) return std::nullopt;
+  if (*half < kWorthTelling) return fmt::format("At {} bf16 saves next to nothing beside fp32.", large.size);
+  const std::optional<double> tf32 = ratio(fp32, find(rows, large.size, Dtype::tf32, pass));
+  const std::string also = tf32 && *tf32 >= kWorthTelling ? fmt::format(", tf32 {} less", times(*tf32)) : "";
+  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times(*half), also);
+}
+
+std::optional<std::string> about_odd_sizes(Rows rows) {
+  const CardRow* odd = nullptr;
+  const CardRow* even = nullptr;
+  for (const CardRow& row : rows) {
+    if (row.operation.dtype != Dtype::bf16 || row.operation.pass != Pass::forward) continue;
+    if (row.is_odd) {
+      odd = &row;
+      break;
+    }
+    even = &row;
+  }
+  const std::optional<double> more = odd == nullptr ? std::nullopt : ratio(odd, even);
+  if (!more) return std::nullopt;
+  if (*more < kWorthTelling)
+    return fmt::format("Sizes that are no multiple of 8 cost hardly more in bf16 ({}).", odd->size);
+  return fmt::format("Sizes that are no multiple of 8 cost {} as much in bf16: {} beside {}.", times(*more), odd->size,
+                     even->size);
+}
+
+// Joules of a byte: FLOPs are not what all kinds do.
+std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
+  const Operation& like = large.operation;
+  const CardRow* small = nullptr;
+  const CardRow* last_launch = nullptr;
+  for (const CardRow& row : rows) {
+    if (row.is_odd || row.operation.dtype != like.dtype || row.operation.pass != like.pass || row.bytes <= 0) continue;
+    if (small == nullptr) small = &row;
+    if (row.bound == Bound::launch) last_launch = &row;
+  }
+  if (small == nullptr || small == &large || small->energy_j <= 0 || large.energy_j <= 0) return std::nullopt;
+  const bool by_flops = is_product(like.kind) && small->flops > 0 && large.flops > 0;
+  const double small_each = small->energy_j / (by_flops ? small->flops : small->bytes);
+  const double large_each = large.energy_j / (by_flops ? large.flops : large.bytes);
+  if (small_each < kWorthTelling * large_each) return std::nullopt;
+  const std::string_view what = by_flops ? "FLOP" : "byte";
+  std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save.", what, small->size,
+                                times(small_each / large_each), large.size);
+  if (last_launch != nullptr && !by_flops) {
+    out += fmt::format(" Up to {} it is the launch that counts: join it with its neighbours (torch.compile).",
+                       last_launch->size);
+  }
+  return out;
+}
+
+std::optional<std::string> about_backward(Rows rows, const CardRow& large) {
+  const Dtype dtype = large.operation.dtype;
+  const std::optional<double> more =
+      ratio(find(rows, large.size, dtype, Pass::backward), find(rows, large.size, dtype, Pass::forward));
+  if (!more) return std::nullopt;
+  return fmt::format("The backward pass takes {} the energy of the forward pass ({}, {}).", times(*more), large.size,
+                     name_of(dtype));
+}
+
+}  // namespace
+
+std::vector<std::string> card_advice(std::span<const CardRow> rows) {
+  std::vector<std::string> advice;
+  const CardRow* large = largest(rows);
+  if (large == nullptr) return advice;
+  const auto add = [&advice](std::optional<std::string> sentence) {
+    if (sentence) advice.push_back(std::move(*sentence));
+  };
+  add(about_precision(rows, *large));
+  add(about_odd_sizes(rows));
+  add(about_small_calls(rows, *large));
+  add(about_backward(rows, *large));
+  return advice;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sizes that a card shows, kind by kind: those that networks have, from what a launch outweighs to what fills the GPU.
+#include <fmt/format.h>
+
+#include "predict/evaluation/card.h"
+
+namespace joulemap::predict {
+namespace {
+
+using Sizes = std::vector<CardSize>;
+
+CardSize dense(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_odd = false) {
+  return {fmt::format("{} x {} -> {}", rows, in, out), {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}}, is_odd};
+}
+
+CardSize bmm(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_odd = false) {
+  return {fmt::format("{} x ({} x {} x {})", batch, m, k, n),
+          {{"batch", batch}, {"m", m}, {"k", k}, {"n", n}, {"transposed", 0}},
+          is_odd};
+}
+
+CardSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                   std::int64_t width) {
+  return {fmt::format("{} x {} heads, {} on {}, {} wide", batch, heads, queries, keys, width),
+          {{"batch", batch}, {"heads", heads}, {"queries", queries}, {"keys", keys}, {"width", width}, {"causal", 0}}};
+}
+
+CardSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
+                   std::int64_t directions) {
+  return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
+                      directions > 1 ? ", both ways" : ""),
+          {{"batch", batch},
+           {"steps", steps},
+           {"in", width},
+           {"hidden", width},
+           {"layers", layers},
+           {"directions", directions},
+           {"bias", 1}}};
+}
+
+struct Filters {
+  std::int64_t batch;
+  std::int64_t channels;
+  std::int64_t out;
+  std::int64_t side;
+  std::int64_t kernel;
+};
+
+CardSize convolution(const Filters& f, bool is_depthwise, bool is_odd = false) {
+  const std::string text =
+      fmt::format("{} x {} x {}^2, {}x{} -> {}", f.batch, f.channels, f.side, f.kernel, f.kernel, f.out);
+  return {text,
+          {{"batch", f.batch},
+           {"channels", f.channels},
+           {"out", f.out},
+           {"height", f.side},
+           {"width", f.side},
+           {"kernel", f.kernel},
+           {"stride", 1},
+           {"padding", f.kernel / 2},
+           {"dilation", 1},
+           {"groups", is_depthwise ? f.channels : 1},
+           {"bias", 0},
+           {"channels_last", 0}},
+          is_odd};
+}
+
+CardSize convolution_1d(std::int64_t batch, std::int64_t channels, std::int64_t width) {
+  return {fmt::format("{} x {} x {}, 3 -> {}", batch, channels, width, channels),
+          {{"batch", batch},
+           {"channels", channels},
+           {"out", channels},
+           {"height", 1},
+           {"width", width},
+           {"kernel", 1},
+           {"stride", 1},
+           {"padding", 0},
+           {"dilation", 1},
+           {"groups", 1},
+           {"bias", 1},
+           {"channels_last", 0},
+           {"kernel_width", 3},
+           {"padding_width", 1}}};
+}
+
+Sizes convolutions(const std::string& variant) {
+  if (variant == "1d") {
+    return {convolution_1d(1, 64, 1024), convolution_1d(16, 256, 1024), convolution_1d(32, 512, 4096)};
+  }
+  if (variant == "depthwise") {
+    return {convolution({1, 96, 96, 56, 3}, true), convolution({32, 96, 96, 112, 3}, true),
+            convolution({32, 384, 384, 28, 5}, true), convolution({128, 960, 960, 14, 3}, true)};
+  }
+  return {convolution({1, 64, 64, 56, 3}, false),     convolution({32, 64, 64, 56, 3}, false),
+          convolution({32, 256, 64, 56, 1}, false),   convolution({32, 512, 512, 7, 3}, false),
+          convolution({128, 256, 256, 28, 3}, false), convolution({128, 255, 255, 28, 3}, false, true)};
+}
+
+struct Image {
+  std::int64_t batch;
+  std::int64_t channels;
+  std::int64_t side;
+};
+constexpr auto kImages =
+    std::to_array<Image>({{1, 64, 56}, {16, 64, 56}, {32, 64, 112}, {64, 256, 56}, {128, 256, 112}});
+
+CardSize image(const Image& i) {
+  return {fmt::format("{} x {} x {}^2", i.batch, i.channels, i.side),
+          {{"batch", i.batch}, {"channels", i.channels}, {"height", i.side}, {"width", i.side}}};
+}
+
+Sizes images(const CardSubject& subject) {
+  Sizes sizes;
+  for (const Image& one : kImages) {
+    CardSize size = image(one);
+    if (subject.kind == Kind::padding) size.parameters.set("padding", 1);
+    if (subject.kind == Kind::resize) size.parameters.set("out", 2 * one.side);
+    if (subject.kind == Kind::pooling && subject.form == "adaptive") size.parameters.set("out", 1);
+    if (subject.kind == Kind::pooling && subject.form != "adaptive") {
+      size.parameters.set("kernel", 3);
+      size.parameters.set("stride", 2);
+      size.parameters.set("padding", 1);
+      size.text += ", 3x3 by 2";
+    }
+    sizes.push_back(std::move(size));
+  }
+  return sizes;
+}
+
+Sizes normed(const CardSubject& subject) {
+  if (subject.form != "layer" && subject.form != "rms") return images(subject);
+  Sizes sizes;
+  for (const auto& [rows, width] :
+       {std::pair<std::int64_t, std::int64_t>{128, 768}, {4096, 768}, {16384, 1024}, {65536, 4096}}) {
+    sizes.push_back(
+        {fmt::format("{} x {}", rows, width), {{"batch", rows}, {"channels", width}, {"height", 1}, {"width", 1}}});
+  }
+  return sizes;
+}
+
+Sizes tensors(const CardSubject& subject) {
+  Sizes sizes;
+  for (const auto& [batch, rows] :
+       {std::pair<std::int64_t, std::int64_t>{1, 16}, {1, 256}, {8, 256}, {32, 512}, {64, 1024}}) {
+    CardSize size{fmt::format("{} x {} x 1024", batch, rows), {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
+    if (subject.kind == Kind::concatenate) size.parameters.set("parts", 2);
+    if (subject.kind == Kind::reduce) size.parameters.set("over", 0);
+    if (subject.kind == Kind::rescaling) size.parameters.set("from_bytes", 0);
+    sizes.push_back(std::move(size));
+  }
+  return sizes;
+}
+
+CardSize embedding(std::int64_t tokens, std::int64_t width) {
+  return {fmt::format("{} of 32000, {} wide", tokens, width),
+          {{"vocabulary", 32000}, {"width", width}, {"tokens", tokens}}};
+}
+
+CardSize loss(std::int64_t rows, std::int64_t classes) {
+  return {fmt::format("{} x {}", rows, classes), {{"rows", rows}, {"classes", classes}}};
+}
+
+CardSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
+  return {fmt::format("{} M in {} tensors{}", millions, count, is_fused ? ", fused" : ""),
+          {{"tensors", count},
+           {"elements", millions * 1'000'000},
+           {"fused", is_fused ? 1 : 0},
+           {"foreach", is_fused ? 0 : 1}}};
+}
+
+CardSize input(std::int64_t batch, bool is_pinned) {
+  return {fmt::format("{} x 3 x 224^2{}", batch, is_pinned ? ", pinned" : ""),
+          {{"batch", batch},
+           {"channels", 3},
+           {"height", 224},
+           {"width", 224},
+           {"pinned", is_pinned ? 1 : 0},
+           {"bytes", 0}}};
+}
+
+}  // namespace
+
+std::vector<CardSize> card_sizes(const CardSubject& subject) {
+  switch (subject.kind) {
+    case Kind::dense:
+      return {dense(1, 1024, 1024),    dense(64, 1024, 1024),   dense(1024, 1024, 4096),
+              dense(4096, 1024, 4096), dense(4096, 4096, 4096), dense(4096, 4095, 4095, true)};
+    case Kind::bmm:
+      return {bmm(8, 64, 64, 64), bmm(64, 128, 64, 128), bmm(96, 512, 64, 512), bmm(64, 1024, 128, 1024),
+              bmm(64, 1023, 127, 1023, true)};
+    case Kind::attention:
+      return {attention(1, 8, 128, 128, 64), attention(16, 12, 197, 197, 64), attention(8, 12, 512, 512, 64),
+              attention(4, 16, 2048, 2048, 128), attention(64, 32, 1, 2048, 128)};
+    case Kind::recurrent:
+      return {recurrent(1, 128, 128, 1, 1), recurrent(32, 128, 256, 2, 1), recurrent(64, 256, 512, 2, 2),
+              recurrent(128, 64, 1024, 2, 1)};
+    case Kind::convolution:
+      return convolutions(subject.variant);
+    case Kind::pooling:
+    case Kind::padding:
+    case Kind::resize:
+      return images(subject);
+    case Kind::normalization:
+      return normed(subject);
+    case Kind::embedding:
+      return {embedding(128, 768), embedding(4096, 768), embedding(32768, 2048)};
+    case Kind::loss:
+      return {loss(32, 1000), loss(1024, 1000), loss(8192, 32000)};
+    case Kind::optimizer:
+      return {optimizer(62, 12, false), optimizer(161, 26, false), optimizer(200, 110, false),
+              optimizer(200, 110, true)};
+    case Kind::input:
+      return {input(1, false), input(32, false), input(256, false), input(256, true)};
+    default:
+      return tensors(subject);
+  }
+}
+
+}  // namespace joulemap::predict

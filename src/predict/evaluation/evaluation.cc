@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/quadrature.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr unsigned kSeed = 11;
+constexpr int kOperationFolds = 5;
+// Of the time; below it the host sets the pace at least in parts.
+constexpr double kBusy = 0.9;
+// Of a kind the largest so many are what "larger sizes" means.
+constexpr double kLargest = 0.2;
+// How much an own error and the host's weigh in a width before it is scaled to cover.
+constexpr double kOwnShape = 0.10;
+constexpr double kHostShape = 0.10;
+
+double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
+
+// Weighted by 1 / cases of the family.
+double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
+  std::map<std::string, double, std::less<>> sizes;
+  for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
+  std::vector<std::pair<double, double>> scores;
+  double all = 0;
+  for (const NetworkCase& one : cases) {
+    if (one.training != training) continue;
+    const double weight = 1 / sizes[one.family];
+    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / shape_of(one), weight);
+    all += weight;
+  }
+  std::sort(scores.begin(), scores.end());
+  double passed = 0;
+  for (const auto& [value, weight] : scores) {
+    passed += weight;
+    if (passed >= share * all) return value;
+  }
+  return scores.empty() ? 3 : scores.back().first;
+}
+
+std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds) {
+  std::set<std::string, std::less<>> families;
+  for (const MeasuredNetwork& network : data.networks.networks) families.insert(network.family);
+  std::vector<std::string> order(families.begin(), families.end());
+  std::mt19937 chance(kSeed);
+  for (std::size_t index = order.size(); index > 1; --index) std::swap(order[index - 1], order[chance() % index]);
+  std::map<std::string, int, std::less<>> fold;
+  for (std::size_t index = 0; index < order.size(); ++index) fold[order[index]] = static_cast<int>(index) % folds;
+  return fold;
+}
+
+NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
+  const MeasuredNetwork& network = *row.network;
+  const NetworkEstimate guess = estimate_network(profile.network, row.sums, network.machine);
+  return {network.setting,
+          network.family,
+          network.training,
+          network.energy_j,
+          guess.energy_j,
+          network.time_s,
+          guess.time_s,
+          std::max(0.0, 1 - guess.gpu_s / guess.time_s),
+          0,
+          0,
+          network.busy_s / network.time_s};
+}
+
+std::vector<NetworkCase> cases_of(const Profile& profile, const NetworkTable& table) {
+  std::vector<NetworkCase> cases;
+  for (const NetworkRow& row : network_rows(table, profile.operation, profile.network))
+    cases.push_back(case_of(profile, row));
+  return cases;
+}
+
+Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::set<std::string, std::less<>>& keys) {
+  std::vector<MeasuredOperation> rows;
+  for (const MeasuredOperation& row : data.operations) {
+    if (!keys.contains(row.key)) rows.push_back(row);
+  }
+  const Result<OperationModel> model = fit_operation_model(rows, data.sheet);
+  if (!model) return model.error();
+  std::vector<OperationCase> cases;
+  for (const MeasuredOperation& row : data.operations) {
+    if (!keys.contains(row.key)) continue;
+    cases.push_back({row.key, std::string(name_of(row.operation.kind)), *row.energy_j,
+                     estimate(*model, row.operation, {row.cold, false}).energy_j});
+  }
+  return cases;
+}
+
+std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperation> operations) {
+  std::map<Kind, std::vector<std::pair<double, std::string>>> by_kind;
+  for (const MeasuredOperation& row : operations) {
+    const Work work = work_of(row.operation);
+    by_kind[row.operation.kind].emplace_back(std::log(work.bytes + 1) + std::log(work.flops + 1), row.key);
+  }
+  std::set<std::string, std::less<>> keys;
+  for (auto& [kind, rows] : by_kind) {
+    std::sort(rows.begin(), rows.end());
+    for (std::size_t index = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(rows.size()));
+         index < rows.size(); ++index) {
+      keys.insert(rows[index].second);
+    }
+  }
+  return keys;
+}
+
+// Of each pass those with most to compute.
+std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
+  std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
+  for (const MeasuredNetwork& network : table.networks) {
+    double flops = 0;
+    for (const auto& [index, count] : network.operations) flops += count * work_of(table.operations[index]).flops;
+    by_pass[network.training].emplace_back(flops, network.setting);
+  }
+  std::set<std::string, std::less<>> settings;
+  for (auto& [training, some] : by_pass) {
+    std::sort(some.begin(), some.end());
+    const auto kept = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(some.size()));
+    for (std::size_t index = kept; index < some.size(); ++index) settings.insert(some[index].second);
+  }
+  return settings;
+}
+
+std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
+  std::vector<NamedScore> scores;
+  for (const bool training : {false, true}) {
+    const std::string pass = training ? "training" : "inference";
+    std::vector<NetworkCase> all;
+    std::vector<NetworkCase> gpu;
+    std::vector<NetworkCase> host;
+    for (const NetworkCase& one : cases) {
+      if (one.training != training) continue;
+      all.push_back(one);
+      const double busy = one.busy > 0 ? one.busy : 1 - one.waiting;
+      (busy >= kBusy ? gpu : host).push_back(one);
+    }
+    scores.push_back({pass, score(all)});
+    scores.push_back({pass + ", bound by the GPU", score(gpu)});
+    scores.push_back({pass + ", bound by the host", score(host)});
+  }
+  return scores;
+}
+
+// Neither they nor operations as large as the largest of theirs are learned from.
+Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
+  LeftOut left_out;
+  left_out.settings = largest_settings(data.networks);
+  left_out.keys = largest_keys(data.operations);
+  left_out.keys.merge(largest_keys(data.layers));
+  const Result<Profile> profile = fit_to(data, left_out);
+  if (!profile) return profile.error();
+  std::vector<NetworkCase> cases = cases_of(*profile, data.networks);
+  std::erase_if(cases, [&](const NetworkCase& one) { return !left_out.settings.contains(one.setting); });
+  return by_pass(cases);
+}
+
+Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> left_out) {
+  Result<Profile> profile = fit_to(data, {});
+  if (!profile) return std::move(profile).error();
+  set_widths(profile->network, left_out);
+  std::vector<NetworkCase> cases = cases_of(*profile, data.held_out);
+  set_intervals(cases, profile->network);
+  std::vector<NamedScore> scores = by_pass(cases);
+  std::map<std::string, std::vector<NetworkCase>> families;
+  for (const NetworkCase& one : cases) families[one.family].push_back(one);
+  for (const auto& [family, some] : families) scores.push_back({family, score(some)});
+  return scores;
+}
+
+}  // namespace
+
+Score score(std::span<const NetworkCase> cases) {
+  std::vector<double> measured;
+  std::vector<double> predicted;
+  std::vector<double> widths;
+  std::size_t held = 0;
+  for (const NetworkCase& one : cases) {
+    measured.push_back(one.measured_j);
+    predicted.push_back(one.predicted_j);
+    if (one.low_j <= one.measured_j && one.measured_j <= one.high_j) ++held;
+    widths.push_back((one.high_j - one.low_j) / 2 / one.predicted_j);
+  }
+  Score total = score(measured, predicted);
+  total.coverage = cases.empty() ? 0 : static_cast<double>(held) / static_cast<double>(cases.size());
+  total.width = quantile(widths, 0.5);
+  return total;
+}
+
+Result<LeftOutCases> families_left_out(const FitData& data, int folds) {
+  const auto fold = folds_of(data, folds);
+  LeftOutCases cases;
+  for (int number = 0; number < folds; ++number) {
+    LeftOut left_out;
+    for (const auto& [family, which] : fold) {
+      if (which == number) left_out.families.insert(family);
+    }
+    if (left_out.families.empty()) continue;
+    const Result<Profile> profile = fit_to(data, left_out);
+    if (!profile) return profile.error();
+    for (NetworkCase& one : cases_of(*profile, data.networks)) {
+      if (left_out.families.contains(one.family)) cases.networks.push_back(std::move(one));
+    }
+    for (const MeasuredOperation& row : data.layers) {
+      if (!left_out.families.contains(row.family)) continue;
+      const double time_s = estimate(profile->operation, row.operation, {false, true}).time_s;
+      cases.layers.push_back({row.key, std::string(name_of(row.operation.kind)), row.time_s, time_s});
+    }
+  }
+  return cases;
+}
+
+void set_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
+  const double inference = family_quantile(cases, false, 0.9);
+  const double training = family_quantile(cases, true, 0.9);
+  model.inference_width = inference * kOwnShape;
+  model.training_width = training * kOwnShape;
+  model.host_width = kHostShape / kOwnShape;
+}
+
+void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases) {
+  std::vector<double> errors;
+  for (const OperationCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted / one.measured)));
+  if (!errors.empty()) model.layer_width = quantile(std::move(errors), 0.9);
+}
+
+void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
+  for (NetworkCase& one : cases) {
+    const double width = interval_width(model, one.training, one.waiting);
+    one.low_j = one.predicted_j * std::exp(-width);
+    one.high_j = one.predicted_j * std::exp(width);
+  }
+}
+
+Result<Evaluation> evaluate(const FitTables& tables, int folds) {
+  const Result<FitData> data = read_fit_data(tables);
+  if (!data) return data.error();
+  const Result<NoiseFloor> floor = noise_floor(tables.operations);
+  if (!floor) return floor.error();
+  Evaluation evaluation;
+  evaluation.floor = *floor;
+  if (!tables.networks.empty()) {
+    const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks, tables.busy);
+    if (!of_networks) return of_networks.error();
+    evaluation.network_floor = *of_networks;
+  }
+  const Result<LeftOutCases> cases = families_left_out(*data, folds);
+  if (!cases) return cases.error();
+  if (!cases->layers.empty()) {
+    evaluation.layers = scores_by_kind(cases->layers);
+    NetworkModel model;
+    set_layer_width(model, cases->layers);
+    evaluation.layer_factor = std::exp(model.layer_width);
+  }
+  // Widths of each half of the families come from the other half: what is counted did not set its own width.
+  NetworkModel even;
+  NetworkModel odd;
+  std::vector<NetworkCase> halves[2];
+  std::map<std::string, std::size_t, std::less<>> half_of;
+  for (const NetworkCase& one : cases->networks) half_of.try_emplace(one.family, half_of.size() % 2);
+  for (const NetworkCase& one : cases->networks) halves[half_of[one.family]].push_back(one);
+  set_widths(even, halves[1]);
+  set_widths(odd, halves[0]);
+  set_intervals(halves[0], even);
+  set_intervals(halves[1], odd);
+  evaluation.network_cases = halves[0];
+  evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
+  evaluation.networks = by_pass(evaluation.network_cases);
+  std::mt19937 chance(kSeed);
+  std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
+  for (const MeasuredOperation& row : data->operations) keys[chance() % kOperationFolds].insert(row.key);
+  for (const auto& some : keys) {
+    Result<std::vector<OperationCase>> found = predict_keys(*data, some);
+    if (!found) return std::move(found).error();
+    evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
+  }
+  evaluation.operations = scores_by_kind(evaluation.operation_cases);
+  const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(data->operations));
+  if (!larger) return larger.error();
+  evaluation.larger = scores_by_kind(*larger);
+  LeftOut networks;
+  networks.all_networks = true;
+  const Result<Profile> alone = fit_to(*data, networks);
+  if (!alone) return alone.error();
+  evaluation.alone = by_pass(cases_of(*alone, data->networks));
+  if (!data->networks.networks.empty()) {
+    Result<std::vector<NamedScore>> larger_networks = judge_larger_networks(*data);
+    if (!larger_networks) return std::move(larger_networks).error();
+    evaluation.larger_networks = std::move(*larger_networks);
+  }
+  evaluation.disturbed = data->networks.disturbed.size();
+  evaluation.unknown = data->networks.unknown;
+  evaluation.unknown.insert(evaluation.unknown.end(), data->held_out.unknown.begin(), data->held_out.unknown.end());
+  if (!data->held_out.networks.empty()) {
+    Result<std::vector<NamedScore>> held_out = judge_held_out(*data, cases->networks);
+    if (!held_out) return std::move(held_out).error();
+    evaluation.held_out = std::move(*held_out);
+  }
+  if (!tables.seed_settings.empty()) {
+    const Result<SeedTable> seed = read_seed_tables(tables.seed_operations, tables.seed_settings);
+    if (!seed) return Error(seed.error()).with_context("seed");
+    Result<std::optional<SeedProtocol>> judged = judge_by_seed_protocol(*data, *seed);
+    if (!judged) return std::move(judged).error();
+    evaluation.seed = std::move(*judged);
+  }
+  return evaluation;
+}
+
+}  // namespace joulemap::predict

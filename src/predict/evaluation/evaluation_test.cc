@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace joulemap::predict {
+namespace {
+
+TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
+  std::vector<OperationCase> cases;
+  for (int number = 0; number < 100; ++number) {
+    const double factor = std::exp(0.01 * number);
+    cases.push_back({"", "dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
+  }
+  NetworkModel model;
+  set_layer_width(model, cases);
+  EXPECT_NEAR(model.layer_width, 0.9, 0.011);
+}
+
+TEST(LayerWidth, StaysAsItWasWhereNoLayerWasProfiled) {
+  NetworkModel model;
+  const double before = model.layer_width;
+  set_layer_width(model, {});
+  EXPECT_EQ(model.layer_width, before);
+}
+
+TEST(EvaluationText, SettingsWithOperationsThatAreNotKnownAreNamedInTextAndJson) {
+  Evaluation evaluation;
+  EXPECT_EQ(evaluation_markdown(evaluation).find("not known"), std::string::npos);
+  evaluation.unknown = {"timm/mystery 8x224 fp32 inference"};
+  EXPECT_NE(evaluation_markdown(evaluation).find("Warning: 1 settings have operations that are not known"),
+            std::string::npos);
+  EXPECT_NE(evaluation_json(evaluation).find(R"("unknown_settings":["timm/mystery 8x224 fp32 inference"])"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

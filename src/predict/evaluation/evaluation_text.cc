@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "formats/csv.h"
+#include "formats/json_writer.h"
+#include "predict/evaluation/evaluation.h"
+
+namespace joulemap::predict {
+namespace {
+
+void write_table(std::string& text, std::string_view title, std::span<const NamedScore> scores, bool intervals) {
+  fmt::format_to(std::back_inserter(text), "\n## {}\n\n| | cases | RMSPE | MAPE | median | p90 | bias | tau |{}\n",
+                 title, intervals ? " held | half width |" : "");
+  text += intervals ? "|---|---|---|---|---|---|---|---|---|---|\n" : "|---|---|---|---|---|---|---|---|\n";
+  for (const auto& [name, score] : scores) {
+    fmt::format_to(std::back_inserter(text),
+                   "| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % | {:.1f} % | {:+.1f} % | {:.3f} |", name, score.cases,
+                   100 * score.rmspe, 100 * score.mape, 100 * score.median, 100 * score.p90, 100 * score.bias,
+                   score.tau);
+    if (intervals)
+      fmt::format_to(std::back_inserter(text), " {:.1f} % | {:.1f} % |", 100 * score.coverage, 100 * score.width);
+    text += "\n";
+  }
+}
+
+void write_scores(formats::JsonWriter& json, std::string_view key, std::span<const NamedScore> scores) {
+  json.key(key).begin_array();
+  for (const auto& [name, score] : scores) {
+    json.begin_object()
+        .member("name", name)
+        .member("cases", static_cast<std::uint64_t>(score.cases))
+        .member("rmspe", score.rmspe);
+    json.member("mape", score.mape).member("median", score.median).member("p90", score.p90).member("bias", score.bias);
+    json.member("tau", score.tau).member("coverage", score.coverage).member("half_width", score.width).end_object();
+  }
+  json.end_array();
+}
+
+void write_seed_table(std::string& text, std::string_view title, std::span<const NamedScore> scores) {
+  fmt::format_to(std::back_inserter(text),
+                 "\n### {}\n\n| | cases | RMSPE | published | median | p90 | bias |\n|---|---|---|---|---|---|---|\n",
+                 title);
+  for (const auto& [name, score] : scores) {
+    const std::optional<double> best = published_rmspe(name);
+    fmt::format_to(std::back_inserter(text), "| {} | {} | {:.1f} % | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n", name,
+                   score.cases, 100 * score.rmspe, best ? fmt::format("{:.1f} %", 100 * *best) : "", 100 * score.median,
+                   100 * score.p90, 100 * score.bias);
+  }
+}
+
+std::vector<NamedScore> sums_of(const SeedScores& scores) {
+  return {{"instances", scores.instances},
+          {"vgg", scores.vgg},
+          {"instances without a layer that was learned from", scores.unseen_instances},
+          {"vgg without a layer that was learned from", scores.unseen_vgg}};
+}
+
+void write_seed(std::string& text, const SeedProtocol& seed) {
+  fmt::format_to(
+      std::back_inserter(text),
+      "\n## The seed's protocol\n\n{} instances (network, batch, size), a fifth of them left out in turn; {} "
+      "more have layers that were not measured. Beside each figure the best that was published of it.\n",
+      seed.instances, seed.incomplete);
+  if (!seed.unmeasured.empty())
+    fmt::format_to(std::back_inserter(text), "Without layers of these kinds, of which none was measured: {}.\n",
+                   fmt::join(seed.unmeasured, ", "));
+  for (const SeedScores& scores : seed.scores) {
+    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums_of(scores));
+    write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.learned_from), scores.layers);
+    write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.learned_from),
+                     scores.unseen);
+    write_seed_table(text, fmt::format("Distinct layers in five parts, by {}", scores.learned_from), scores.folds);
+  }
+}
+
+void write_seed(formats::JsonWriter& json, const SeedProtocol& seed) {
+  json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
+  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("unmeasured_kinds").begin_array();
+  for (const std::string& kind : seed.unmeasured) json.value(kind);
+  json.end_array().key("models").begin_array();
+  for (const SeedScores& scores : seed.scores) {
+    json.begin_object().member("learned_from", scores.learned_from);
+    write_scores(json, "sums", sums_of(scores));
+    write_scores(json, "layers", scores.layers);
+    write_scores(json, "unseen_layers", scores.unseen);
+    write_scores(json, "distinct_layers", scores.folds);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string evaluation_markdown(const Evaluation& evaluation) {
+  std::string text = "# How good predictions are on what they were not fitted to\n";
+  fmt::format_to(std::back_inserter(text),
+                 "\nOperations measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 evaluation.floor.operations, 100 * evaluation.floor.energy, 100 * evaluation.floor.time);
+  fmt::format_to(std::back_inserter(text),
+                 "Settings of networks measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 evaluation.network_floor.operations, 100 * evaluation.network_floor.energy,
+                 100 * evaluation.network_floor.time);
+  if (evaluation.disturbed > 0) {
+    fmt::format_to(std::back_inserter(text),
+                   "{} settings of networks waited for a host that did something else, too, or may have: they are "
+                   "neither learned from nor judged.\n",
+                   evaluation.disturbed);
+  }
+  if (!evaluation.unknown.empty()) {
+    fmt::format_to(std::back_inserter(text),
+                   "Warning: {} settings have operations that are not known, so that predictions of them would be lower "
+                   "bounds: they are neither learned from nor judged ({}{}).\n",
+                   evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
+  }
+  if (!evaluation.held_out.empty())
+    write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);
+  write_table(text, "Networks, their families left out", evaluation.networks, true);
+  if (!evaluation.layers.empty()) {
+    write_table(text, "Times of operations within networks, their families left out", evaluation.layers, false);
+    fmt::format_to(std::back_inserter(text), "\nNine of ten lie within a factor of {:.2f}.\n",
+                   evaluation.layer_factor.value_or(0));
+  }
+  write_table(text, "Networks, by operations alone", evaluation.alone, false);
+  if (!evaluation.larger_networks.empty())
+    write_table(text, "Networks larger than those learned from", evaluation.larger_networks, false);
+  write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
+  write_table(text, "Operations larger than those learned from", evaluation.larger, false);
+  if (evaluation.seed) write_seed(text, *evaluation.seed);
+  return text;
+}
+
+std::string evaluation_json(const Evaluation& evaluation) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", "joulemap.evaluation/1");
+  json.key("noise_floor").begin_object().member("operations", static_cast<std::uint64_t>(evaluation.floor.operations));
+  json.member("energy", evaluation.floor.energy).member("time", evaluation.floor.time).end_object();
+  json.key("network_noise_floor")
+      .begin_object()
+      .member("settings", static_cast<std::uint64_t>(evaluation.network_floor.operations));
+  json.member("energy", evaluation.network_floor.energy).member("time", evaluation.network_floor.time).end_object();
+  json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
+  json.key("unknown_settings").begin_array();
+  for (const std::string& setting : evaluation.unknown) json.value(setting);
+  json.end_array();
+  write_scores(json, "held_out_networks", evaluation.held_out);
+  write_scores(json, "networks", evaluation.networks);
+  write_scores(json, "times_within_networks", evaluation.layers);
+  json.member("times_within_networks_factor", evaluation.layer_factor);
+  write_scores(json, "networks_by_operations_alone", evaluation.alone);
+  write_scores(json, "larger_networks", evaluation.larger_networks);
+  write_scores(json, "operations", evaluation.operations);
+  write_scores(json, "larger_operations", evaluation.larger);
+  if (evaluation.seed) write_seed(json, *evaluation.seed);
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string predictions_csv(const Evaluation& evaluation) {
+  std::string text = formats::csv_line({"split", "key", "predicted_j", "low_j", "high_j"});
+  const auto number = [](double value) { return fmt::format("{:.6g}", value); };
+  for (const NetworkCase& one : evaluation.network_cases) {
+    text += formats::csv_line(
+        {"network-family", one.setting, number(one.predicted_j), number(one.low_j), number(one.high_j)});
+  }
+  for (const OperationCase& one : evaluation.operation_cases) {
+    text += formats::csv_line({"random", one.key, number(one.predicted), "", ""});
+  }
+  return text;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/fit/fitting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "predict/evaluation/evaluation.h"
+#include "predict/model/in_parts.h"
+
+namespace joulemap::predict {
+namespace {
+
+// What the best kernels reach of what a maker promises.
+constexpr double kOfPeak = 0.75;
+constexpr double kOfMemory = 0.9;
+// Bytes that are in no cache.
+constexpr double kSurelyInMemory = 300e6;
+
+double mean_idle_w(std::span<const MeasuredOperation> rows) {
+  double sum_w = 0;
+  double told = 0;
+  for (const MeasuredOperation& row : rows) {
+    sum_w += row.idle_w;
+    told += row.idle_w > 0 ? 1 : 0;
+  }
+  return told > 0 ? sum_w / told : 0;
+}
+
+// GPUs of one type differ at rest, by 16 W of 125 among H200s: what an operation draws is told for one that draws their
+// mean.
+void make_alike_at_rest(std::span<MeasuredOperation> rows, double idle_w) {
+  for (MeasuredOperation& row : rows) {
+    const double alike_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
+    // At the limit a GPU draws the limit, whatever it draws at rest.
+    if (row.idle_w > 0 && alike_j > 0 && !row.limited) row.energy_j = alike_j;
+  }
+}
+
+void tell_offsets(NetworkTable& table, double idle_w) {
+  for (MeasuredNetwork& network : table.networks) {
+    if (network.idle_w > 0) network.machine.idle_offset_w = network.idle_w - idle_w;
+  }
+}
+
+}  // namespace
+
+Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
+  Datasheet sheet = known_datasheets().front();  // what cannot be told: multiprocessors, the cache's size
+  sheet.name = name;
+  sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
+  sheet.memory_bytes_per_s = 1e10;
+  sheet.power_limit_w = 0;
+  for (const MeasuredOperation& row : rows) {
+    const Work work = work_of(row.operation);
+    double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
+    if (is_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kOfPeak);
+    if (!is_product(row.operation.kind) && row.operation.kind != Kind::embedding && work.bytes > kSurelyInMemory) {
+      sheet.memory_bytes_per_s = std::max(sheet.memory_bytes_per_s, work.bytes / row.time_s / kOfMemory);
+    }
+    sheet.power_limit_w = std::max(sheet.power_limit_w, row.energy_j.value_or(0) / row.time_s);
+  }
+  sheet.cache_bytes_per_s = 2 * sheet.memory_bytes_per_s;
+  sheet.idle_w = sheet.power_limit_w / 6;
+  return sheet;
+}
+
+Result<FitData> read_fit_data(const FitTables& tables) {
+  FitData data;
+  Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
+  if (!operations) return std::move(operations).error().with_context("operations");
+  data.operations = std::move(*operations);
+  if (data.operations.empty()) return Error{ErrorCode::malformed, "no operation was measured", "joulemap collect"};
+  const std::optional<Datasheet> sheet = find_datasheet(tables.device);
+  data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
+  if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.sheet.power_limit_w) {
+    data.sheet.idle_w = idle_w;
+    make_alike_at_rest(data.operations, idle_w);
+  }
+  if (!tables.layers.empty()) {
+    Result<std::vector<MeasuredOperation>> layers = read_layers_table(tables.layers);
+    if (!layers) return std::move(layers).error().with_context("layers");
+    data.layers = std::move(*layers);
+  }
+  if (!tables.networks.empty() && !tables.network_settings.empty()) {
+    Result<NetworkTable> networks =
+        read_networks_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
+    if (!networks) return std::move(networks).error().with_context("networks");
+    data.networks = std::move(*networks);
+    tell_offsets(data.networks, data.sheet.idle_w);
+  }
+  if (!tables.held_out.empty()) {
+    Result<NetworkTable> held_out = read_networks_tables(
+        {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
+    if (!held_out) return std::move(held_out).error().with_context("held-out networks");
+    data.held_out = std::move(*held_out);
+    tell_offsets(data.held_out, data.sheet.idle_w);
+  }
+  return data;
+}
+
+std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
+                                     const NetworkModel& network) {
+  std::vector<bool> is_used(table.operations.size());
+  for (const MeasuredNetwork& measured : table.networks) {
+    for (const auto& [index, count] : measured.operations) is_used[index] = true;
+  }
+  std::vector<OperationEstimate> known(table.operations.size());
+  in_parts(known.size(), [&](std::size_t index) {
+    if (is_used[index]) known[index] = estimate(operation, table.operations[index], {false, true});
+  });
+  std::vector<NetworkRow> rows;
+  for (const MeasuredNetwork& measured : table.networks) {
+    NetworkRow row{&measured, {}};
+    row.sums.training = measured.training;
+    row.sums.python = measured.python;
+    for (const auto& [index, count] : measured.operations) {
+      Operation one = table.operations[index];
+      one.count = static_cast<std::int64_t>(count);
+      add_operation(row.sums, network, one, known[index]);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
+  std::vector<MeasuredOperation> rows;
+  const auto is_wanted = [&left_out](const MeasuredOperation& row) {
+    return !left_out.families.contains(row.family) && !left_out.keys.contains(row.key);
+  };
+  for (const MeasuredOperation& row : data.operations) {
+    if (is_wanted(row)) rows.push_back(row);
+  }
+  const std::size_t alone = rows.size();
+  for (const MeasuredOperation& row : data.layers) {
+    if (is_wanted(row) && !left_out.all_networks) rows.push_back(row);
+  }
+  Result<OperationModel> operation = fit_operation_model(rows, data.sheet);
+  if (!operation) return std::move(operation).error();
+  Profile profile;
+  profile.device = data.sheet.name;
+  profile.operations = static_cast<std::int64_t>(alone);
+  profile.operation = std::move(*operation);
+  profile.network.idle_w = data.sheet.idle_w;
+  profile.network.power_limit_w = data.sheet.power_limit_w;
+  profile.network.launches = fit_launches(std::span(rows).subspan(alone));
+  std::vector<NetworkRow> all = network_rows(data.networks, profile.operation, profile.network);
+  std::vector<NetworkRow> learned;
+  for (const NetworkRow& row : all) {
+    const MeasuredNetwork& network = *row.network;
+    if (!left_out.families.contains(network.family) && !left_out.settings.contains(network.setting))
+      learned.push_back(row);
+  }
+  profile.networks = static_cast<std::int64_t>(learned.size());
+  if (!learned.empty()) profile.network = fit_network_model(learned, profile.network);
+  return profile;
+}
+
+Result<Profile> fit_profile(const FitTables& tables) {
+  const Result<FitData> data = read_fit_data(tables);
+  if (!data) return data.error();
+  Result<Profile> profile = fit_to(*data, {});
+  if (!profile) return profile;
+  const Result<LeftOutCases> cases = families_left_out(*data, kFoldsOfIntervals);
+  if (!cases) return cases.error();
+  set_widths(profile->network, cases->networks);
+  set_layer_width(profile->network, cases->layers);
+  return profile;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/fit/measured_operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "predict/fit/table.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype",   "pass",
+                                                           "cold", "time_s",     "energy_j"};
+constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
+
+std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
+  return fmt::format("{}|{}|{}|{}|{}", columns.text(record, "kind"), columns.text(record, "parameters"),
+                     columns.text(record, "dtype"), columns.text(record, "pass"), columns.text(record, "cold"));
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfOperations);
+  if (!table) return table.error();
+  const Columns& columns = table->columns;
+  std::map<std::string, std::size_t> index_of;
+  std::vector<MeasuredOperation> rows;
+  std::map<std::size_t, int> tell_idle;  // by row
+  for (const formats::CsvRecord& record : table->records) {
+    const double time_s = columns.number(record, "time_s");
+    const double energy_j = columns.number(record, "energy_j");
+    if (!(time_s > 0) || !(energy_j > 0)) continue;  // a view launches nothing
+    const std::string key = key_of(columns, record);
+    const auto [at, is_new] = index_of.try_emplace(key, rows.size());
+    if (is_new) {
+      Result<Operation> operation = operation_of(columns, record);
+      if (!operation) return std::move(operation).error();
+      rows.push_back({.operation = std::move(*operation),
+                      .key = key,
+                      .family = columns.text(record, "source"),
+                      .cold = columns.text(record, "cold") == "1",
+                      .energy_j = 0.0,
+                      .repeats = 0});
+    }
+    MeasuredOperation& row = rows[at->second];
+    row.time_s += time_s;
+    row.eager_s += columns.number(record, "eager_s");
+    row.energy_j = *row.energy_j + energy_j;
+    if (const double idle_w = columns.number(record, "idle_w"); idle_w > 0) {
+      row.idle_w += idle_w;
+      ++tell_idle[at->second];
+    }
+    row.limited = row.limited || columns.text(record, "limited") == "1";
+    ++row.repeats;
+  }
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    MeasuredOperation& row = rows[index];
+    row.time_s /= row.repeats;
+    row.eager_s /= row.repeats;
+    row.energy_j = *row.energy_j / row.repeats;
+    row.idle_w /= std::max(1, tell_idle[index]);
+  }
+  return rows;
+}
+
+Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfLayers);
+  if (!table) return table.error();
+  std::vector<MeasuredOperation> rows;
+  for (const formats::CsvRecord& record : table->records) {
+    const double time_s = table->columns.number(record, "time_s");
+    if (!(time_s > 0)) continue;
+    Result<Operation> operation = operation_of(table->columns, record);
+    if (!operation) return std::move(operation).error();
+    MeasuredOperation row;
+    row.operation = std::move(*operation);
+    row.key = key_of(table->columns, record);
+    row.family = table->columns.text(record, "source");
+    row.in_network = true;
+    row.time_s = time_s;
+    row.launches = table->columns.number(record, "launches");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<NoiseFloor> noise_floor(std::string_view csv) {
+  const Result<Table> table = read_table(csv, kOfOperations);
+  if (!table) return table.error();
+  Repeats repeats;
+  for (const formats::CsvRecord& record : table->records) {
+    repeats[key_of(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
+                                                         table->columns.number(record, "energy_j"));
+  }
+  return noise_floor(repeats);
+}
+
+NoiseFloor noise_floor(const Repeats& repeats) {
+  NoiseFloor floor;
+  for (const auto& [key, measured] : repeats) {
+    if (measured.size() < 2) continue;
+    const auto [first_time_s, first_j] = measured[0];
+    const auto [second_time_s, second_j] = measured[1];
+    if (!(first_j > 0) || !(second_j > 0)) continue;
+    // Of two measurements: a standard deviation is their difference by the root of 2.
+    const double energy = (first_j - second_j) / (first_j + second_j) * std::sqrt(2.0);
+    const double time = (first_time_s - second_time_s) / (first_time_s + second_time_s) * std::sqrt(2.0);
+    floor.energy += energy * energy;
+    floor.time += time * time;
+    ++floor.operations;
+  }
+  if (floor.operations > 0) {
+    floor.energy = std::sqrt(floor.energy / static_cast<double>(floor.operations));
+    floor.time = std::sqrt(floor.time / static_cast<double>(floor.operations));
+  }
+  return floor;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/fit/table.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+namespace joulemap::predict {
+
+Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record) {
+  Operation operation;
+  const auto kind = kind_of(columns.text(record, "kind"));
+  const auto dtype = dtype_of(columns.text(record, "dtype"));
+  const auto pass = pass_of(columns.text(record, "pass"));
+  if (!kind || !dtype || !pass) {
+    return Error{ErrorCode::malformed,
+                 fmt::format("a row of kind \"{}\", type \"{}\", pass \"{}\"", columns.text(record, "kind"),
+                             columns.text(record, "dtype"), columns.text(record, "pass")),
+                 ""};
+  }
+  Result<FormAndParameters> parsed = parse_parameters(columns.text(record, "parameters"));
+  if (!parsed) return std::move(parsed).error();
+  operation.kind = *kind;
+  operation.dtype = *dtype;
+  operation.pass = *pass;
+  operation.form = std::move(parsed->form);
+  operation.parameters = std::move(parsed->parameters);
+  if (columns.text(record, "parameters").find("way=fused") != std::string::npos) operation.parameters.set("fused", 1);
+  if (columns.text(record, "parameters").find("way=one-by-one") != std::string::npos)
+    operation.parameters.set("foreach", 0);
+  return operation;
+}
+
+Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed) {
+  std::vector<formats::CsvRecord> records = formats::read_csv(csv);
+  if (records.empty()) return Error{ErrorCode::malformed, "the table is empty", "joulemap collect --tables"};
+  Table table{Columns(records.front()), {}};
+  if (const auto missing = table.columns.missing(needed)) {
+    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *missing),
+                 "joulemap collect --tables"};
+  }
+  table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
+  return table;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table of measurements, by the names of its columns. Inside of src/predict: the faces are measured_operations.h and
+// network_model.h.
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/csv.h"
+#include "predict/graph/operation.h"
+
+namespace joulemap::predict {
+
+class Columns {
+ public:
+  explicit Columns(const formats::CsvRecord& header) {
+    for (std::size_t index = 0; index < header.size(); ++index) at_[header[index]] = index;
+  }
+  std::optional<std::string> missing(std::span<const std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (at_.find(name) == at_.end()) return std::string(name);
+    }
+    return std::nullopt;
+  }
+  const std::string& text(const formats::CsvRecord& record, std::string_view name) const {
+    static const std::string kNone;
+    const auto at = at_.find(name);
+    return at == at_.end() || at->second >= record.size() ? kNone : record[at->second];
+  }
+  double number(const formats::CsvRecord& record, std::string_view name) const {
+    return std::strtod(text(record, name).c_str(), nullptr);
+  }
+
+ private:
+  std::map<std::string, std::size_t, std::less<>> at_;
+};
+
+struct Table {
+  Columns columns;
+  std::vector<formats::CsvRecord> records;
+};
+
+// An Error names a column that is needed and missing.
+Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed);
+
+// Of the columns kind, parameters, dtype and pass.
+Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record);
+
+}  // namespace joulemap::predict

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The face of XGBoost's C interface, which no other file includes.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <xgboost/c_api.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "formats/document.h"
+#include "predict/model/trees.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr const char* kLibrary = "libxgboost.so.0";
+
+struct Xgboost {
+  decltype(&XGDMatrixCreateFromMat) create_matrix = nullptr;
+  decltype(&XGDMatrixSetFloatInfo) set_info = nullptr;
+  decltype(&XGDMatrixFree) free_matrix = nullptr;
+  decltype(&XGBoosterCreate) create = nullptr;
+  decltype(&XGBoosterSetParam) set = nullptr;
+  decltype(&XGBoosterUpdateOneIter) update = nullptr;
+  decltype(&XGBoosterDumpModelEx) dump = nullptr;
+  decltype(&XGBoosterFree) free = nullptr;
+  decltype(&XGBGetLastError) last_error = nullptr;
+};
+
+Result<Xgboost> open_xgboost() {
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, dlerror()),
+                 "apt-get install libxgboost0"};
+  }
+  Xgboost found;
+  const auto resolve = [library](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    return function != nullptr;
+  };
+  const bool complete = resolve("XGDMatrixCreateFromMat", found.create_matrix) &&
+                        resolve("XGDMatrixSetFloatInfo", found.set_info) &&
+                        resolve("XGDMatrixFree", found.free_matrix) && resolve("XGBoosterCreate", found.create) &&
+                        resolve("XGBoosterSetParam", found.set) && resolve("XGBoosterUpdateOneIter", found.update) &&
+                        resolve("XGBoosterDumpModelEx", found.dump) && resolve("XGBoosterFree", found.free) &&
+                        resolve("XGBGetLastError", found.last_error);
+  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a function that is needed", kLibrary), ""};
+  return found;
+}
+
+std::string directions_text(const std::vector<int>& directions) {
+  std::string text = "(";
+  for (const int direction : directions) text += fmt::format("{}{}", text.size() > 1 ? "," : "", direction);
+  return text + ")";
+}
+
+// A tree as XGBoost tells it, with its children inside; depth is bounded by the options.
+bool add_node(const formats::DocumentValue& told, Trees& trees, std::int32_t& index) {
+  index = static_cast<std::int32_t>(trees.nodes.size());
+  trees.nodes.emplace_back();
+  if (const auto leaf = told.number("leaf")) {
+    trees.nodes.back().value = static_cast<float>(*leaf);
+    return true;
+  }
+  const std::string split = told.text_or_empty("split");
+  const auto yes = told.integer("yes");
+  const formats::DocumentValue* children = told.find("children");
+  if (split.size() < 2 || !yes || children == nullptr || children->array() == nullptr || children->array()->size() != 2)
+    return false;
+  const formats::DocumentValue* first = &children->array()->front();
+  const formats::DocumentValue* second = &children->array()->back();
+  if (first->integer("nodeid") != yes) std::swap(first, second);
+  std::int32_t left = 0;
+  std::int32_t right = 0;
+  if (!add_node(*first, trees, left) || !add_node(*second, trees, right)) return false;
+  TreeNode& node = trees.nodes[static_cast<std::size_t>(index)];
+  node.feature = std::stoi(split.substr(1));
+  node.value = static_cast<float>(told.number("split_condition").value_or(0));
+  node.left = left;
+  node.right = right;
+  return true;
+}
+
+std::vector<std::pair<std::string, std::string>> settings_of(const TreeOptions& options) {
+  return {{"objective", "reg:squarederror"},
+          {"base_score", "0"},
+          {"tree_method", "hist"},
+          {"max_bin", "256"},
+          {"nthread", "1"},
+          {"seed", "11"},
+          {"verbosity", "0"},
+          {"max_depth", std::to_string(options.depth)},
+          {"eta", std::to_string(options.rate)},
+          {"subsample", std::to_string(options.row_share)},
+          {"colsample_bytree", std::to_string(options.column_share)},
+          {"min_child_weight", std::to_string(options.least_weight)},
+          {"lambda", std::to_string(options.pull)}};
+}
+
+Error refused(const Xgboost& xgboost) {
+  return Error{ErrorCode::unsupported, fmt::format("XGBoost: {}", xgboost.last_error()), ""};
+}
+
+Result<Trees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
+  bst_ulong count = 0;
+  const char** texts = nullptr;
+  if (xgboost.dump(booster, "", 0, "json", &count, &texts) != 0) return refused(xgboost);
+  Trees trees;
+  for (bst_ulong number = 0; number < count; ++number) {
+    const Result<formats::DocumentValue> told = formats::read_json(texts[number], "a tree");
+    std::int32_t root = 0;
+    if (!told) return told.error();
+    if (!add_node(*told, trees, root)) return Error{ErrorCode::malformed, "a tree of XGBoost that makes no sense", ""};
+    trees.roots.push_back(root);
+  }
+  return trees;
+}
+
+}  // namespace
+
+Result<Trees> fit_trees(const TreeRows& rows, const TreeOptions& options) {
+  const Result<Xgboost> opened = open_xgboost();
+  if (!opened) return opened.error();
+  const Xgboost& xgboost = *opened;
+  DMatrixHandle matrix = nullptr;
+  if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0)
+    return refused(xgboost);
+  const std::unique_ptr<void, decltype(xgboost.free_matrix)> owned_matrix(matrix, xgboost.free_matrix);
+  BoosterHandle booster = nullptr;
+  if (xgboost.set_info(matrix, "label", rows.targets.data(), rows.size()) != 0 ||
+      xgboost.set_info(matrix, "weight", rows.weights.data(), rows.size()) != 0 ||
+      xgboost.create(&matrix, 1, &booster) != 0) {
+    return refused(xgboost);
+  }
+  const std::unique_ptr<void, decltype(xgboost.free)> owned_booster(booster, xgboost.free);
+  for (const auto& [name, value] : settings_of(options)) xgboost.set(booster, name.c_str(), value.c_str());
+  if (!options.directions.empty()) {
+    xgboost.set(booster, "monotone_constraints", directions_text(options.directions).c_str());
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    if (xgboost.update(booster, round, matrix) != 0) return refused(xgboost);
+  }
+  return read_trees(xgboost, booster);
+}
+
+}  // namespace joulemap::predict

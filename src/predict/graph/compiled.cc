@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What torch.compile makes of a list of operations, by these rules:
+// - Activations but softmax, add, multiply, rescaling, dropout, casts, copies, constant padding and norms with fixed
+//   statistics work element by element. A run of them in one pass, each of the size of the one before, is one kernel. One
+//   other norm may stand among them: it takes in what stands before and behind it.
+// - That kernel moves what its members move, less what one of them writes and the next one reads. A sum before a norm is
+//   written all the same: the residual goes on from it.
+// - It is told as its member that moves most (the norm, if there is one), with its sizes stretched to those bytes.
+// - Views vanish. Everything else stays; the optimizer is one kernel.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "predict/graph/training_step.h"
+#include "predict/graph/work.h"
+
+namespace joulemap::predict {
+namespace {
+
+bool is_true_norm(const Operation& operation) {
+  return operation.kind == Kind::normalization && operation.form != "batch-inference";
+}
+
+bool is_merged(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::activation:
+      return operation.form != "softmax" && operation.form != "log_softmax";
+    case Kind::padding:
+      return operation.form == "constant";
+    case Kind::normalization:
+    case Kind::add:
+    case Kind::multiply:
+    case Kind::rescaling:
+    case Kind::dropout:
+    case Kind::cast:
+    case Kind::reshape:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What took several kernels or read tables is one that reads and writes each element once.
+Operation as_one_kernel(Operation operation) {
+  const Parameters p = operation.parameters;
+  if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
+    operation.kind = Kind::activation;
+    operation.form = "rescaling";
+    operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
+  } else if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
+    double pixels = 1;
+    for (const std::string_view side : {"height", "width", "depth"}) pixels *= static_cast<double>(p.get(side, 1));
+    // Beyond that only where another size is 0.
+    const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMostElements)));
+    operation.kind = Kind::activation;
+    operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", width}};
+  }
+  return operation;
+}
+
+struct Sizes {
+  double read = 0;     // elements of its main tensor
+  double written = 0;  // elements
+  double read_bytes = 0;
+  double written_bytes = 0;
+};
+
+Sizes sizes_of(const Operation& operation) {
+  const Work work = work_of(operation);
+  const double bytes = bytes_of(operation.dtype);
+  Sizes sizes{.read = work.inputs, .written = work.outputs};
+  if (operation.kind == Kind::add || operation.kind == Kind::multiply) sizes.read = work.outputs;
+  if (operation.kind == Kind::cast) sizes.written = work.inputs;
+  if (operation.pass == Pass::backward) std::swap(sizes.read, sizes.written);
+  sizes.read_bytes = sizes.read * bytes;
+  sizes.written_bytes = sizes.written * bytes;
+  if (operation.kind == Kind::cast) {
+    sizes.written_bytes = sizes.written * bytes_of(dtype_of(operation.form).value_or(operation.dtype));
+  }
+  return sizes;
+}
+
+// What need not move when `next` takes what `before` gives.
+double saved_bytes(const Operation& before, const Operation& next) {
+  const double written = sizes_of(before).written_bytes;
+  const double read = sizes_of(next).read_bytes;
+  const bool goes_on = before.kind == Kind::add && before.form == "same" && is_true_norm(next);
+  return goes_on ? std::min(written, read) : 2 * std::min(written, read);
+}
+
+class Run {
+ public:
+  bool is_empty() const { return members_.empty(); }
+
+  bool takes(const Operation& next) const {
+    if (members_.empty()) return true;
+    const Operation& last = members_.back();
+    if (next.count != last.count) return false;
+    if (is_true_norm(next) && std::any_of(members_.begin(), members_.end(), is_true_norm)) return false;
+    return sizes_of(last).written == sizes_of(next).read;
+  }
+
+  void add(Operation operation) {
+    const Work before = work_of(operation);
+    flops_ += before.flops;
+    all_bytes_ += before.bytes;
+    operation = as_one_kernel(std::move(operation));
+    bytes_ += std::min(before.bytes, work_of(operation).bytes);
+    if (!members_.empty()) bytes_ -= saved_bytes(members_.back(), operation);
+    members_.push_back(std::move(operation));
+  }
+
+  Operation merged() const;
+
+ private:
+  const Operation& main_member() const;
+
+  std::vector<Operation> members_;
+  double flops_ = 0;
+  double all_bytes_ = 0;  // of the members by themselves
+  double bytes_ = 0;      // of the one kernel
+};
+
+const Operation& Run::main_member() const {
+  const auto is_less = [](const Operation& left, const Operation& right) {
+    if (is_true_norm(left) != is_true_norm(right)) return is_true_norm(right);
+    const Work a = work_of(left);
+    const Work b = work_of(right);
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.flops < b.flops;
+  };
+  return *std::max_element(members_.begin(), members_.end(), is_less);
+}
+
+// Sizes that may grow without changing what an operation is like; the largest of them grows finest.
+std::span<const std::string_view> stretched_sizes(const Operation& operation) {
+  static constexpr std::array<std::string_view, 1> kRows = {"batch"};
+  static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
+  static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
+  if (operation.kind == Kind::padding) return {};
+  if (operation.kind != Kind::normalization) return kTensor;
+  if (operation.form == "layer" || operation.form == "rms") return kRows;
+  return kImage;
+}
+
+// Up to `factor` times the work, never more.
+void stretch(Operation& operation, double factor) {
+  const auto names = stretched_sizes(operation);
+  if (names.empty() || !(factor > 1)) return;
+  const Parameters& p = operation.parameters;
+  const auto is_less = [&p](std::string_view left, std::string_view right) { return p.get(left, 1) < p.get(right, 1); };
+  const std::string_view name = *std::max_element(names.begin(), names.end(), is_less);
+  const double size = static_cast<double>(p.get(name, 1)) * factor;
+  if (size < static_cast<double>(kMostElements)) operation.parameters.set(name, static_cast<std::int64_t>(size));
+}
+
+Operation Run::merged() const {
+  Operation merged = main_member();
+  const Work work = work_of(merged);
+  double factor = work.bytes > 0 ? std::min(bytes_, all_bytes_) / work.bytes : 1;
+  if (work.flops > 0) factor = std::min(factor, flops_ / work.flops);
+  stretch(merged, factor);
+  merged.layer = members_.front().layer;
+  return merged;
+}
+
+void end_run(Run& run, std::vector<Operation>& merged) {
+  if (!run.is_empty()) merged.push_back(run.merged());
+  run = Run();
+}
+
+}  // namespace
+
+std::vector<Operation> compiled(std::vector<Operation> operations) {
+  std::vector<Operation> merged;
+  Run run;
+  bool is_backward = false;
+  for (Operation& operation : operations) {
+    if (operation.kind == Kind::view) continue;
+    // Copies and casts of the backward pass are told as forward ones: the first backward operation parts the passes.
+    if (operation.pass != Pass::forward && !is_backward) {
+      end_run(run, merged);
+      is_backward = true;
+    }
+    if (!is_merged(operation)) {
+      end_run(run, merged);
+      if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
+      // The compiler lays images out with their channels last, which tensor cores want.
+      if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
+        operation.parameters.set("channels_last", 1);
+      merged.push_back(std::move(operation));
+      continue;
+    }
+    if (!run.takes(operation)) end_run(run, merged);
+    run.add(std::move(operation));
+  }
+  end_run(run, merged);
+  return merged;
+}
+
+}  // namespace joulemap::predict

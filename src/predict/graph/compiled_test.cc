@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "predict/graph/training_step.h"
+#include "predict/graph/work.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation operation(Kind kind, std::string form, Parameters parameters, std::string layer = "") {
+  Operation made;
+  made.layer = std::move(layer);
+  made.kind = kind;
+  made.form = std::move(form);
+  made.parameters = std::move(parameters);
+  return made;
+}
+
+Operation tensor(Kind kind, std::string form, std::string layer = "") {
+  return operation(kind, std::move(form), {{"batch", 8}, {"rows", 64}, {"width", 256}}, std::move(layer));
+}
+
+Operation norm(std::string form, std::string layer = "") {
+  if (form == "layer") {
+    return operation(Kind::normalization, "layer", {{"batch", 512}, {"channels", 256}, {"height", 1}, {"width", 1}},
+                     std::move(layer));
+  }
+  return operation(Kind::normalization, std::move(form),
+                   {{"batch", 8}, {"channels", 64}, {"height", 16}, {"width", 16}}, std::move(layer));
+}
+
+Operation dense() {
+  return operation(Kind::dense, "", {{"rows", 512}, {"in", 256}, {"out", 256}, {"bias", 1}}, "dense");
+}
+
+struct Totals {
+  double flops = 0;
+  double bytes = 0;
+  double products = 0;
+  std::int64_t launches = 0;
+};
+
+Totals totals(const std::vector<Operation>& operations) {
+  Totals sum;
+  for (const Operation& one : operations) {
+    const Work work = work_of(one);
+    const auto count = static_cast<double>(one.count);
+    sum.flops += work.flops * count;
+    sum.bytes += work.bytes * count;
+    if (is_product(one.kind)) sum.products += work.flops * count;
+    if (one.kind != Kind::view) sum.launches += one.count;
+  }
+  return sum;
+}
+
+constexpr double kTensorBytes = 4.0 * 8 * 64 * 256;
+
+TEST(Compiled, AFixedNormAndAnActivationBehindAProductAreOneKernelThatReadsAndWritesOnce) {
+  const std::vector<Operation> made =
+      compiled({dense(), norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_EQ(made[1].kind, Kind::activation);
+  EXPECT_EQ(made[1].layer, "norm");
+  EXPECT_DOUBLE_EQ(work_of(made[1]).bytes, 2 * kTensorBytes);
+}
+
+TEST(Compiled, ConvolutionsOnTensorCoresHaveTheirChannelsLast) {
+  Operation convolution;
+  convolution.kind = Kind::convolution;
+  convolution.dtype = Dtype::tf32;
+  convolution.parameters = {{"batch", 8}, {"channels", 64}, {"out", 64}, {"height", 7}, {"width", 7}, {"kernel", 3}};
+  const std::vector<Operation> made = compiled({convolution});
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].parameters.get("channels_last", 0), 1);
+  convolution.dtype = Dtype::fp32;
+  EXPECT_EQ(compiled({convolution}).front().parameters.get("channels_last", 0), 0);
+}
+
+TEST(Compiled, ASecondTensorIsStillRead) {
+  const std::vector<Operation> made = compiled({norm("batch-inference"), tensor(Kind::add, "same"),
+                                                tensor(Kind::activation, "relu"), tensor(Kind::cast, "fp32")});
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].kind, Kind::add);
+  EXPECT_EQ(made[0].form, "same");
+  EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 3 * kTensorBytes);
+}
+
+TEST(Compiled, ANormTakesInTheResidualBeforeIt) {
+  const std::vector<Operation> made = compiled({tensor(Kind::add, "same", "residual"), norm("layer", "norm"), dense()});
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].kind, Kind::normalization);
+  EXPECT_EQ(made[0].layer, "residual");
+  // Two tensors in, the sum and the normed one out.
+  EXPECT_NEAR(work_of(made[0]).bytes / kTensorBytes, 4, 0.01);
+}
+
+TEST(Compiled, TwoNormsAreTwoKernels) {
+  EXPECT_EQ(compiled({norm("layer"), tensor(Kind::activation, "gelu"), norm("layer")}).size(), 2U);
+}
+
+TEST(Compiled, RescalingWritesNothingOnItsWay) {
+  const std::vector<Operation> made = compiled({tensor(Kind::rescaling, "")});
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 2 * kTensorBytes);
+}
+
+TEST(Compiled, ViewsVanishAndDoNotPart) {
+  const Operation view = operation(Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}});
+  EXPECT_EQ(compiled({view, tensor(Kind::activation, "relu"), view, tensor(Kind::multiply, "scalar"), view}).size(),
+            1U);
+}
+
+TEST(Compiled, TensorsOfOtherSizesAreOtherKernels) {
+  Operation other = tensor(Kind::activation, "relu");
+  other.parameters.set("batch", 4);
+  EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), other}).size(), 2U);
+  Operation repeated = tensor(Kind::activation, "relu");
+  repeated.count = 3;
+  EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), repeated}).size(), 2U);
+}
+
+TEST(Compiled, SoftmaxAndProductsStayApart) {
+  const std::vector<Operation> made =
+      compiled({tensor(Kind::activation, "relu"), tensor(Kind::activation, "softmax"), dense()});
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_EQ(made[2].parameters, dense().parameters);
+}
+
+TEST(Compiled, PassesStayApartAndTheOptimizerIsFused) {
+  Operation backward = tensor(Kind::activation, "relu");
+  backward.pass = Pass::backward;
+  Operation step = operation(Kind::optimizer, "adamw", {{"tensors", 4}, {"elements", 1000}});
+  step.pass = Pass::optimizer;
+  const std::vector<Operation> made =
+      compiled({tensor(Kind::activation, "relu"), backward, tensor(Kind::reshape, "heads"), step});
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_EQ(made[1].pass, Pass::backward);
+  EXPECT_EQ(made[2].parameters.get("fused", 0), 1);
+}
+
+// Any list, as long as its sizes are those of tensors.
+class AnyList {
+ public:
+  explicit AnyList(std::uint64_t seed) : random_(seed) {}
+
+  std::vector<Operation> make() {
+    std::vector<Operation> made;
+    for (std::int64_t left = below(30); left >= 0; --left) made.push_back(one());
+    return made;
+  }
+
+ private:
+  std::int64_t below(std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(0, most - 1)(random_); }
+
+  std::string form_of(Kind kind) {
+    static const std::vector<std::string> kPairs = {"same", "row", "last", "scalar"};
+    static const std::vector<std::string> kNorms = {"batch", "batch-inference", "layer", "group", "rms"};
+    static const std::vector<std::string> kTypes = {"fp32", "fp16", "bf16"};
+    static const std::vector<std::string> kFunctions = {"relu", "gelu", "softmax", "exp"};
+    const auto any = [this](const std::vector<std::string>& forms) {
+      return forms[static_cast<std::size_t>(below(static_cast<std::int64_t>(forms.size())))];
+    };
+    if (kind == Kind::add || kind == Kind::multiply) return any(kPairs);
+    if (kind == Kind::normalization) return any(kNorms);
+    if (kind == Kind::cast) return any(kTypes);
+    if (kind == Kind::activation) return any(kFunctions);
+    return kind == Kind::padding ? "constant" : kind == Kind::reduce ? "mean" : kind == Kind::optimizer ? "sgd" : "";
+  }
+
+  Operation one() {
+    Operation made;
+    made.kind = static_cast<Kind>(below(static_cast<int>(kKindCount)));
+    made.form = form_of(made.kind);
+    const std::int64_t size = below(4) == 0 ? 1 + below(40) : 16;
+    for (const char* name : {"batch", "rows", "width", "channels", "height", "in", "out", "kernel", "stride", "tokens",
+                             "classes", "elements", "m", "k", "n", "heads", "queries", "keys", "vocabulary"}) {
+      made.parameters.set(name, below(5) == 0 ? 1 : size);
+    }
+    made.parameters.set("padding", below(3));
+    made.parameters.set("from_bytes", below(2));
+    made.dtype = static_cast<Dtype>(below(4));
+    made.pass = made.kind == Kind::optimizer ? Pass::optimizer : static_cast<Pass>(below(2));
+    made.count = 1 + below(2);
+    return made;
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(Compiled, NeverMovesMoreNorComputesMoreNorLaunchesMoreAndLeavesProductsAlone) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    const std::vector<Operation> before = AnyList(seed).make();
+    const Totals eager = totals(before);
+    const Totals merged = totals(compiled(before));
+    EXPECT_LE(merged.bytes, eager.bytes * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(merged.flops, eager.flops * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_LE(merged.launches, eager.launches) << "seed " << seed;
+    EXPECT_EQ(merged.products, eager.products) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::predict

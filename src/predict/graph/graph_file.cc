@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/graph_file.h"
+
+#include "predict/graph/keras/keras_graph.h"
+#include "predict/graph/onnx/onnx_graph.h"
+#include "predict/graph/torch_list.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::string_view kMarkOfUtf8 = "\xEF\xBB\xBF";
+
+bool is_json(std::string_view bytes) {
+  if (bytes.starts_with(kMarkOfUtf8)) bytes.remove_prefix(kMarkOfUtf8.size());
+  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && (bytes[begin] == '{' || bytes[begin] == '[');
+}
+
+bool holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+Error not_a_graph(std::string_view what, std::string_view remedy) {
+  return {ErrorCode::malformed, "this is " + std::string(what), std::string(remedy)};
+}
+
+Result<Graph> read_list(std::string_view json, const GraphOptions& options) {
+  if (options.batch || !options.inputs.empty()) {
+    return Error{ErrorCode::usage,
+                 "a list of traced operations has its sizes already: --batch and --input say nothing to it",
+                 "trace the module again with other inputs: joulemap.trace(model, inputs)"};
+  }
+  return read_torch_list(json);
+}
+
+}  // namespace
+
+Result<Graph> read_graph(std::string_view bytes, const GraphOptions& options) {
+  if (bytes.empty()) return not_a_graph("an empty file", "write the model again");
+  if (bytes.starts_with("PK\x03\x04")) {
+    return not_a_graph(
+        "a zip, as torch.save and Keras's .keras make it: it holds no graph that can be read here",
+        "torch.onnx.export(model, inputs, 'model.onnx'), joulemap.predict(model, inputs) in Python, or for "
+        "Keras open('model.json', 'w').write(model.to_json())");
+  }
+  if (bytes.starts_with("\x89HDF")) {
+    return not_a_graph("an HDF5 file, as Keras keeps weights in", "open('model.json', 'w').write(model.to_json())");
+  }
+  if (!is_json(bytes)) return read_onnx(bytes, options);
+  if (holds(bytes, "joulemap.operations/")) return read_list(bytes, options);
+  if (holds(bytes, "\"class_name\"")) return read_keras(bytes, options);
+  return not_a_graph("JSON, but neither a Keras model (it has no class_name) nor a list of traced operations",
+                     "model.to_json() of Keras, or json.dumps(joulemap.trace(model, inputs)), write such files");
+}
+
+}  // namespace joulemap::predict

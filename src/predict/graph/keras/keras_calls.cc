@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "predict/graph/keras/keras_model.h"
+
+namespace joulemap::predict::keras {
+namespace {
+
+constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // what Keras 2 writes instead of a layer's name
+
+struct NamedTensor {
+  std::string layer;
+  std::size_t call = 0;
+  std::size_t tensor = 0;
+};
+
+// ["conv1", 0, 0] or ["conv1", 0, 0, {...}].
+std::optional<NamedTensor> named_tensor(const DocumentValue& value) {
+  const DocumentValue::Array* const list = value.array();
+  if (list == nullptr || list->size() < 3 || list->size() > 4) return std::nullopt;
+  const std::optional<std::string> layer = (*list)[0].text();
+  const std::optional<std::int64_t> call = (*list)[1].integer();
+  const std::optional<std::int64_t> tensor = (*list)[2].integer();
+  if (!layer || !call || !tensor || *call < 0 || *tensor < 0) return std::nullopt;
+  return NamedTensor{*layer, static_cast<std::size_t>(*call), static_cast<std::size_t>(*tensor)};
+}
+
+bool is_constant(const DocumentValue& value) {
+  const DocumentValue::Array* const list = value.array();
+  return list != nullptr && list->size() >= 3 && (*list)[0].text() == kConstant;
+}
+
+Shape shape_of(const DocumentValue* value) {
+  Shape shape;
+  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMostDimensions) {
+    shape.push_back(static_cast<std::int64_t>(value->array()->size()));
+    value = &value->array()->front();
+  }
+  return shape;
+}
+
+Error no_such_layer(const std::string& name) {
+  return Error{ErrorCode::malformed,
+               fmt::format("a layer takes a tensor of \"{}\", which is no layer of the model", name),
+               "save the model again with model.to_json()"};
+}
+
+class CallParser {
+ public:
+  CallParser(CallContext context, ModelCall& call) : context_(context), call_(call) {}
+
+  // Keras 3: {"args": [...], "kwargs": {...}} with tensors as objects, somewhere in them.
+  void read_objects(const DocumentValue& value, const std::string& keyword) {
+    if (const DocumentValue::Array* const list = value.array()) {
+      for (const DocumentValue& each : *list) read_objects(each, keyword);
+      return;
+    }
+    const DocumentValue::Table* const members = value.table();
+    if (members == nullptr) return;
+    const std::string class_name = value.text_or_empty("class_name");
+    const DocumentValue* const config = value.find("config");
+    if (class_name == "__keras_tensor__" && config != nullptr) {
+      const DocumentValue* const history = config->find("keras_history");
+      const std::optional<NamedTensor> named = history == nullptr ? std::nullopt : named_tensor(*history);
+      if (named) add(*named, keyword, open_shape(config->find("shape")));
+      return;
+    }
+    if (class_name == "__tensor__" || class_name == "__numpy__") {
+      call_.arguments.push_back({keyword, std::nullopt, shape_of(config == nullptr ? nullptr : config->find("value"))});
+      return;
+    }
+    if (!class_name.empty()) return;  // a slice, a type, another object
+    read_sorted(*members, keyword);
+  }
+
+  // Keras 2: a list of tensors, each with its keywords, or a single one.
+  void read_lists(const DocumentValue& value) {
+    if (const std::optional<NamedTensor> named = named_tensor(value)) {
+      if (*value.array()->front().text() != kConstant) add(*named, "", std::nullopt);
+    }
+    if (named_tensor(value) || is_constant(value)) {
+      if (value.array()->size() == 4) read_keywords(value.array()->back());
+      return;
+    }
+    if (const DocumentValue::Array* const list = value.array()) {
+      for (const DocumentValue& each : *list) read_lists(each);
+    } else if (const DocumentValue::Table* const members = value.table()) {
+      for (const DocumentMember& member : *members) read_lists(member.value);
+    }
+  }
+
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  using DocumentMember = formats::DocumentMember;
+
+  // Keras takes the members of a table in the order of their names.
+  void read_sorted(const DocumentValue::Table& members, const std::string& keyword) {
+    std::vector<const DocumentMember*> sorted;
+    for (const DocumentMember& member : members) sorted.push_back(&member);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const DocumentMember* one, const DocumentMember* other) { return one->key < other->key; });
+    for (const DocumentMember* member : sorted) read_objects(member->value, keyword);
+  }
+
+  // The same tensors stand in each member of a list of tensors: the first is enough.
+  void read_keywords(const DocumentValue& keywords) {
+    if (keywords.table() == nullptr || keywords.table()->empty() || call_.keywords != nullptr) return;
+    call_.keywords = &keywords;
+    for (const DocumentMember& member : *keywords.table()) {
+      if (const std::optional<NamedTensor> named = named_tensor(member.value)) {
+        if (context_.names.find(named->layer)) add(*named, member.key, std::nullopt);
+      } else if (const DocumentValue::Array* const list = member.value.array()) {
+        for (const DocumentValue& each : *list) {
+          const std::optional<NamedTensor> one = named_tensor(each);
+          if (one && context_.names.find(one->layer)) add(*one, member.key, std::nullopt);
+        }
+      }
+    }
+  }
+
+  void add(const NamedTensor& named, const std::string& keyword, std::optional<OpenShape> declared) {
+    const std::optional<std::size_t> layer = context_.names.find(named.layer);
+    if (!layer) {
+      if (!failure_) failure_ = no_such_layer(named.layer);
+      return;
+    }
+    call_.arguments.push_back({keyword, TensorName{*layer, named.call, named.tensor}, {}});
+    if (declared) context_.model.declared.try_emplace({*layer, named.call, named.tensor}, *std::move(declared));
+  }
+
+  CallContext context_;
+  ModelCall& call_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace
+
+LayerNames::LayerNames(const std::vector<Layer>& layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) by_name_.try_emplace(layers[i].name, i);
+}
+
+std::optional<std::size_t> LayerNames::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
+  ModelCall call;
+  CallParser parser(context, call);
+  if (text.table() != nullptr && (text.find("args") != nullptr || text.find("kwargs") != nullptr)) {
+    call.positional = text.find("args");
+    call.keywords = text.find("kwargs");
+    if (call.positional != nullptr) parser.read_objects(*call.positional, "");
+    if (call.keywords != nullptr && call.keywords->table() != nullptr) {
+      for (const formats::DocumentMember& member : *call.keywords->table()) {
+        parser.read_objects(member.value, member.key);
+      }
+    }
+  } else {
+    parser.read_lists(text);
+  }
+  if (parser.failure()) return *parser.failure();
+  return call;
+}
+
+void collect_names(const DocumentValue& value, const LayerNames& names, std::vector<TensorName>& found) {
+  if (const std::optional<NamedTensor> named = named_tensor(value)) {
+    if (const std::optional<std::size_t> layer = names.find(named->layer)) {
+      found.push_back({*layer, named->call, named->tensor});
+    }
+    return;
+  }
+  if (const DocumentValue::Array* const list = value.array()) {
+    for (const DocumentValue& each : *list) collect_names(each, names, found);
+  } else if (value.table() != nullptr) {
+    std::vector<const formats::DocumentMember*> sorted;
+    for (const formats::DocumentMember& member : *value.table()) sorted.push_back(&member);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto* one, const auto* other) { return one->key < other->key; });
+    for (const formats::DocumentMember* member : sorted) collect_names(member->value, names, found);
+  }
+}
+
+}  // namespace joulemap::predict::keras

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/keras/keras_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "predict/graph/keras/model_walk.h"
+
+namespace joulemap::predict {
+namespace {
+
+using namespace keras;
+
+std::string open_text(const OpenShape& shape) {
+  std::string out;
+  for (const std::optional<std::int64_t>& size : shape) {
+    out += (out.empty() ? "" : "x") + (size ? fmt::format("{}", *size) : std::string("?"));
+  }
+  return out;
+}
+
+// What would be a complete shape, as an example.
+std::string example(const OpenShape& shape) {
+  std::string out;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    out += fmt::format("{}{}", i == 0 ? "" : "x", shape[i].value_or(i == 0 ? 1 : 224));
+  }
+  return out;
+}
+
+const InputShape* given_for(const std::string& name, std::size_t number, const std::vector<InputShape>& inputs) {
+  const auto named =
+      std::find_if(inputs.begin(), inputs.end(), [&](const InputShape& input) { return input.name == name; });
+  if (named != inputs.end()) return &*named;
+  for (const InputShape& input : inputs) {
+    if (input.name.empty() && number-- == 0) return &input;
+  }
+  return nullptr;
+}
+
+// What the file says, or the user, who may leave the batch out.
+OpenShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
+  OpenShape shape = layer.input_shape.value_or(OpenShape{});
+  if (const InputShape* const given = given_for(layer.name, number, options.inputs)) {
+    const bool has_batch = given->sizes.size() + 1 != shape.size();
+    OpenShape sizes(given->sizes.begin(), given->sizes.end());
+    if (!has_batch) sizes.insert(sizes.begin(), shape.front());
+    shape = std::move(sizes);
+  }
+  if (!shape.empty() && options.batch) shape.front() = *options.batch;
+  return shape;
+}
+
+Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOptions& options) {
+  OpenShape shape = wanted_shape(layer, number, options);
+  if (shape.empty()) {
+    return Error{ErrorCode::usage, fmt::format("the model does not say what its input {} looks like", layer.name),
+                 "give its sizes with the batch, as in --input 1x224x224x3"};
+  }
+  if (!shape.front()) shape.front() = 1;
+  Shape sizes;
+  for (const std::optional<std::int64_t>& size : shape) {
+    if (!size) {
+      return Error{ErrorCode::usage, fmt::format("the input {} has open sizes: {}", layer.name, open_text(shape)),
+                   fmt::format("give them, as in --input {}", example(shape))};
+    }
+    if (*size < 1) {
+      return Error{ErrorCode::usage, fmt::format("the input {} of {} holds nothing", layer.name, open_text(shape)),
+                   "give sizes of 1 and more"};
+    }
+    sizes.push_back(*size);
+  }
+  if (sizes.size() > kMostDimensions || elements(sizes) > kMostElements) {
+    return Error{ErrorCode::usage, fmt::format("the input {} of {} is too large", layer.name, open_text(shape)),
+                 "give a smaller --batch or --input"};
+  }
+  return sizes;
+}
+
+Operation input_operation(const Layer& layer, const Tensor& tensor, std::string_view type) {
+  const Shape& sizes = tensor.sizes;
+  const std::size_t last = sizes.size() - 1;
+  const bool has_channels = sizes.size() > 2;
+  Operation input{layer.name, layer.class_name, Kind::input, "", {}, tensor.dtype};
+  input.parameters = {{"batch", sizes.front()},
+                      {"channels", has_channels ? sizes[last] : 1},
+                      {"height", has_channels ? elements(sizes, 1, last - 1) : 1},
+                      {"width", has_channels ? sizes[last - 1] : elements(sizes, 1, sizes.size())}};
+  if (type == "uint8" || type == "int8" || type == "bool") input.parameters.set("bytes", 1);
+  input.gradient = Gradient::none;
+  return input;
+}
+
+void note_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch, bool is_chosen) {
+  if (!file_batch && !is_chosen) graph.notes.emplace_back("batch 1, as the model leaves it open");
+  if (file_batch && *file_batch != batch) {
+    graph.notes.push_back(fmt::format("batch {} instead of the file's {}", batch, *file_batch));
+  }
+}
+
+Result<formats::DocumentValue> parse_text(std::string_view json) {
+  Result<formats::DocumentValue> text = formats::read_json(json, "Keras model");
+  if (!text) {
+    Error error = std::move(text).error();
+    error.remedy = "write the file with open(path, \"w\").write(model.to_json()); a .keras or .h5 file is not read";
+    return error;
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
+  if (options.batch && (*options.batch < 1 || *options.batch > kMostElements)) {
+    return Error{ErrorCode::usage, fmt::format("a batch of {} is not possible", *options.batch),
+                 "give --batch 1 or more"};
+  }
+  const Result<formats::DocumentValue> text = parse_text(json);
+  if (!text) return text.error();
+  const Result<Model> model = parse_model(*text);
+  if (!model) return model.error();
+  Graph graph;
+  graph.name = model->name;
+  graph.format = "keras";
+  std::vector<Tensor> inputs;
+  std::optional<std::int64_t> file_batch;
+  for (std::size_t i = 0; i < model->inputs.size(); ++i) {
+    const Layer& layer = model->layers[model->inputs[i]];
+    Result<Shape> sizes = input_sizes(layer, i, options);
+    if (!sizes) return std::move(sizes).error();
+    const std::string type = layer.config == nullptr ? "" : layer.config->text_or_empty("dtype");
+    const bool is_whole = type.find("int") != std::string::npos || type == "bool" || type == "string";
+    const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), options.dtype);
+    inputs.push_back({*std::move(sizes), policy.dtype, false, !is_whole});
+    graph.operations.push_back(input_operation(layer, inputs.back(), type));
+    if (i == 0 && layer.input_shape) file_batch = layer.input_shape->front();
+  }
+  const std::int64_t batch = inputs.front().sizes.front();
+  note_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
+  const formats::DocumentValue* const config = text->find("config");
+  Around around;
+  around.is_trainable = config->boolean("trainable").value_or(true);
+  ModelWalk walk(graph, options.dtype, batch, file_batch);
+  Result<std::vector<Tensor>> outputs = walk.run_model(*text, inputs, around);
+  if (!outputs) return std::move(outputs).error();
+  return graph;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tests/data/keras holds a small network as Keras 3.15 and tf_keras 2.21 write it, but for initializers, which say nothing
+// about sizes.
+#include "predict/graph/keras/keras_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "support/keras_texts.h"
+
+namespace joulemap::predict {
+namespace {
+
+std::string file(const std::string& name) {
+  std::ifstream stream(std::string(JOULEMAP_KERAS_MODELS) + "/" + name);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+const std::string kDense = keras_layer("Dense", "dense", R"("units": 3)");
+
+// ["name", call, tensor] of Keras 2.
+std::string functional(std::string_view layers, std::string_view inputs, std::string_view outputs) {
+  return fmt::format(
+      R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [{}],
+          "input_layers": {}, "output_layers": {}}}}})",
+      layers, inputs, outputs);
+}
+
+std::string called(std::string_view layer, std::string_view name, std::string_view inbound) {
+  std::string text(layer);
+  return fmt::format(R"({}, "name": "{}", "inbound_nodes": {}}})", text.substr(0, text.size() - 1), name, inbound);
+}
+
+const std::string kInput = called(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
+
+TEST(KerasGraph, ANetworkOfKeras3IsReadIntoItsOperations) {
+  const Result<Graph> graph = read_keras(file("tiny_cnn_keras3.json"), {.batch = 4});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->name, "tiny_cnn");
+  EXPECT_EQ(graph->format, "keras");
+  EXPECT_TRUE(graph->unknown.empty());
+  EXPECT_EQ(graph->weight_tensors, 9);
+  EXPECT_EQ(graph->weight_elements, 1066);  // model.trainable_weights of Keras
+  const std::vector<std::string> expected = {
+      "rescale rescaling batch=4;rows=1024;width=3",
+      "stem convolution batch=4;channels=3;out=16;height=32;width=32;kernel=3;stride=2;padding=0;dilation=1;groups=1;"
+      "bias=0;channels_last=1;out_height=16;out_width=16",
+      "stem_bn normalization form=batch-inference;batch=4;channels=16;height=16;width=16",
+      "stem_relu activation form=relu;batch=4;rows=256;width=16",
+      "depthwise convolution batch=4;channels=16;out=16;height=16;width=16;kernel=3;stride=1;padding=1;dilation=1;"
+      "groups=16;bias=1;channels_last=1",
+      "pointwise convolution batch=4;channels=16;out=16;height=16;width=16;kernel=1;stride=1;padding=0;dilation=1;"
+      "groups=1;bias=1;channels_last=1",
+      "pointwise activation form=relu;batch=4;rows=256;width=16",
+      "skip add form=same;batch=4;rows=256;width=16",
+      "pool pooling form=adaptive;batch=4;channels=16;height=16;width=16;out=1",
+      "dropout dropout batch=4;rows=1;width=16",
+      "classes dense rows=4;in=16;out=10;bias=1",
+      "classes activation form=softmax;batch=4;rows=1;width=10"};
+  EXPECT_EQ(lines_of(*graph), expected);
+}
+
+TEST(KerasGraph, TheSameNetworkOfKeras2IsTheSame) {
+  const Result<Graph> newer = read_keras(file("tiny_cnn_keras3.json"), {});
+  const Result<Graph> older = read_keras(file("tiny_cnn_keras2.json"), {});
+  ASSERT_TRUE(newer && older);
+  EXPECT_EQ(lines_of(*newer), lines_of(*older));
+  EXPECT_EQ(newer->weight_elements, older->weight_elements);
+}
+
+TEST(KerasGraph, ABatchThatIsOpenIsOneAndSaysSo) {
+  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {kDense}), {});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(lines_of(*graph), std::vector<std::string>{"dense dense rows=1;in=8;out=3;bias=1"});
+  EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 1, as the model leaves it open"});
+}
+
+TEST(KerasGraph, ABatchOfTheFileIsReplacedAndSaysSo) {
+  const Result<Graph> graph = read_keras(keras_sequential("[2, 8]", {kDense}), {.batch = 16});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(graph->operations.back().parameters.find("rows"), 16);
+  EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 16 instead of the file's 2"});
+}
+
+TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorTellsHow) {
+  const std::string model = keras_sequential("[null, null, null, 3]",
+                                             {keras_layer("Conv2D", "conv", R"("filters": 4, "kernel_size": [3, 3])")});
+  const Result<Graph> open = read_keras(model, {});
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.error().message, "the input input has open sizes: 1x?x?x3");
+  EXPECT_EQ(open.error().remedy, "give them, as in --input 1x224x224x3");
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{1, 32, 48, 3}, {32, 48, 3}}) {
+    const Result<Graph> given = read_keras(model, {.batch = 2, .inputs = {{"", sizes}}});
+    ASSERT_TRUE(given) << given.error().message;
+    EXPECT_EQ(given->operations.back().parameters.find("batch"), 2);
+    EXPECT_EQ(given->operations.back().parameters.find("width"), 48);
+  }
+}
+
+TEST(KerasGraph, ASequentialWithoutAnInputTakesTheShapeOfItsFirstLayer) {
+  const std::string model = R"({"class_name": "Sequential", "config": {"name": "old", "layers": [
+      {"class_name": "Dense", "config": {"name": "dense", "units": 3, "batch_input_shape": [null, 5]}}]}})";
+  const Result<Graph> graph = read_keras(model, {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(lines_of(*graph), std::vector<std::string>{"dense dense rows=1;in=5;out=3;bias=1"});
+  const Result<Graph> nothing =
+      read_keras(R"({"class_name": "Sequential", "config": {"layers": [)" + kDense + "]}}", {});
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().remedy.find("--input"), std::string::npos);
+}
+
+TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
+  const std::string layers =
+      kInput + "," + called(kDense, "dense", R"([[["x", 0, 0, {}]], [["x", 0, 0, {}]]])") + "," +
+      called(keras_layer("Add", "add"), "add", R"([[["dense", 0, 0, {}], ["dense", 1, 0, {}]]])");
+  const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["add", 0, 0]])"), {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(lines_of(*graph).size(), 3);
+  EXPECT_EQ(graph->weight_tensors, 2);
+  EXPECT_EQ(graph->weight_elements, 8 * 3 + 3);
+}
+
+TEST(KerasGraph, LayersOfNestedModelsCarryBothNames) {
+  const std::string inner = keras_sequential("[null, 8]", {kDense}, "inner");
+  // Keras 2 counts calls of nested models from 1.
+  const std::string layers = kInput + "," + called(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
+                             called(keras_layer("Softmax", "softmax"), "softmax", R"([[["inner", 1, 0, {}]]])");
+  const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["softmax", 0, 0]])"), {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"inner.dense dense rows=1;in=8;out=3;bias=1",
+                                                        "softmax activation form=softmax;batch=1;rows=1;width=3"}));
+}
+
+TEST(KerasGraph, GradientsReachAsFarAsThereIsSomethingToTrain) {
+  const std::string frozen = keras_layer("Dense", "frozen", R"("units": 4, "trainable": false)");
+  const std::string first = keras_layer("Dense", "first", R"("units": 4, "activation": "relu")");
+  const std::string second = keras_layer("Dense", "second", R"("units": 4)");
+  const std::string norm = keras_layer("BatchNormalization", "norm", R"("trainable": false)");
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {frozen, first, second, norm}), {});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(find_operation(*graph, "frozen", Kind::dense).gradient, Gradient::none);
+  EXPECT_EQ(find_operation(*graph, "first", Kind::dense).gradient, Gradient::weights);
+  EXPECT_EQ(find_operation(*graph, "first", Kind::activation).gradient, Gradient::all);
+  EXPECT_EQ(find_operation(*graph, "second", Kind::dense).gradient, Gradient::all);
+  EXPECT_EQ(find_operation(*graph, "norm", Kind::normalization).parameters.find("frozen"), 1);
+  EXPECT_EQ(graph->weight_tensors, 4);
+  EXPECT_EQ(graph->weight_elements, 2 * (4 * 4 + 4));
+}
+
+TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
+  const std::string half = keras_layer("Dense", "half", R"("units": 4, "dtype": {"class_name": "DTypePolicy",
+      "config": {"name": "mixed_bfloat16"}})");
+  const std::string whole = keras_layer("Dense", "whole", R"("units": 2, "dtype": "float32")");
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {half, whole}), {});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(find_operation(*graph, "half", Kind::dense).dtype, Dtype::bf16);
+  EXPECT_EQ(find_operation(*graph, "whole", Kind::dense).dtype, Dtype::fp32);
+  EXPECT_EQ(lines_of(*graph),
+            (std::vector<std::string>{
+                "half cast form=bf16;batch=1;rows=1;width=8", "half cast form=bf16;batch=1;rows=1;width=32",
+                "half cast form=bf16;batch=1;rows=1;width=4", "half dense rows=1;in=8;out=4;bias=1",
+                "whole cast form=fp32;batch=1;rows=1;width=4", "whole dense rows=1;in=4;out=2;bias=1"}));
+}
+
+TEST(KerasGraph, TheTypeOfTheRunHoldsWhereTheModelHasNone) {
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {kDense}), {.dtype = Dtype::tf32});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(graph->operations.back().dtype, Dtype::tf32);
+}
+
+TEST(KerasGraph, ALayerWithoutARuleIsListedAndBoundedByWhatTheFileSays) {
+  const std::string custom = R"({"module": "acme", "class_name": "Whiten", "config": {"name": "whiten"}})";
+  const std::string next = R"({"class_name": "Dense", "config": {"name": "dense", "units": 3},
+      "build_config": {"input_shape": [null, 6]}})";
+  const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom, next}), {.batch = 2});
+  ASSERT_TRUE(graph) << graph.error().message;
+  ASSERT_EQ(graph->unknown.size(), 1);
+  EXPECT_EQ(graph->unknown.front().layer, "whiten");
+  EXPECT_EQ(graph->unknown.front().source, "Whiten");
+  EXPECT_TRUE(graph->unknown.front().bounded);
+  EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"whiten unknown batch=1;rows=1;width=16;in=16;out=12",
+                                                        "dense dense rows=2;in=6;out=3;bias=1"}));
+}
+
+TEST(KerasGraph, ALayerWithoutARuleAndWithoutShapesIsNotBounded) {
+  const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {keras_layer("Lambda", "lambda"), kDense}), {});
+  ASSERT_TRUE(graph);
+  ASSERT_EQ(graph->unknown.size(), 1);
+  EXPECT_FALSE(graph->unknown.front().bounded);
+  EXPECT_NE(graph->unknown.front().reason.find("a function of the user"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

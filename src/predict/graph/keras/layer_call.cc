@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/keras/layer_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "predict/graph/recurrent.h"
+
+namespace joulemap::predict::keras {
+namespace {
+
+const Shape kOnePixel = {1, 1, 1, 1};  // what a rule goes on with after a failure
+
+// As the measurements call them; others keep their name.
+std::string activation_form(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {{{"swish", "silu"},
+                                                                                     {"hard_swish", "hardswish"},
+                                                                                     {"hard_silu", "hardswish"},
+                                                                                     {"hardsilu", "hardswish"},
+                                                                                     {"leakyrelu", "leaky_relu"},
+                                                                                     {"logsoftmax", "log_softmax"},
+                                                                                     {"exponential", "exp"},
+                                                                                     {"hardsigmoid", "hard_sigmoid"},
+                                                                                     {"softmaxv2", "softmax"}}};
+  std::string form(name);
+  std::transform(form.begin(), form.end(), form.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  for (const auto& [other, ours] : kOthers) {
+    if (form == other) return std::string(ours);
+  }
+  return form;
+}
+
+}  // namespace
+
+LayerCall::LayerCall(LayerTraits layer_traits, CallText call_text, std::vector<Input> call_inputs, Graph& into)
+    : traits(std::move(layer_traits)), written(call_text), inputs(std::move(call_inputs)), graph_(into) {
+  for (const Input& input : inputs) needs_gradient_ = needs_gradient_ || input.tensor.needs_gradient;
+}
+
+void LayerCall::fail(std::string_view what, std::string_view remedy) {
+  if (failure_) return;
+  failure_ = Error{ErrorCode::malformed, fmt::format("layer {} ({}): {}", traits.path, traits.class_name, what),
+                   std::string(remedy)};
+}
+
+const Shape& LayerCall::shape(std::size_t input) {
+  if (input < inputs.size()) return inputs[input].tensor.sizes;
+  fail(fmt::format("it is given {} of its tensors", inputs.size()));
+  return kOnePixel;
+}
+
+const Input* LayerCall::named(std::string_view keyword, std::size_t place) const {
+  std::size_t seen = 0;
+  for (const Input& input : inputs) {
+    if (input.keyword == keyword) return &input;
+    if (input.keyword.empty() && seen++ == place) return &input;
+  }
+  return nullptr;
+}
+
+std::size_t LayerCall::axis(std::int64_t axis, std::size_t dimensions) {
+  const std::optional<std::size_t> found = axis_of(axis, dimensions);
+  if (!found) fail(fmt::format("it has no axis {} of {} dimensions", axis, dimensions));
+  return found.value_or(0);
+}
+
+std::int64_t LayerCall::dimension(std::int64_t which) {
+  const Shape& sizes = shape();
+  const std::size_t place = axis(which, sizes.size());
+  return place < sizes.size() ? sizes[place] : 1;
+}
+
+void LayerCall::need_dimensions(std::size_t least, std::size_t most) {
+  const Shape& sizes = shape();
+  if (sizes.size() >= least && sizes.size() <= most) return;
+  fail(least == most ? fmt::format("it takes a tensor of {} dimensions, and is given {}", least, text(sizes))
+                     : fmt::format("it takes a tensor of {} dimensions and more, and is given {}", least, text(sizes)));
+  if (inputs.empty()) return;
+  inputs.front().tensor.sizes.assign(least, 1);
+}
+
+bool LayerCall::is_channels_last(std::string_view otherwise) const {
+  const std::string format = word("data_format");
+  return (format.empty() ? otherwise : std::string_view(format)) != "channels_first";
+}
+
+const DocumentValue* LayerCall::option(std::string_view key) const {
+  for (const DocumentValue* place : {written.config, written.keywords}) {
+    if (place == nullptr) continue;
+    if (const DocumentValue* const value = place->find(key); value != nullptr && !value->is_null()) return value;
+  }
+  return nullptr;
+}
+
+bool LayerCall::flag(std::string_view key, bool otherwise) const {
+  const DocumentValue* const value = option(key);
+  return value == nullptr ? otherwise : value->boolean().value_or(otherwise);
+}
+
+std::string LayerCall::word(std::string_view key) const {
+  const DocumentValue* const value = option(key);
+  if (value == nullptr) return {};
+  if (std::optional<std::string> plain = value->text()) return *std::move(plain);
+  const std::string class_name = value->text_or_empty("class_name");
+  return class_name == "function" ? value->text_or_empty("config") : class_name;
+}
+
+std::int64_t LayerCall::checked(std::optional<std::int64_t> value, std::string_view key, std::int64_t most) {
+  if (value && *value >= 1 && *value <= most) return *value;
+  fail(value ? fmt::format("its {} is {}, which is not between 1 and {}", key, *value, most)
+             : fmt::format("its {} is missing or no whole number", key),
+       "save the model again with model.to_json()");
+  return 1;
+}
+
+std::int64_t LayerCall::size(std::string_view key) {
+  const DocumentValue* const value = option(key);
+  return checked(value == nullptr ? std::nullopt : value->integer(), key, kMostElements);
+}
+
+std::int64_t LayerCall::size_or(std::string_view key, std::int64_t otherwise) {
+  return option(key) == nullptr ? otherwise : size(key);
+}
+
+std::vector<std::int64_t> LayerCall::factors(std::string_view key, std::size_t dimensions, std::int64_t otherwise) {
+  const DocumentValue* const value = option(key);
+  if (value == nullptr) return std::vector<std::int64_t>(dimensions, otherwise);
+  const DocumentValue::Array* const list = value->array();
+  if (list == nullptr) return std::vector<std::int64_t>(dimensions, checked(value->integer(), key, kMostFactor));
+  if (list->size() != dimensions && list->size() != 1) {
+    fail(fmt::format("its {} has {} numbers for {} dimensions", key, list->size(), dimensions));
+    return std::vector<std::int64_t>(dimensions, 1);
+  }
+  std::vector<std::int64_t> each;
+  for (const DocumentValue& one : *list) each.push_back(checked(one.integer(), key, kMostFactor));
+  each.resize(dimensions, each.front());
+  return each;
+}
+
+std::vector<std::int64_t> LayerCall::axes(std::string_view key) const {
+  std::vector<std::int64_t> found;
+  const DocumentValue* const value = option(key);
+  if (value == nullptr) return found;
+  if (const std::optional<std::int64_t> one = value->integer()) found.push_back(*one);
+  const DocumentValue::Array* list = value->array();
+  // A tuple of a TensorFlow function.
+  if (const DocumentValue* const items = value->find("items")) list = items->array();
+  if (list == nullptr || list->size() > kMostDimensions) return found;
+  for (const DocumentValue& each : *list) {
+    if (const std::optional<std::int64_t> one = each.integer()) found.push_back(*one);
+  }
+  return found;
+}
+
+Padding LayerCall::padding() {
+  const std::string name = word("padding");
+  if (name.empty() || name == "valid" || name == "VALID") return Padding::valid;
+  if (name == "same" || name == "SAME") return Padding::same;
+  if (name == "causal") return Padding::causal;
+  fail(fmt::format("its padding is \"{}\", which is none of valid, same and causal", name));
+  return Padding::valid;
+}
+
+void LayerCall::weights(std::initializer_list<std::int64_t> sizes) {
+  for (const std::int64_t size : sizes) {
+    if (size == 0) continue;  // no bias
+    if (size > kMostElements) fail(fmt::format("its weights have more than {} elements", kMostElements));
+    if (traits.is_mixed) {
+      const Operation cast{traits.path,
+                           traits.class_name,
+                           Kind::cast,
+                           std::string(name_of(traits.dtype)),
+                           {{"batch", 1}, {"rows", 1}, {"width", std::min(size, kMostElements)}}};
+      graph_.operations.push_back(cast);
+      graph_.operations.back().gradient = traits.is_trainable ? Gradient::all : Gradient::none;
+    }
+    if (!traits.is_trainable) continue;
+    has_trainable_weights_ = true;
+    if (!traits.counts_weights) continue;
+    ++graph_.weight_tensors;
+    graph_.weight_elements = std::min(graph_.weight_elements + std::min(size, kTooMany), kTooMany);
+  }
+}
+
+void LayerCall::emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count) {
+  Operation operation{traits.path, traits.class_name, kind, std::string(form), std::move(parameters), traits.dtype};
+  operation.count = count;
+  operation.gradient = needs_gradient_ ? Gradient::all : has_trainable_weights_ ? Gradient::weights : Gradient::none;
+  needs_gradient_ = needs_gradient_ || has_trainable_weights_;
+  has_trainable_weights_ = false;
+  graph_.operations.push_back(std::move(operation));
+}
+
+std::size_t LayerCall::emit_recurrent(std::string_view form, Parameters parameters) {
+  emit(Kind::recurrent, form, std::move(parameters));
+  const std::optional<std::size_t> read = inputs.empty() ? std::nullopt : inputs.front().tensor.stack;
+  if (!read || !is_next_layer(graph_.operations[*read], graph_.operations.back())) return graph_.operations.size() - 1;
+  add_layer(graph_.operations[*read], graph_.operations.back());
+  graph_.operations.pop_back();
+  return *read;
+}
+
+void LayerCall::elementwise(Kind kind, std::string_view form, const Shape& sizes, std::int64_t count) {
+  emit(kind, form, batch_rows_width(sizes), count);
+}
+
+void LayerCall::activation(std::string_view name, const Shape& sizes, std::int64_t which) {
+  const std::string form = activation_form(name);
+  if (form.empty() || form == "linear") return;
+  Shape ordered = sizes;
+  // Softmax runs along one axis: the one that `width` stands for.
+  if (!ordered.empty() && (form == "softmax" || form == "log_softmax")) {
+    const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(axis(which, ordered.size()));
+    std::rotate(along, along + 1, ordered.end());
+  }
+  elementwise(Kind::activation, form, ordered);
+}
+
+void LayerCall::unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded) {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  for (const Input& input : inputs) in = std::min(kTooMany, in + elements(input.tensor.sizes));
+  for (const Shape& output : outputs) out = std::min(kTooMany, out + elements(output));
+  emit(Kind::unknown, "",
+       {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
+  graph_.unknown.push_back({traits.path, traits.class_name, std::string(reason), is_bounded});
+}
+
+Parameters batch_rows_width(const Shape& shape) {
+  if (shape.size() < 2) return {{"batch", 1}, {"rows", 1}, {"width", elements(shape)}};
+  return {{"batch", shape.front()}, {"rows", elements(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
+}
+
+PairForm pair_form(const Shape& out, const Shape& one, const Shape& other) {
+  const std::int64_t all = elements(out);
+  const Shape& small = elements(one) < elements(other) ? one : other;
+  const std::int64_t few = elements(small);
+  if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width(out)};
+  if (few == 1) return {"scalar", batch_rows_width(out)};
+  // A vector along the last dimensions; else something per sample, say per channel.
+  std::size_t leading = 0;
+  while (leading < small.size() && small[leading] == 1) ++leading;
+  if (elements(small, leading, small.size()) == elements(out, out.size() - (small.size() - leading), out.size())) {
+    return {"last", {{"batch", 1}, {"rows", all / few}, {"width", few}}};
+  }
+  const std::int64_t batch = out.empty() || few % out.front() != 0 ? 1 : out.front();
+  return {"row", {{"batch", batch}, {"rows", few / batch}, {"width", all / few}}};
+}
+
+}  // namespace joulemap::predict::keras

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/keras/layer_rules.h"
+
+#include <algorithm>
+
+namespace joulemap::predict::keras {
+
+LayerRule find_rule(std::string_view class_name) {
+  for (const std::span<const NamedRule> rules :
+       {convolution_rules(), normalization_rules(), element_rules(), merge_rules(), dense_rules(), pooling_rules(),
+        image_rules(), shape_rules(), attention_rules(), recurrent_rules(), function_rules()}) {
+    const auto found =
+        std::find_if(rules.begin(), rules.end(), [&](const NamedRule& rule) { return rule.class_name == class_name; });
+    if (found != rules.end()) return found->rule;
+  }
+  return nullptr;
+}
+
+}  // namespace joulemap::predict::keras

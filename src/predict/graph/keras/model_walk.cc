@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/keras/model_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "predict/graph/keras/layer_rules.h"
+
+namespace joulemap::predict::keras {
+namespace {
+
+// The largest networks have some thousands; nested models that call each other often could ask for any number.
+constexpr std::int64_t kMostCalls = 200'000;
+
+std::string joined(const std::string& outer, const std::string& inner) {
+  return outer.empty() ? inner : outer + "." + inner;
+}
+
+Error wrong(const std::string& path, std::string_view what) {
+  return Error{ErrorCode::malformed, fmt::format("layer {}: {}", path, what),
+               "save the model again with model.to_json()"};
+}
+
+std::string unknown_reason(const Layer& layer, bool is_told) {
+  std::string reason = layer.class_name == "Lambda" ? "a function of the user, which the file does not describe"
+                       : layer.is_function          ? fmt::format("a function without a rule: {}", layer.class_name)
+                                                    : fmt::format("a layer without a rule: {}", layer.class_name);
+  if (!is_told) reason += "; what it gives is taken to be as large as what it takes";
+  return reason;
+}
+
+}  // namespace
+
+Policy policy_of(const DocumentValue* dtype, Dtype otherwise) {
+  std::string name;
+  if (dtype != nullptr) {
+    name = dtype->text().value_or("");
+    if (const DocumentValue* const config = dtype->find("config")) {
+      name = config->text_or_empty("name");
+      if (name.empty()) name = config->text_or_empty("source_name");
+    }
+  }
+  const bool is_mixed = name.find("mixed_") != std::string::npos;
+  if (name.find("bfloat16") != std::string::npos) return {Dtype::bf16, is_mixed};
+  if (name.find("float16") != std::string::npos) return {Dtype::fp16, is_mixed};
+  return {otherwise, false};
+}
+
+ModelWalk::ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch)
+    : graph_(graph), dtype_(dtype), batch_(batch), file_batch_(file_batch) {}
+
+Result<const Model*> ModelWalk::parsed(const DocumentValue& text) {
+  const auto found = models_.find(&text);
+  if (found != models_.end()) return &found->second;
+  Result<Model> model = parse_model(text);
+  if (!model) return std::move(model).error();
+  return &models_.emplace(&text, *std::move(model)).first->second;
+}
+
+Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
+                                                 const Around& around) {
+  Result<const Model*> parsed_model = parsed(text);
+  if (!parsed_model) return std::move(parsed_model).error();
+  const Model& model = **parsed_model;
+  if (inputs.size() != model.inputs.size()) {
+    return wrong(around.path.empty() ? model.name : around.path,
+                 fmt::format("it takes {} tensors, and is given {}", model.inputs.size(), inputs.size()));
+  }
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Tensor>> computed;
+  for (std::size_t i = 0; i < inputs.size(); ++i) computed[{model.inputs[i], 0}] = {inputs[i]};
+  const auto find = [&](const TensorName& name) -> const Tensor* {
+    const auto found = computed.find({name.layer, name.call});
+    return found == computed.end() || name.tensor >= found->second.size() ? nullptr : &found->second[name.tensor];
+  };
+  const auto not_there = [&](const TensorName& name) {
+    return wrong(joined(around.path, model.layers[name.layer].name),
+                 fmt::format("its tensor {} is taken, which it does not give", name.tensor));
+  };
+  for (const auto& [number, call_number] : model.order) {
+    const Layer& layer = model.layers[number];
+    const ModelCall& call = layer.calls[call_number];
+    std::vector<Input> given;
+    for (const Argument& argument : call.arguments) {
+      const Tensor* const tensor = argument.tensor ? find(*argument.tensor) : nullptr;
+      if (argument.tensor && tensor == nullptr) return not_there(*argument.tensor);
+      given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, dtype_} : *tensor});
+    }
+    Tensors out = run_layer(layer, {layer.config, call.positional, call.keywords}, std::move(given), around,
+                            told_by(model, number, call_number));
+    if (!out) return std::move(out).error();
+    computed[{number, call_number}] = *std::move(out);
+  }
+  std::vector<Tensor> outputs;
+  for (const TensorName& output : model.outputs) {
+    const Tensor* const tensor = find(output);
+    if (tensor == nullptr) return not_there(output);
+    outputs.push_back(*tensor);
+  }
+  return outputs;
+}
+
+ModelWalk::Told ModelWalk::told_by(const Model& model, std::size_t layer, std::size_t call) const {
+  Told told{{}, true};
+  for (std::size_t tensor = 0; tensor < model.layers[layer].tensors_used; ++tensor) {
+    const auto found = model.declared.find({layer, call, tensor});
+    told.shapes.emplace_back();
+    if (found == model.declared.end()) {
+      told.is_complete = false;
+      continue;
+    }
+    for (std::size_t i = 0; i < found->second.size(); ++i) {
+      std::optional<std::int64_t> size = found->second[i];
+      if (i == 0 && (!size || size == file_batch_)) size = batch_;
+      if (!size || *size < 1) told.is_complete = false;
+      told.shapes.back().push_back(size.value_or(1));
+    }
+  }
+  return told;
+}
+
+LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& inputs, const Around& around,
+                                 const CallText& written) const {
+  LayerTraits traits;
+  traits.path = joined(around.path, layer.name);
+  traits.class_name = layer.class_name;
+  const bool trains = layer.config == nullptr || layer.config->boolean("trainable").value_or(true);
+  traits.is_trainable = around.is_trainable && trains;
+  traits.is_inference = around.is_inference;
+  // Keras 3 writes down the default of every layer, which a run overrules; with models, and in Keras 2, somebody chose.
+  const bool is_chosen = written.positional == nullptr || is_model(*layer.text);
+  if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
+    traits.is_inference = true;
+  }
+  const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
+  traits.dtype = policy.dtype;
+  traits.is_mixed = policy.is_mixed;
+  if (layer.is_function) {  // computes in what it is given
+    const auto first =
+        std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.has_fractions; });
+    traits.dtype = first == inputs.end() ? dtype_ : first->tensor.dtype;
+    traits.is_mixed = false;
+  }
+  return traits;
+}
+
+Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs,
+                                                 const Around& around, const Told& told) {
+  if (++calls_ > kMostCalls) {
+    return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMostCalls), ""};
+  }
+  LayerTraits traits = traits_of(layer, inputs, around, written);
+  if (inputs.empty()) {
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("layer {} ({}): the file does not say which tensors it takes", traits.path, layer.class_name),
+        "save the model with Keras 3, or export it to ONNX"};
+  }
+  const Around inside{traits.path, traits.is_trainable, traits.is_inference};
+  if (is_model(*layer.text)) {
+    std::vector<Tensor> tensors;
+    tensors.reserve(inputs.size());
+    for (Input& input : inputs) tensors.push_back(std::move(input.tensor));
+    return run_model(*layer.text, tensors, inside);
+  }
+  if (layer.class_name == "TimeDistributed") return run_time_distributed(layer, std::move(inputs), inside);
+  if (layer.class_name == "Bidirectional") return run_bidirectional(layer, inputs, inside, std::move(traits));
+  traits.counts_weights = counted_.insert(traits.path).second;
+  LayerCall call(std::move(traits), written, std::move(inputs), graph_);
+  if (!layer.is_function) cast_inputs(call);
+  return run_rule(call, told, layer);
+}
+
+// As Keras does when a layer begins: to what the layer computes in.
+void ModelWalk::cast_inputs(LayerCall& call) const {
+  for (Input& input : call.inputs) {
+    if (!input.tensor.has_fractions || input.tensor.dtype == call.traits.dtype) continue;
+    Operation cast{call.traits.path,
+                   call.traits.class_name,
+                   Kind::cast,
+                   std::string(name_of(call.traits.dtype)),
+                   batch_rows_width(input.tensor.sizes),
+                   input.tensor.dtype};
+    cast.gradient = input.tensor.needs_gradient ? Gradient::all : Gradient::none;
+    graph_.operations.push_back(std::move(cast));
+    input.tensor.dtype = call.traits.dtype;
+  }
+}
+
+Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const Told& told, const Layer& layer) {
+  const LayerRule rule = layer.is_input ? nullptr : find_rule(layer.class_name);
+  if (rule != nullptr) return checked(call, rule(call));
+  std::vector<Shape> shapes = told.shapes;
+  if (!told.is_complete) shapes.assign(std::max<std::size_t>(1, told.shapes.size()), call.shape());
+  // A layer of the user's own may well have weights, though nobody knows how many.
+  if (call.traits.is_trainable && !layer.is_function && layer.class_name != "Lambda") call.set_needs_gradient(true);
+  call.unknown(unknown_reason(layer, told.is_complete), shapes, told.is_complete);
+  return checked(call, shapes);
+}
+
+namespace {
+
+// Dropout between two layers is a part of PyTorch's call, too.
+std::optional<std::size_t> stack_of(const LayerCall& call) {
+  const bool drops = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
+  return drops && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.stack;
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> ModelWalk::checked(const LayerCall& call, const std::vector<Shape>& shapes) const {
+  if (call.failure()) return *call.failure();
+  bool has_fractions = call.traits.class_name == "cast";
+  for (const Input& input : call.inputs) has_fractions = has_fractions || input.tensor.has_fractions;
+  if (call.traits.class_name == "Embedding") has_fractions = true;
+  std::vector<Tensor> tensors;
+  for (const Shape& shape : shapes) {
+    const bool is_positive = std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; });
+    if (!is_positive || elements(shape) > kMostElements || shape.size() > kMostDimensions) {
+      return Error{ErrorCode::malformed,
+                   fmt::format("layer {} ({}): it would give a tensor of {}", call.traits.path, call.traits.class_name,
+                               text(shape)),
+                   is_positive ? "give a smaller --batch or --input" : "give a larger --input"};
+    }
+    tensors.push_back({shape, call.traits.dtype, call.needs_gradient(), has_fractions});
+    if (shape.size() == 3 && tensors.size() == 1) tensors.back().stack = stack_of(call);
+  }
+  return tensors;
+}
+
+}  // namespace joulemap::predict::keras

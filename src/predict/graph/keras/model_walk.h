@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Goes through a model call by call, into nested models and wrapped layers, with the shapes that are there by then, and
+// collects operations. One walk for one graph; one thread; refers to the document.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/graph/graph.h"
+#include "predict/graph/keras/keras_model.h"
+#include "predict/graph/keras/layer_call.h"
+
+namespace joulemap::predict::keras {
+
+// What models and wrappers around a layer say about it.
+struct Around {
+  std::string path;
+  bool is_trainable = true;
+  bool is_inference = false;
+};
+
+// What numbers of a policy such as "mixed_bfloat16" are computed in.
+struct Policy {
+  Dtype dtype = Dtype::fp32;
+  bool is_mixed = false;
+};
+Policy policy_of(const DocumentValue* dtype, Dtype otherwise);
+
+class ModelWalk {
+ public:
+  // `batch` is what open batches are, and `file_batch` those that the text has.
+  ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
+
+  Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
+                                        const Around& around);
+
+ private:
+  using Tensors = Result<std::vector<Tensor>>;
+  struct Told {  // what the text says that a call gives
+    std::vector<Shape> shapes;
+    bool is_complete = false;
+  };
+
+  Result<const Model*> parsed(const DocumentValue& text);
+  Told told_by(const Model& model, std::size_t layer, std::size_t call) const;
+  Tensors run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs, const Around& around,
+                    const Told& told);
+  Tensors run_rule(LayerCall& call, const Told& told, const Layer& layer);
+  Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const Around& inside);
+  Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const Around& inside,
+                            LayerTraits traits);
+  std::optional<std::size_t> join_directions(std::size_t begin, const std::string& path,
+                                             std::optional<std::size_t> stack);
+  Tensors checked(const LayerCall& call, const std::vector<Shape>& shapes) const;
+  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const Around& around,
+                        const CallText& written) const;
+  void cast_inputs(LayerCall& call) const;
+
+  Graph& graph_;
+  Dtype dtype_;
+  std::int64_t batch_;
+  std::optional<std::int64_t> file_batch_;
+  std::map<const DocumentValue*, Model> models_;  // a nested model may be called often
+  std::set<std::string> counted_;                 // layers whose weights are
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace joulemap::predict::keras

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/keras/shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::predict::keras {
+
+std::int64_t times(std::int64_t one, std::int64_t other) {
+  if (one == 0 || other == 0) return 0;
+  return one > kMostElements / other ? kTooMany : one * other;
+}
+
+std::int64_t elements(const Shape& shape) { return elements(shape, 0, shape.size()); }
+
+std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to) {
+  std::int64_t product = 1;
+  for (std::size_t i = from; i < std::min(to, shape.size()); ++i) product = times(product, shape[i]);
+  return product;
+}
+
+std::string text(const Shape& shape) {
+  if (shape.empty()) return "a number";
+  std::string out;
+  for (const std::int64_t size : shape) out += fmt::format("{}{}", out.empty() ? "" : "x", size);
+  return out;
+}
+
+std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t dimensions) {
+  const auto count = static_cast<std::int64_t>(dimensions);
+  if (axis < -count || axis >= count) return std::nullopt;
+  return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
+}
+
+std::optional<Shape> broadcast(const Shape& one, const Shape& other) {
+  const Shape& longer = one.size() >= other.size() ? one : other;
+  const Shape& shorter = one.size() >= other.size() ? other : one;
+  Shape out = longer;
+  const std::size_t offset = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    const std::int64_t size = shorter[i];
+    if (out[offset + i] != size && out[offset + i] != 1 && size != 1) return std::nullopt;
+    out[offset + i] = std::max(out[offset + i], size);
+  }
+  return out;
+}
+
+Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding) {
+  Window window{in, kernel, stride, dilation};
+  const std::int64_t reach = dilation * (kernel - 1) + 1;
+  std::int64_t padded = 0;  // both sides together
+  if (padding == Padding::same) {
+    window.out = (in + stride - 1) / stride;
+    padded = std::max<std::int64_t>(0, (window.out - 1) * stride + reach - in);
+  } else {
+    padded = padding == Padding::causal ? reach - 1 : 0;
+    window.out = in + padded < reach ? 0 : (in + padded - reach) / stride + 1;
+  }
+  window.padding = padded / 2;
+  const std::int64_t room = in + 2 * window.padding - reach;
+  window.is_even = room >= 0 && room / stride + 1 == window.out;
+  return window;
+}
+
+Window slide_back(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding,
+                  std::optional<std::int64_t> output_padding) {
+  Window window{in, kernel, stride, dilation};
+  const std::int64_t reach = dilation * (kernel - 1) + 1;
+  window.is_even = false;  // readers of the operation are told the size, as it is the larger one
+  window.padding = padding == Padding::same ? reach / 2 : 0;
+  if (output_padding) {
+    window.out = std::max<std::int64_t>(0, (in - 1) * stride + reach - 2 * window.padding + *output_padding);
+  } else {
+    window.out = in * stride + (padding == Padding::same ? 0 : std::max<std::int64_t>(reach - stride, 0));
+  }
+  return window;
+}
+
+}  // namespace joulemap::predict::keras

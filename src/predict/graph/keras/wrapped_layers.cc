@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers around a layer: TimeDistributed runs it on every step, Bidirectional twice.
+#include <fmt/format.h>
+
+#include "predict/graph/keras/layer_rules.h"
+#include "predict/graph/keras/model_walk.h"
+#include "predict/graph/recurrent.h"
+
+namespace joulemap::predict::keras {
+namespace {
+
+const DocumentValue* wrapped(const Layer& layer, std::string_view key) {
+  const DocumentValue* const inner = layer.config == nullptr ? nullptr : layer.config->find(key);
+  return inner == nullptr || inner->text_or_empty("class_name").empty() ? nullptr : inner;
+}
+
+Error without_layer(const Around& inside) {
+  return Error{ErrorCode::malformed, fmt::format("layer {}: there is no layer in it", inside.path),
+               "save the model again with model.to_json()"};
+}
+
+}  // namespace
+
+// Steps are computed side by side, as a larger batch.
+Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, std::vector<Input> inputs,
+                                                            const Around& inside) {
+  const DocumentValue* const inner = wrapped(layer, "layer");
+  if (inner == nullptr) return without_layer(inside);
+  if (inputs.empty() || inputs.front().tensor.sizes.size() < 3) {
+    return Error{ErrorCode::malformed, fmt::format("layer {}: it is given no batch of steps", inside.path), ""};
+  }
+  const Shape whole = inputs.front().tensor.sizes;
+  inputs.resize(1);
+  inputs.front().tensor.stack.reset();
+  Shape& sizes = inputs.front().tensor.sizes;
+  sizes.erase(sizes.begin());
+  sizes.front() = whole[0] * whole[1];
+  const Layer parsed_layer = parse_layer(*inner, 0);
+  Tensors out = run_layer(parsed_layer, {parsed_layer.config}, std::move(inputs), inside, {});
+  if (!out) return out;
+  for (Tensor& tensor : *out) {
+    if (tensor.sizes.empty() || tensor.sizes.front() != whole[0] * whole[1]) continue;
+    tensor.sizes.front() = whole[1];
+    tensor.sizes.insert(tensor.sizes.begin(), whole[0]);
+  }
+  return out;
+}
+
+// Of two equal recurrent layers among the operations from `begin` on, one that goes both ways; which one of the graph's it
+// is, one more layer of `stack` where it fits. Nothing where they are no such pair.
+std::optional<std::size_t> ModelWalk::join_directions(std::size_t begin, const std::string& path,
+                                                      std::optional<std::size_t> stack) {
+  std::vector<Operation>& all = graph_.operations;
+  std::vector<std::size_t> found;
+  for (std::size_t index = begin; index < all.size(); ++index) {
+    if (all[index].kind == Kind::recurrent) found.push_back(index);
+  }
+  if (found.size() != 2 || all[found[0]].form != all[found[1]].form) return std::nullopt;
+  if (all[found[0]].parameters != all[found[1]].parameters) return std::nullopt;
+  Operation& both = all[found[0]];
+  both.parameters.set("directions", 2);
+  both.layer = path;
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[1]));
+  if (!stack || !is_next_layer(all[*stack], both)) return found[0];
+  add_layer(all[*stack], both);
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(found[0]));
+  return stack;
+}
+
+Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, const std::vector<Input>& inputs,
+                                                         const Around& inside, LayerTraits traits) {
+  const DocumentValue* const ahead = wrapped(layer, "layer");
+  if (ahead == nullptr || inputs.empty()) return without_layer(inside);
+  const DocumentValue* const back = wrapped(layer, "backward_layer");
+  Layer one = parse_layer(*ahead, 0);
+  Layer other = back == nullptr ? one : parse_layer(*back, 0);
+  if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
+  if (back == nullptr) other.name = "backward_" + other.name;
+  std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
+  first.front().tensor.stack.reset();  // both directions read it; below they are one layer
+  const std::size_t before = graph_.operations.size();
+  Tensors there = run_layer(one, {one.config}, first, inside, {});
+  if (!there) return there;
+  Tensors again = run_layer(other, {other.config}, first, inside, {});
+  if (!again) return again;
+  const DocumentValue* const mode = layer.config->find("merge_mode");
+  if (there->empty() || again->empty() || (mode != nullptr && mode->is_null())) {
+    there->insert(there->end(), again->begin(), again->end());
+    return there;
+  }
+  const std::string how = mode == nullptr ? "concat" : mode->text().value_or("concat");
+  const std::optional<std::size_t> both = join_directions(before, inside.path, inputs.front().tensor.stack);
+  if (both && how == "concat") {  // cuDNN writes both side by side
+    Tensor merged = there->front();
+    merged.sizes.back() += again->front().sizes.back();
+    if (merged.sizes.size() == 3) merged.stack = both;
+    there->front() = std::move(merged);
+    there->insert(there->end(), again->begin() + 1, again->end());
+    return there;
+  }
+  LayerCall call(std::move(traits), {}, {{"", there->front()}, {"", again->front()}}, graph_);
+  const LayerRule rule = find_rule(how == "concat" ? "concatenate"
+                                   : how == "mul"  ? "multiply"
+                                   : how == "ave"  ? "Average"
+                                                   : "add");
+  Tensors merged = checked(call, rule(call));
+  if (!merged) return merged;
+  merged->insert(merged->end(), there->begin() + 1, there->end());
+  merged->insert(merged->end(), again->begin() + 1, again->end());
+  return merged;
+}
+
+}  // namespace joulemap::predict::keras

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes that are products of several kinds at once: attention as one node, and Einsum. What they multiply, in
+// elements; shapes and operations both ask.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/graph/onnx/onnx_model.h"
+
+namespace joulemap::predict::onnx {
+
+struct AttentionSizes {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t width = 0;  // of a head
+  std::int64_t value_width = 0;
+  std::int64_t key_heads = 0;  // fewer than heads, where several share one
+  bool causal = false;
+};
+
+// Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft: `inputs` has null where none
+// is given.
+Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
+// Attention of com.microsoft, which multiplies with its weights first.
+Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
+
+struct Contraction {
+  Sizes out;
+  // Of a product of two: y[batch, m, n] = a[batch, m, k] b[batch, k, n]. All 0 where it is none of these.
+  std::int64_t batch = 0;
+  std::int64_t m = 0;
+  std::int64_t k = 0;
+  std::int64_t n = 0;
+};
+Result<Contraction> contraction_of(std::string_view equation, const std::vector<const Sizes*>& inputs);
+
+}  // namespace joulemap::predict::onnx

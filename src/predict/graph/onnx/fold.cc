@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers of small tensors through the nodes that exporters compute shapes with: Shape, Gather, Concat, Slice and
+// arithmetic. What is not folded here is not known, which is an error only where a size hangs on it.
+#include <algorithm>
+#include <cmath>
+
+#include "predict/graph/onnx/shapes.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+using Numbers = std::vector<double>;
+
+const Numbers& numbers_of(const Inference& at, std::size_t place) { return *at.inputs[place]->numbers; }
+
+std::optional<double> unary(std::string_view type, double x) {
+  if (type == "Neg") return -x;
+  if (type == "Abs") return std::fabs(x);
+  if (type == "Sqrt") return std::sqrt(x);
+  if (type == "Floor") return std::floor(x);
+  if (type == "Ceil") return std::ceil(x);
+  if (type == "Round") return std::nearbyint(x);
+  if (type == "Not") return x == 0 ? 1 : 0;
+  if (type == "Reciprocal") return 1 / x;
+  if (type == "Exp") return std::exp(x);
+  if (type == "Log") return std::log(x);
+  return std::nullopt;
+}
+
+std::optional<double> whole_division(double x, double y, Type type) {
+  if (has_fractions(type)) return x / y;
+  if (y == 0) return std::nullopt;
+  return std::trunc(x / y);
+}
+
+std::optional<double> modulo(double x, double y, Type type) {
+  if (y == 0) return std::nullopt;
+  const double rest = std::fmod(x, y);
+  return !has_fractions(type) && rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+std::optional<double> binary(std::string_view type, double x, double y, Type of) {
+  if (type == "Add" || type == "Sum") return x + y;
+  if (type == "Sub") return x - y;
+  if (type == "Mul") return x * y;
+  if (type == "Div") return whole_division(x, y, of);
+  if (type == "Mod") return modulo(x, y, of);
+  if (type == "Pow") return std::pow(x, y);
+  if (type == "Min") return std::min(x, y);
+  if (type == "Max") return std::max(x, y);
+  if (type == "Equal") return x == y;
+  if (type == "Greater") return x > y;
+  if (type == "GreaterOrEqual") return x >= y;
+  if (type == "Less") return x < y;
+  if (type == "LessOrEqual") return x <= y;
+  if (type == "And") return x != 0 && y != 0;
+  if (type == "Or") return x != 0 || y != 0;
+  if (type == "Xor") return (x != 0) != (y != 0);
+  return std::nullopt;
+}
+
+// Where the element of `sizes` lies that is the `index`-th of `wide`, in which it is repeated.
+std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
+  std::size_t place = 0;
+  std::size_t stride = 1;
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    const auto width = static_cast<std::size_t>(wide[wide.size() - 1 - i]);
+    if (i < sizes.size()) {
+      const auto size = static_cast<std::size_t>(sizes[sizes.size() - 1 - i]);
+      place += size == 1 ? 0 : index % width * stride;
+      stride *= size;
+    }
+    index /= width;
+  }
+  return place;
+}
+
+std::optional<Numbers> fold_binary(const Inference& at, const Sizes& out) {
+  // Of these alone the sizes are known to go together.
+  if (!at.has(1) || !binary(at.node.type, 1, 1, Type::float32)) return std::nullopt;
+  Numbers result;
+  const auto count = static_cast<std::size_t>(elements_of(out));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))];
+    const double y = numbers_of(at, 1)[repeated_index(i, out, at.sizes(1))];
+    const std::optional<double> number = binary(at.node.type, x, y, at.inputs[0]->type);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+Numbers fold_where(const Inference& at, const Sizes& out) {
+  Numbers result;
+  const auto count = static_cast<std::size_t>(elements_of(out));
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool first = numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))] != 0;
+    const std::size_t from = first ? 1 : 2;
+    result.push_back(numbers_of(at, from)[repeated_index(i, out, at.sizes(from))]);
+  }
+  return result;
+}
+
+Numbers fold_expand(const Inference& at, const Sizes& out) {
+  Numbers result;
+  const auto count = static_cast<std::size_t>(elements_of(out));
+  for (std::size_t i = 0; i < count; ++i) result.push_back(numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))]);
+  return result;
+}
+
+Numbers fold_cast(const Inference& at) {
+  Numbers result = numbers_of(at, 0);
+  const Type to = at.outputs[0].type;
+  for (double& number : result) {
+    if (to == Type::boolean) number = number != 0 ? 1 : 0;
+    if (to != Type::boolean && !has_fractions(to)) number = std::trunc(number);
+  }
+  return result;
+}
+
+// Of lists only: shapes are lists, and an entry of one is what exporters take.
+std::optional<Numbers> fold_gather(const Inference& at) {
+  if (at.sizes(0).size() != 1) return std::nullopt;
+  const Numbers& data = numbers_of(at, 0);
+  Numbers result;
+  for (const double index : numbers_of(at, 1)) {
+    const double place = index < 0 ? index + static_cast<double>(data.size()) : index;
+    if (!(place >= 0 && place < static_cast<double>(data.size()))) return std::nullopt;
+    result.push_back(data[static_cast<std::size_t>(place)]);
+  }
+  return result;
+}
+
+// Of each dimension: where the input's elements begin that go out, and how far apart they lie.
+struct Walkway {
+  std::int64_t begin = 0;
+  std::int64_t step = 0;
+};
+
+std::optional<Numbers> fold_along(const Inference& at, const Sizes& out, const std::vector<Walkway>& ways) {
+  const Numbers& from = numbers_of(at, 0);
+  Numbers result;
+  for (std::int64_t i = 0; i < elements_of(out); ++i) {
+    std::int64_t rest = i;
+    std::int64_t place = 0;
+    for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
+      place += ways[axis].begin + rest % out[axis] * ways[axis].step;
+    }
+    if (place < 0 || place >= static_cast<std::int64_t>(from.size())) return std::nullopt;
+    result.push_back(from[static_cast<std::size_t>(place)]);
+  }
+  return result;
+}
+
+std::vector<std::int64_t> strides_of(const Sizes& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+  return strides;
+}
+
+std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
+  const std::optional<Sizes> begins = at.integers(1);
+  const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
+  const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
+  if (!begins || !axes || !steps) return std::nullopt;
+  const Sizes& from = at.sizes(0);
+  const std::vector<std::int64_t> strides = strides_of(from);
+  std::vector<Walkway> ways(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
+  for (std::size_t i = 0; i < begins->size(); ++i) {
+    const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
+    const Result<std::size_t> axis = axis_of(number, from.size());
+    if (!axis) return std::nullopt;
+    const std::int64_t size = from[*axis];
+    const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
+    const std::int64_t most = kMostNumbers;
+    ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
+    ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
+  }
+  return fold_along(at, out, ways);
+}
+
+std::optional<Numbers> fold_transpose(const Inference& at, const Sizes& out) {
+  const Sizes order = integers_of(at.node, "perm");
+  const std::vector<std::int64_t> strides = strides_of(at.sizes(0));
+  std::vector<Walkway> ways(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t reversed = out.size() - 1 - i;
+    const Result<std::size_t> axis = order.empty() ? reversed : axis_of(order[i], out.size());
+    if (!axis) return std::nullopt;
+    ways[i].step = strides[*axis];
+  }
+  return fold_along(at, out, ways);
+}
+
+std::optional<Numbers> fold_concat(const Inference& at) {
+  const std::int64_t axis = integer_of(at.node, "axis", 0);
+  if (axis != 0 && axis + static_cast<std::int64_t>(at.sizes(0).size()) != 0) return std::nullopt;
+  Numbers result;
+  for (std::size_t place = 0; place < at.inputs.size(); ++place) {
+    if (!at.has(place)) return std::nullopt;
+    result.insert(result.end(), numbers_of(at, place).begin(), numbers_of(at, place).end());
+  }
+  return result;
+}
+
+std::optional<Numbers> fold_reduce(const Inference& at, const Sizes& out) {
+  if (elements_of(out) != 1) return std::nullopt;
+  const Numbers& numbers = numbers_of(at, 0);
+  if (numbers.empty()) return std::nullopt;
+  double result = numbers[0];
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (at.node.type == "ReduceProd") result *= numbers[i];
+    if (at.node.type == "ReduceSum") result += numbers[i];
+    if (at.node.type == "ReduceMax") result = std::max(result, numbers[i]);
+    if (at.node.type == "ReduceMin") result = std::min(result, numbers[i]);
+  }
+  return Numbers{result};
+}
+
+std::optional<Numbers> fold(const Inference& at, const Sizes& out) {
+  const std::string_view type = at.node.type;
+  if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
+    return numbers_of(at, 0);
+  }
+  if (type == "Cast" || type == "CastLike") return fold_cast(at);
+  if (type == "Gather") return fold_gather(at);
+  if (type == "Slice") return fold_slice(at, out);
+  if (type == "Transpose") return fold_transpose(at, out);
+  if (type == "Concat") return fold_concat(at);
+  if (type == "Where") return fold_where(at, out);
+  if (type == "Expand") return fold_expand(at, out);
+  if (type.substr(0, 6) == "Reduce") {
+    const bool known = type == "ReduceProd" || type == "ReduceSum" || type == "ReduceMax" || type == "ReduceMin";
+    return known ? fold_reduce(at, out) : std::nullopt;
+  }
+  if (at.inputs.size() == 2) return fold_binary(at, out);
+  if (at.inputs.size() != 1) return std::nullopt;
+  Numbers result;
+  for (const double x : numbers_of(at, 0)) {
+    const std::optional<double> number = unary(type, x);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+}  // namespace
+
+void fold_numbers(Inference& at) {
+  if (at.outputs.size() != 1 || at.outputs[0].numbers || !at.outputs[0].sizes || at.inputs.empty()) return;
+  if (!at.node.domain.empty()) return;
+  for (const Value* const input : at.inputs) {
+    if (input != nullptr && !input->numbers) return;
+  }
+  if (at.inputs[0] == nullptr) return;
+  const Sizes& out = *at.outputs[0].sizes;
+  const std::int64_t count = elements_of(out);
+  if (count > static_cast<std::int64_t>(kMostNumbers)) return;
+  std::optional<Numbers> numbers = fold(at, out);
+  if (numbers && numbers->size() == static_cast<std::size_t>(count)) at.outputs[0].numbers = std::move(numbers);
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/input_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "predict/graph/onnx/program.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+std::string dimension_text(const Dimension& dimension) {
+  if (dimension.size) return std::to_string(*dimension.size);
+  return dimension.symbol.empty() ? "?" : to_valid_utf8(dimension.symbol);
+}
+
+std::string dimensions_text(const std::vector<Dimension>& dimensions) {
+  std::string text;
+  for (const Dimension& dimension : dimensions) text += (text.empty() ? "" : "x") + dimension_text(dimension);
+  return text;
+}
+
+std::string remedy_for(const ValueInfo& input, const std::vector<Dimension>& dimensions) {
+  std::string example;
+  for (const Dimension& dimension : dimensions) {
+    const std::int64_t usual = example.empty() ? 1 : dimensions.size() == 4 ? 224 : 128;
+    example += (example.empty() ? "" : "x") + std::to_string(dimension.size.value_or(usual));
+  }
+  return fmt::format("give its sizes: --input {}={}", to_valid_utf8(input.name), example);
+}
+
+Error usage(std::string message, std::string remedy = "") {
+  return {ErrorCode::usage, std::move(message), std::move(remedy)};
+}
+
+const InputShape* asked_for(const GraphOptions& options, std::string_view name, std::size_t place) {
+  std::size_t unnamed = 0;
+  for (const InputShape& input : options.inputs) {
+    if (input.name == name && !name.empty()) return &input;
+    if (input.name.empty() && unnamed++ == place) return &input;
+  }
+  return nullptr;
+}
+
+Status check_asked(const GraphOptions& options, const std::vector<const ValueInfo*>& inputs) {
+  if (options.batch && *options.batch < 1) {
+    return usage(fmt::format("a batch of {}", *options.batch), "give a batch of at least 1: --batch 1");
+  }
+  std::string names;
+  std::size_t unnamed = 0;
+  for (const ValueInfo* const input : inputs) names += (names.empty() ? "" : ", ") + to_valid_utf8(input->name);
+  for (const InputShape& asked : options.inputs) {
+    unnamed += asked.name.empty() ? 1 : 0;
+    const bool known = asked.name.empty() || std::any_of(inputs.begin(), inputs.end(), [&](const ValueInfo* input) {
+                         return input->name == asked.name;
+                       });
+    if (!known) return usage(fmt::format("the network has no input {}", quoted(asked.name)), "its inputs are " + names);
+    for (const std::int64_t size : asked.sizes) {
+      if (size < 1) return usage(fmt::format("an input of {}", sizes_text(asked.sizes)), "sizes are at least 1");
+    }
+  }
+  if (unnamed > inputs.size()) return usage("sizes of more inputs than there are", "its inputs are " + names);
+  return Done{};
+}
+
+// What symbols stand for, by the sizes that were given for an input.
+Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes& known) {
+  if (!input.dimensions) return Done{};
+  if (input.dimensions->size() != asked.sizes.size()) {
+    return usage(fmt::format("the input {} has {} dimensions, {}; given were {}", quoted(input.name),
+                             input.dimensions->size(), dimensions_text(*input.dimensions), sizes_text(asked.sizes)),
+                 remedy_for(input, *input.dimensions));
+  }
+  for (std::size_t i = 0; i < asked.sizes.size(); ++i) {
+    const Dimension& dimension = (*input.dimensions)[i];
+    if (!dimension.size && !dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, asked.sizes[i]);
+  }
+  return Done{};
+}
+
+// The file's own sizes with symbols bound; the leading one, where nobody knows it, is a batch of 1, and `open` is the
+// input's name.
+Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string& open) {
+  if (!input.dimensions) {
+    return usage(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
+                 fmt::format("give them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
+  }
+  Sizes sizes;
+  for (std::size_t i = 0; i < input.dimensions->size(); ++i) {
+    const Dimension& dimension = (*input.dimensions)[i];
+    const auto bound = known.symbols.find(dimension.symbol);
+    const bool by_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.symbols.end();
+    const bool is_free = dimension.size ? *dimension.size < 1 : !by_symbol;
+    if (!is_free) {
+      sizes.push_back(dimension.size ? *dimension.size : bound->second);
+    } else if (i == 0) {
+      sizes.push_back(1);
+      if (!dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, 1);
+      if (open.empty()) open = input.name;
+    } else {
+      return usage(fmt::format("the input {} is {}: what {} is has to be given", quoted(input.name),
+                               dimensions_text(*input.dimensions), dimension_text(dimension)),
+                   remedy_for(input, *input.dimensions));
+    }
+  }
+  return sizes;
+}
+
+Status check_size(const ValueInfo& input, const Sizes& sizes) {
+  if (is_possible(sizes)) return Done{};
+  return usage(fmt::format("the input {} of {} is larger than any memory", quoted(input.name), sizes_text(sizes)),
+               "give a smaller batch or smaller sizes");
+}
+
+bool has_fixed_sizes(const ValueInfo& input) {
+  return input.dimensions &&
+         std::all_of(input.dimensions->begin(), input.dimensions->end(),
+                     [](const Dimension& dimension) { return dimension.size && *dimension.size > 0; });
+}
+
+const Dimension* leading(const ValueInfo& input) {
+  return input.dimensions && !input.dimensions->empty() ? &input.dimensions->front() : nullptr;
+}
+
+void add_note(std::string note, std::vector<std::string>& notes) {
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
+// Inputs that do not begin with the batch of the first, as a table of biases does not, keep what they have.
+void set_batch(std::int64_t batch, InputSizes& known) {
+  std::int64_t of_file = 0;
+  for (std::size_t i = 0; i < known.sizes.size(); ++i) {
+    const Dimension* const dimension = leading(*known.inputs[i]);
+    if (known.sizes[i].empty()) continue;
+    const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
+    if (of_file == 0) of_file = fixed;
+    if (fixed > 0 && fixed != of_file) {
+      add_note(fmt::format("the input {} keeps its {}: it does not begin with the batch", quoted(known.inputs[i]->name),
+                           sizes_text(known.sizes[i])),
+               known.notes);
+      continue;
+    }
+    if (fixed > 0 && fixed != batch)
+      add_note(fmt::format("batch {} instead of the file's {}", batch, fixed), known.notes);
+    known.sizes[i][0] = batch;
+  }
+}
+
+std::vector<const ValueInfo*> inputs_of(const Body& graph) {
+  std::unordered_set<std::string_view> weights;
+  for (const Tensor& weight : graph.weights) weights.insert(weight.name);
+  std::vector<const ValueInfo*> inputs;
+  for (const ValueInfo& input : graph.inputs) {
+    if (!weights.contains(input.name)) inputs.push_back(&input);
+  }
+  return inputs;
+}
+
+Status bind_symbols(const GraphOptions& options, InputSizes& known) {
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
+    if (asked == nullptr) continue;
+    if (Status status = learn_symbols(*known.inputs[i], *asked, known); !status) return status;
+  }
+  for (const ValueInfo* const input : known.inputs) {
+    const Dimension* const dimension = leading(*input);
+    if (options.batch && dimension != nullptr && !dimension->size && !dimension->symbol.empty()) {
+      known.symbols[dimension->symbol] = *options.batch;
+    }
+  }
+  return Done{};
+}
+
+// Those of the file where all are fixed, else nothing.
+std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
+  std::vector<Sizes> all;
+  for (const ValueInfo* const input : inputs) {
+    if (!has_fixed_sizes(*input)) return {};
+    Sizes sizes;
+    for (const Dimension& dimension : *input->dimensions) sizes.push_back(*dimension.size);
+    all.push_back(std::move(sizes));
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<InputSizes> input_sizes(const Body& graph, const GraphOptions& options) {
+  InputSizes known;
+  known.inputs = inputs_of(graph);
+  if (Status status = check_asked(options, known.inputs); !status) return status.error();
+  if (Status status = bind_symbols(options, known); !status) return status.error();
+  std::string open;
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
+    Result<Sizes> sizes = asked != nullptr ? Result<Sizes>(asked->sizes) : file_sizes(*known.inputs[i], known, open);
+    if (!sizes) return sizes.error();
+    known.sizes.push_back(*std::move(sizes));
+  }
+  if (options.batch) {
+    set_batch(*options.batch, known);
+  } else if (!open.empty()) {
+    known.notes.push_back(fmt::format("batch 1: that of {} is open in the file", quoted(open)));
+  }
+  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
+    if (Status status = check_size(*known.inputs[i], known.sizes[i]); !status) return status.error();
+  }
+  known.file_sizes = fixed_sizes(known.inputs);
+  if (known.file_sizes == known.sizes) known.file_sizes.clear();
+  return known;
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/layer_names.h"
+
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+// "['', 'layer1', 'layer1.0', 'conv2d']": the last is the operation, the one before it the module.
+std::string_view module_of_scopes(std::string_view scopes) {
+  std::string_view last;
+  std::string_view module;
+  std::size_t at = 0;
+  while ((at = scopes.find('\'', at)) != std::string_view::npos) {
+    const std::size_t end = scopes.find('\'', at + 1);
+    if (end == std::string_view::npos) break;
+    module = last;
+    last = scopes.substr(at + 1, end - at - 1);
+    at = end + 1;
+  }
+  return module;
+}
+
+// A child of a list is called by its whole path: behind "layer1" comes "layer1.0", which is no deeper than one level.
+std::string path_of_name(std::string_view name) {
+  std::vector<std::string_view> parts = split(name.substr(1), '/');
+  parts.pop_back();  // the operation
+  std::string path;
+  std::string_view previous;
+  std::size_t previous_begin = 0;
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    const bool continues = !previous.empty() && part.size() > previous.size() &&
+                           part.substr(0, previous.size()) == previous && part[previous.size()] == '.';
+    if (continues) {
+      path.resize(previous_begin);
+    } else if (!path.empty()) {
+      path += '.';
+      previous_begin = path.size();
+    }
+    path += part;
+    previous = part;
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string layer_of(const Node& node) {
+  if (const std::string_view module = module_of_scopes(node.scopes); !module.empty()) return to_valid_utf8(module);
+  if (node.name.size() > 1 && node.name[0] == '/') {
+    std::string path = path_of_name(node.name);
+    if (!path.empty()) return to_valid_utf8(path);
+  }
+  if (!node.name.empty()) return to_valid_utf8(node.name);
+  for (const std::string_view output : node.outputs) {
+    if (!output.empty()) return to_valid_utf8(output);
+  }
+  return to_valid_utf8(node.type);
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/onnx_graph.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "predict/graph/onnx/fusions.h"
+#include "predict/graph/onnx/input_sizes.h"
+#include "predict/graph/onnx/onnx_model.h"
+#include "predict/graph/onnx/to_operations.h"
+#include "predict/graph/onnx/walk.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::int64_t kOldestOpset = 13;
+constexpr std::int64_t kNewestOpset = 25;  // that was read while this was written
+
+Error too_old(std::int64_t opset) {
+  return {ErrorCode::unsupported, fmt::format("the file is of ONNX opset {}; the oldest that is read is 13", opset),
+          "convert it: onnx.save(onnx.version_converter.convert_version(onnx.load(\"model.onnx\"), 17), \"new.onnx\")"};
+}
+
+}  // namespace
+
+Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
+  const Result<onnx::Model> model = onnx::read_model(bytes);
+  if (!model) return model.error();
+  if (model->opset < kOldestOpset) return too_old(model->opset);
+  const Result<onnx::InputSizes> inputs = onnx::input_sizes(model->graph, options);
+  if (!inputs) return inputs.error();
+
+  Graph graph{.name = to_valid_utf8(model->graph.name), .format = "onnx", .notes = inputs->notes};
+  if (model->opset > kNewestOpset) {
+    graph.notes.push_back(
+        fmt::format("opset {} is newer than {}, the newest that is known", model->opset, kNewestOpset));
+  }
+  Result<onnx::Program> before = onnx::Program{};
+  if (!inputs->file_sizes.empty()) before = onnx::walk(*model, *inputs, inputs->file_sizes, nullptr);
+  if (!before) return before.error();
+  Result<onnx::Program> program =
+      onnx::walk(*model, *inputs, inputs->sizes, inputs->file_sizes.empty() ? nullptr : &*before);
+  if (!program) return program.error();
+  onnx::fuse(*program);
+  onnx::add_operations(*program, options, graph);
+  return graph;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/onnx_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "support/onnx_model.h"
+
+namespace joulemap::predict {
+namespace {
+
+using testing::integer;
+using testing::integers;
+using testing::OnnxModel;
+
+Graph must_read(const std::string& bytes, const GraphOptions& options = {}) {
+  Result<Graph> graph = read_onnx(bytes, options);
+  EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
+  return graph ? *std::move(graph) : Graph{};
+}
+
+Error must_fail(const std::string& bytes, const GraphOptions& options = {}) {
+  const Result<Graph> graph = read_onnx(bytes, options);
+  EXPECT_FALSE(graph);
+  return graph ? Error{} : graph.error();
+}
+
+std::string resnet18() {
+  std::ifstream file(JOULEMAP_ONNX_MODELS "/resnet18.onnx", std::ios::binary);
+  EXPECT_TRUE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+const Operation* find_layer(const Graph& graph, std::string_view layer, Kind kind) {
+  const auto found = std::find_if(graph.operations.begin(), graph.operations.end(), [&](const Operation& operation) {
+    return operation.layer == layer && operation.kind == kind;
+  });
+  return found == graph.operations.end() ? nullptr : &*found;
+}
+
+std::int64_t places(const Parameters& p, std::string_view size) {
+  return (p.get(size, 1) + 2 * p.get("padding", 0) - p.get("kernel", 1)) / p.get("stride", 1) + 1;
+}
+
+// 2 for a multiply and an add, as PyTorch's counter has it.
+double flops_of(const Operation& operation) {
+  const Parameters& p = operation.parameters;
+  const auto get = [&](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
+  if (operation.kind == Kind::dense) return 2 * get("rows") * get("in") * get("out");
+  if (operation.kind != Kind::convolution) return 0;
+  const auto pixels = static_cast<double>(places(p, "height") * places(p, "width"));
+  return 2 * get("batch") * pixels * get("kernel") * get("kernel") * get("channels") * get("out") / get("groups");
+}
+
+double flops_of(const Graph& graph) {
+  double sum = 0;
+  for (const Operation& operation : graph.operations) sum += flops_of(operation);
+  return sum;
+}
+
+TEST(OnnxGraph, AResNetIsTheOperationsThatPyTorchRunsByTheNamesOfItsModules) {
+  const Graph graph = must_read(resnet18());
+  EXPECT_TRUE(graph.unknown.empty());
+  EXPECT_TRUE(graph.notes.empty());
+  EXPECT_EQ(graph.format, "onnx");
+  EXPECT_EQ(graph.operations.size(), 69U);
+  EXPECT_EQ(graph.weight_tensors, 62);
+  EXPECT_EQ(graph.weight_elements, 11'689'512);
+  // torch.utils.flop_counter counts 3,628,146,688.
+  EXPECT_NEAR(flops_of(graph) / 3'628'146'688.0, 1, 1e-6);
+
+  const Operation* const first = find_layer(graph, "conv1", Kind::convolution);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->source, "Conv");
+  EXPECT_EQ(first->gradient, Gradient::weights);
+  EXPECT_EQ(parameters_text(*first),
+            "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0");
+  const Operation* const norm = find_layer(graph, "layer1.0.bn1", Kind::normalization);
+  ASSERT_NE(norm, nullptr);
+  EXPECT_EQ(norm->form, "batch-inference");
+  EXPECT_EQ(norm->gradient, Gradient::all);
+  EXPECT_NE(find_layer(graph, "layer4.1.conv2", Kind::convolution), nullptr);
+  const Operation* const last = find_layer(graph, "fc", Kind::dense);
+  ASSERT_NE(last, nullptr);
+  EXPECT_EQ(parameters_text(*last), "rows=1;in=512;out=1000;bias=1");
+}
+
+TEST(OnnxGraph, AnotherBatchThanTheFilesIsTakenAndSaid) {
+  const Graph graph = must_read(resnet18(), {.batch = 8});
+  EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 8 instead of the file's 1"});
+  EXPECT_NEAR(flops_of(graph) / 8 / 3'628'146'688.0, 1, 1e-6);
+  EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 8);
+}
+
+TEST(OnnxGraph, SizesOfInputsCanBeGivenByNameOrInTheirOrder) {
+  for (const std::string name : {"input", ""}) {
+    const Graph graph = must_read(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
+    EXPECT_TRUE(graph.unknown.empty());
+    EXPECT_EQ(find_layer(graph, "conv1", Kind::convolution)->parameters.get("height", 0), 320);
+    EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 2);
+  }
+  EXPECT_EQ(must_fail(resnet18(), {.inputs = {{"images", {1, 3, 9, 9}}}}).remedy, "its inputs are input");
+  EXPECT_NE(must_fail(resnet18(), {.inputs = {{"input", {3, 224, 224}}}}).message.find("4 dimensions"),
+            std::string::npos);
+}
+
+TEST(OnnxGraph, ABatchThatCannotBeAndSizesThatOverflowAreRefused) {
+  EXPECT_EQ(must_fail(resnet18(), {.batch = 0}).code, ErrorCode::usage);
+  EXPECT_EQ(must_fail(resnet18(), {.batch = -3}).code, ErrorCode::usage);
+  EXPECT_NE(must_fail(resnet18(), {.batch = kMostElements}).message.find("larger than any memory"), std::string::npos);
+  EXPECT_NE(must_fail(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"), std::string::npos);
+}
+
+TEST(OnnxGraph, ACutFileIsSaidToBeCutWherever) {
+  const std::string whole = resnet18();
+  for (const std::size_t size : {std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
+    const Error error = must_fail(whole.substr(0, size));
+    EXPECT_EQ(error.code, ErrorCode::malformed);
+    EXPECT_FALSE(error.remedy.empty());
+  }
+  EXPECT_NE(must_fail(whole.substr(0, whole.size() / 2)).message.find("truncated"), std::string::npos);
+}
+
+TEST(OnnxGraph, WhatIsNoOnnxFileIsSaidToBeNone) {
+  for (const std::string& bytes : {std::string(), std::string("{\"json\": 1}"), std::string(300, '\0')}) {
+    EXPECT_NE(must_fail(bytes).message.find("not an ONNX file"), std::string::npos);
+  }
+}
+
+std::string dense_model(std::int64_t opset, const testing::Numbers& sizes) {
+  return OnnxModel(opset)
+      .input("x", sizes)
+      .weight("fc.weight", {16, 4})
+      .node("MatMul", {"x", "fc.weight"}, {"y"}, {}, "/fc/MatMul")
+      .output("y")
+      .bytes();
+}
+
+TEST(OnnxGraph, AnOldOpsetIsRefusedWithTheWayToConvertItAndANewOneIsNoted) {
+  const Error error = must_fail(dense_model(12, {1, 16}));
+  EXPECT_NE(error.message.find("opset 12"), std::string::npos);
+  EXPECT_NE(error.remedy.find("convert_version"), std::string::npos);
+  EXPECT_EQ(must_read(dense_model(99, {1, 16})).notes.size(), 1U);
+}
+
+TEST(OnnxGraph, AnOpenBatchIsOneWithANoteAndOtherOpenSizesHaveToBeGiven) {
+  const Graph graph = must_read(dense_model(17, {-1, 16}));
+  EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 1: that of 'x' is open in the file"});
+  EXPECT_TRUE(must_read(dense_model(17, {-1, 16}), {.batch = 4}).notes.empty());
+
+  const Error error = must_fail(dense_model(17, {-1, -2, 16}));
+  EXPECT_EQ(error.message, "the input 'x' is batchxtokensx16: what tokens is has to be given");
+  EXPECT_EQ(error.remedy, "give its sizes: --input x=1x128x16");
+  const Graph given = must_read(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
+  ASSERT_EQ(given.operations.size(), 1U);
+  EXPECT_EQ(parameters_text(given.operations[0]), "rows=10;in=16;out=4;bias=0");
+}
+
+TEST(OnnxGraph, AnOperationOfAnotherDomainIsListedAndBoundsNothingAfterIt) {
+  const std::string bytes = OnnxModel()
+                                .input("x", {1, 16})
+                                .node("Frobnicate", {"x"}, {"y"}, {}, "/head/Frobnicate", "com.acme")
+                                .node("Relu", {"y"}, {"z"}, {}, "/head/Relu")
+                                .output("z")
+                                .bytes();
+  const Graph graph = must_read(bytes);
+  ASSERT_EQ(graph.unknown.size(), 2U);
+  EXPECT_EQ(graph.unknown[0].source, "com.acme.Frobnicate");
+  EXPECT_EQ(graph.unknown[0].reason, "an operation of the domain 'com.acme'");
+  EXPECT_EQ(graph.unknown[0].layer, "head");
+  EXPECT_FALSE(graph.unknown[0].bounded);
+  EXPECT_EQ(graph.operations.size(), 2U);
+}
+
+TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
+  const std::string bytes = OnnxModel()
+                                .input("x", {4, 16}, 3)
+                                .weight("w", {16, 8}, 3)
+                                .node("MatMulInteger", {"x", "w"}, {"y"})
+                                .output("y")
+                                .bytes();
+  const Graph graph = must_read(bytes);
+  ASSERT_EQ(graph.unknown.size(), 1U);
+  EXPECT_TRUE(graph.unknown[0].bounded);
+  EXPECT_EQ(parameters_text(graph.operations[0]), "batch=1;rows=1;width=192;in=192;out=32");
+}
+
+TEST(OnnxGraph, NumbersAreOfTheTypeAskedForUnlessTheFileIsOfHalfPrecision) {
+  EXPECT_EQ(must_read(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
+  const std::string half = OnnxModel()
+                               .input("x", {1, 16}, testing::kFloat16)
+                               .weight("w", {16, 4}, testing::kFloat16)
+                               .node("MatMul", {"x", "w"}, {"y"})
+                               .node("Cast", {"y"}, {"z"}, {integer("to", testing::kFloat)})
+                               .output("z")
+                               .bytes();
+  const Graph graph = must_read(half);
+  EXPECT_EQ(graph.operations[0].dtype, Dtype::fp16);
+  EXPECT_EQ(graph.operations[1].kind, Kind::cast);
+  EXPECT_EQ(graph.operations[1].form, "fp32");
+  EXPECT_EQ(graph.notes.size(), 1U);
+}
+
+TEST(OnnxGraph, WhatComesBeforeTheFirstWeightHasNoGradient) {
+  const std::string bytes = OnnxModel()
+                                .input("x", {1, 16})
+                                .weight("w", {16, 4})
+                                .node("Relu", {"x"}, {"a"})
+                                .node("MatMul", {"a", "w"}, {"b"})
+                                .node("Relu", {"b"}, {"y"})
+                                .output("y")
+                                .bytes();
+  const Graph graph = must_read(bytes);
+  ASSERT_EQ(graph.operations.size(), 3U);
+  EXPECT_EQ(graph.operations[0].gradient, Gradient::none);
+  EXPECT_EQ(graph.operations[1].gradient, Gradient::weights);
+  EXPECT_EQ(graph.operations[2].gradient, Gradient::all);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

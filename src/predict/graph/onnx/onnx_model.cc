@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/onnx_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "formats/protobuf.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+using formats::ProtobufReader;
+
+// Branches within loops within branches: no network goes so deep, and a file of nothing else must not end the stack.
+constexpr int kDeepest = 16;
+
+// Whether all bytes made sense; the first message that did not is where a cut file ends.
+struct Reading {
+  bool damaged = false;
+  bool too_deep = false;
+  std::string_view last_node;
+
+  void end_of(const ProtobufReader& message) { damaged = damaged || message.damaged(); }
+};
+
+Body read_body(std::string_view bytes, int depth, Reading& reading);
+
+void add_integers(const ProtobufReader& field, Sizes& integers) {
+  if (!field.is_bytes()) return integers.push_back(field.signed_number());
+  for (const std::uint64_t number : formats::packed_numbers(field.bytes())) {
+    integers.push_back(static_cast<std::int64_t>(number));
+  }
+}
+
+void add_reals(const ProtobufReader& field, std::vector<double>& reals) {
+  if (!field.is_bytes()) return reals.push_back(field.short_real());
+  for (std::size_t at = 0; at + sizeof(float) <= field.bytes().size(); at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, field.bytes().data() + at, sizeof number);
+    reals.push_back(number);
+  }
+}
+
+Attribute read_attribute(std::string_view bytes, int depth, Reading& reading) {
+  Attribute attribute;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    switch (message.field()) {
+      case 1:
+        attribute.name = message.bytes();
+        break;
+      case 2:
+        attribute.real = message.short_real();
+        break;
+      case 3:
+        attribute.integer = message.signed_number();
+        break;
+      case 4:
+        attribute.text = message.bytes();
+        break;
+      case 5:
+        attribute.tensor.assign(1, read_tensor(message.bytes()));
+        break;
+      case 6:
+        attribute.body.assign(1, read_body(message.bytes(), depth + 1, reading));
+        break;
+      case 7:
+        add_reals(message, attribute.reals);
+        break;
+      case 8:
+        add_integers(message, attribute.integers);
+        break;
+      case 9:
+        attribute.texts.push_back(message.bytes());
+        break;
+      case 21:
+        attribute.reference = message.bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  reading.end_of(message);
+  return attribute;
+}
+
+std::string_view scopes_of(std::string_view entry) {
+  std::string_view key;
+  std::string_view value;
+  ProtobufReader message(entry);
+  while (message.next()) {
+    if (message.field() == 1) key = message.bytes();
+    if (message.field() == 2) value = message.bytes();
+  }
+  return key == "pkg.torch.onnx.name_scopes" ? value : std::string_view();
+}
+
+Node read_node(std::string_view bytes, int depth, Reading& reading) {
+  Node node;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    switch (message.field()) {
+      case 1:
+        node.inputs.push_back(message.bytes());
+        break;
+      case 2:
+        node.outputs.push_back(message.bytes());
+        break;
+      case 3:
+        node.name = message.bytes();
+        break;
+      case 4:
+        node.type = message.bytes();
+        break;
+      case 5:
+        node.attributes.push_back(read_attribute(message.bytes(), depth, reading));
+        break;
+      case 7:
+        node.domain = message.bytes();
+        break;
+      case 9:
+        if (node.scopes.empty()) node.scopes = scopes_of(message.bytes());
+        break;
+      default:
+        break;
+    }
+  }
+  if (node.domain == "ai.onnx") node.domain = {};
+  reading.end_of(message);
+  if (!node.outputs.empty()) reading.last_node = node.name.empty() ? node.outputs[0] : node.name;
+  return node;
+}
+
+Dimension read_dimension(std::string_view bytes) {
+  Dimension dimension;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 1) dimension.size = message.signed_number();
+    if (message.field() == 2) dimension.symbol = message.bytes();
+  }
+  return dimension;
+}
+
+void read_tensor_type(std::string_view bytes, ValueInfo& info) {
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 1) info.type = static_cast<Type>(message.unsigned_number() & 0xffff);
+    if (message.field() != 2) continue;
+    info.dimensions.emplace();
+    ProtobufReader shape(message.bytes());
+    while (shape.next()) {
+      if (shape.field() == 1) info.dimensions->push_back(read_dimension(shape.bytes()));
+    }
+  }
+}
+
+ValueInfo read_value_info(std::string_view bytes) {
+  ValueInfo info;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 1) info.name = message.bytes();
+    if (message.field() != 2) continue;
+    ProtobufReader type(message.bytes());
+    while (type.next()) {
+      if (type.field() == 1) read_tensor_type(type.bytes(), info);
+    }
+  }
+  return info;
+}
+
+// A sparse weight has the sizes of its own field and the name of its values.
+Tensor read_sparse_tensor(std::string_view bytes) {
+  Tensor tensor;
+  Sizes sizes;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 1) tensor = read_tensor(message.bytes());
+    if (message.field() == 3) add_integers(message, sizes);
+  }
+  tensor.sizes = std::move(sizes);
+  tensor.numbers.reset();
+  return tensor;
+}
+
+Body read_body(std::string_view bytes, int depth, Reading& reading) {
+  Body body;
+  if (depth > kDeepest) {
+    reading.too_deep = true;
+    return body;
+  }
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    switch (message.field()) {
+      case 1:
+        body.nodes.push_back(read_node(message.bytes(), depth, reading));
+        break;
+      case 2:
+        body.name = message.bytes();
+        break;
+      case 5:
+        body.weights.push_back(read_tensor(message.bytes()));
+        break;
+      case 11:
+        body.inputs.push_back(read_value_info(message.bytes()));
+        break;
+      case 12:
+        body.outputs.push_back(read_value_info(message.bytes()));
+        break;
+      case 13:
+        body.values.push_back(read_value_info(message.bytes()));
+        break;
+      case 15:
+        body.weights.push_back(read_sparse_tensor(message.bytes()));
+        break;
+      default:
+        break;
+    }
+  }
+  reading.end_of(message);
+  return body;
+}
+
+Function read_function(std::string_view bytes, Reading& reading) {
+  Function function;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    switch (message.field()) {
+      case 1:
+        function.name = message.bytes();
+        break;
+      case 4:
+        function.inputs.push_back(message.bytes());
+        break;
+      case 5:
+        function.outputs.push_back(message.bytes());
+        break;
+      case 7:
+        function.nodes.push_back(read_node(message.bytes(), 1, reading));
+        break;
+      case 10:
+        function.domain = message.bytes();
+        break;
+      case 11:
+        function.defaults.push_back(read_attribute(message.bytes(), 1, reading));
+        break;
+      case 13:
+        function.overload = message.bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  reading.end_of(message);
+  return function;
+}
+
+void read_opset(std::string_view bytes, Model& model) {
+  std::string_view domain;
+  std::int64_t version = 0;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 1) domain = message.bytes();
+    if (message.field() == 2) version = message.signed_number();
+  }
+  if (domain.empty() || domain == "ai.onnx") model.opset = std::max(model.opset, version);
+}
+
+Error truncated(std::size_t size, const Reading& reading) {
+  const std::string place =
+      reading.last_node.empty() ? "before the first node" : "after node " + quoted(reading.last_node);
+  return {ErrorCode::malformed, fmt::format("the ONNX file is truncated or damaged: {} bytes end {}", size, place),
+          "export or download it again"};
+}
+
+Error not_onnx() {
+  return {ErrorCode::malformed, "not an ONNX file: there is no graph in it",
+          "export one: torch.onnx.export(model, inputs, \"model.onnx\")"};
+}
+
+}  // namespace
+
+Result<Model> read_model(std::string_view bytes) {
+  Model model;
+  Reading reading;
+  bool has_graph = false;
+  bool has_opset = false;
+  ProtobufReader message(bytes);
+  while (message.next()) {
+    if (message.field() == 7) {
+      model.graph = read_body(message.bytes(), 0, reading);
+      has_graph = !model.graph.nodes.empty() || !model.graph.outputs.empty();
+    }
+    has_opset = has_opset || message.field() == 8;
+    if (message.field() == 8) read_opset(message.bytes(), model);
+    if (message.field() == 25) model.functions.push_back(read_function(message.bytes(), reading));
+  }
+  if (message.damaged() && message.field() == 7 && !message.cut().empty()) {
+    const Body cut = read_body(message.cut(), 0, reading);
+    if (!cut.nodes.empty()) return truncated(bytes.size(), reading);
+  }
+  if (reading.too_deep) return Error{ErrorCode::malformed, "graphs within graphs, more than 16 deep", ""};
+  if (!has_graph || (reading.damaged && model.graph.nodes.empty())) return not_onnx();
+  if (reading.damaged || message.damaged()) return truncated(bytes.size(), reading);
+  if (!has_opset) return not_onnx();
+  return model;
+}
+
+const Attribute* find_attribute(const Node& node, std::string_view name) {
+  const auto found = std::find_if(node.attributes.begin(), node.attributes.end(),
+                                  [name](const Attribute& attribute) { return attribute.name == name; });
+  return found == node.attributes.end() ? nullptr : &*found;
+}
+
+std::int64_t integer_of(const Node& node, std::string_view name, std::int64_t otherwise) {
+  const Attribute* const attribute = find_attribute(node, name);
+  return attribute != nullptr ? attribute->integer.value_or(otherwise) : otherwise;
+}
+
+Sizes integers_of(const Node& node, std::string_view name) {
+  const Attribute* const attribute = find_attribute(node, name);
+  return attribute != nullptr ? attribute->integers : Sizes();
+}
+
+std::string_view text_of(const Node& node, std::string_view name, std::string_view otherwise) {
+  const Attribute* const attribute = find_attribute(node, name);
+  return attribute != nullptr && !attribute->text.empty() ? attribute->text : otherwise;
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What computes element by element, and reductions.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "predict/graph/onnx/to_operations.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+using Name = std::pair<std::string_view, std::string_view>;
+
+// What reads each element once and writes it once, with the name that predictions know it by.
+constexpr std::array kActivations = {
+    Name{"Relu", "relu"},
+    Name{"Gelu", "gelu"},
+    Name{"FastGelu", "gelu"},
+    Name{"QuickGelu", "gelu"},
+    Name{"Swish", "silu"},
+    Name{"Sigmoid", "sigmoid"},
+    Name{"Tanh", "tanh"},
+    Name{"HardSwish", "hardswish"},
+    Name{"HardSigmoid", "hardsigmoid"},
+    Name{"LeakyRelu", "leaky_relu"},
+    Name{"PRelu", "prelu"},
+    Name{"Elu", "elu"},
+    Name{"Celu", "celu"},
+    Name{"Selu", "selu"},
+    Name{"Mish", "mish"},
+    Name{"Softplus", "softplus"},
+    Name{"Softsign", "softsign"},
+    Name{"ThresholdedRelu", "threshold"},
+    Name{"Shrink", "shrink"},
+    Name{"Abs", "abs"},
+    Name{"Neg", "neg"},
+    Name{"Sign", "sign"},
+    Name{"Ceil", "ceil"},
+    Name{"Floor", "floor"},
+    Name{"Round", "round"},
+    Name{"Sqrt", "sqrt"},
+    Name{"Reciprocal", "reciprocal"},
+    Name{"Exp", "exp"},
+    Name{"Log", "log"},
+    Name{"Erf", "erf"},
+    Name{"Sin", "sin"},
+    Name{"Cos", "cos"},
+    Name{"Tan", "tan"},
+    Name{"Asin", "asin"},
+    Name{"Acos", "acos"},
+    Name{"Atan", "atan"},
+    Name{"Sinh", "sinh"},
+    Name{"Cosh", "cosh"},
+    Name{"Asinh", "asinh"},
+    Name{"Acosh", "acosh"},
+    Name{"Atanh", "atanh"},
+    Name{"BitwiseNot", "not"},
+    Name{"Not", "not"},
+    Name{"IsNaN", "isnan"},
+    Name{"IsInf", "isinf"},
+    Name{"CumSum", "cumsum"},
+    Name{"Trilu", "tril"},
+    Name{"LRN", "local_response_norm"},
+    Name{"TopK", "topk"},
+    Name{"OneHot", "one_hot"},
+    Name{"EyeLike", "fill"},
+    Name{"Range", "fill"},
+    Name{"ConstantOfShape", "fill"},
+    Name{"RandomNormal", "fill"},
+    Name{"RandomUniform", "fill"},
+    Name{"RandomNormalLike", "fill"},
+    Name{"RandomUniformLike", "fill"},
+    Name{"Bernoulli", "fill"},
+    Name{"Hardmax", "softmax"},
+    Name{"LpNormalization", "normalize"},
+    Name{"RotaryEmbedding", "rotary"},
+    Name{"MeanVarianceNormalization", "normalize"},
+};
+
+constexpr std::array<std::string_view, 3> kProducts = {"Mul", "Div", "Pow"};
+constexpr std::array<std::string_view, 20> kSums = {"Add",
+                                                    "Sub",
+                                                    "Mod",
+                                                    "Min",
+                                                    "Max",
+                                                    "Sum",
+                                                    "Mean",
+                                                    "And",
+                                                    "Or",
+                                                    "Xor",
+                                                    "Equal",
+                                                    "Greater",
+                                                    "GreaterOrEqual",
+                                                    "Less",
+                                                    "LessOrEqual",
+                                                    "BitShift",
+                                                    "BitwiseAnd",
+                                                    "BitwiseOr",
+                                                    "BitwiseXor",
+                                                    "Where"};
+
+// The form of an operation on two tensors by where the second one is short, with factors of the first to match.
+Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
+  const std::int64_t all = elements_of(out);
+  const std::int64_t few = elements_of(second);
+  if (few <= 1 && all > 1) return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
+  if (few == all) return {.kind = kind, .form = "same", .parameters = tensor_parameters(out)};
+  // How many of its last dimensions are whole, and how many are 1.
+  std::size_t whole = 0;
+  std::size_t single = 0;
+  while (whole < std::min(second.size(), out.size()) &&
+         second[second.size() - 1 - whole] == out[out.size() - 1 - whole])
+    ++whole;
+  while (single < std::min(second.size(), out.size()) && second[second.size() - 1 - single] == 1) ++single;
+  if (whole > 0 && whole >= single) {
+    const std::int64_t width = product_of(out, out.size() - whole, out.size());
+    return {.kind = kind,
+            .form = "last",
+            .parameters = {{"batch", 1}, {"rows", width == 0 ? 0 : all / width}, {"width", width}}};
+  }
+  const std::int64_t width = product_of(out, out.size() - single, out.size());
+  const std::int64_t rows = width == 0 ? 0 : all / width;
+  const std::int64_t batch = out.size() > single && rows > 0 ? std::max<std::int64_t>(1, out[0]) : 1;
+  return {.kind = kind, .form = "row", .parameters = {{"batch", batch}, {"rows", rows / batch}, {"width", width}}};
+}
+
+std::vector<Translation> of_several(const Known& at, Kind kind) {
+  // Of a choice the condition is read, too; it is small beside what it chooses from.
+  const std::size_t first = at.step.type == "Where" ? 1 : 0;
+  std::vector<Translation> translations;
+  for (std::size_t place = first + 1; place < at.count(); ++place) {
+    if (!at.has(place) || !at.has(first)) continue;
+    const bool swapped = elements_of(at.in(first)) < elements_of(at.in(place));
+    translations.push_back(of_two(kind, at.out(), swapped ? at.in(first) : at.in(place)));
+  }
+  if (translations.empty()) translations = one(Kind::view, "", tensor_parameters(at.out()));
+  return translations;
+}
+
+std::string_view form_of_clip(const Known& at) {
+  const auto is = [&](std::size_t place, double number) {
+    return at.has(place) && at.input(place).numbers && at.input(place).numbers->size() == 1 &&
+           (*at.input(place).numbers)[0] == number;
+  };
+  if (is(1, 0) && is(2, 6)) return "relu6";
+  return is(1, 0) && !at.has(2) ? "relu" : "clip";
+}
+
+std::vector<Translation> softmax(const Known& at, std::string_view form) {
+  const Sizes& sizes = at.in();
+  const auto rank = static_cast<std::int64_t>(sizes.size());
+  const std::int64_t given = integer_of(*at.step.node, "axis", -1);
+  const auto axis = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(given < 0 ? given + rank : given, 0, std::max<std::int64_t>(0, rank - 1)));
+  const std::int64_t width = sizes.empty() ? 1 : sizes[axis];
+  const std::int64_t batch = sizes.empty() || width == 0 ? 1 : std::max<std::int64_t>(1, axis == 0 ? 1 : sizes[0]);
+  const std::int64_t rows = width == 0 ? 0 : elements_of(sizes) / width / batch;
+  return one(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
+}
+
+std::string_view form_of_reduction(std::string_view type) {
+  if (type == "ReduceMean") return "mean";
+  return type == "ReduceMax" || type == "ReduceMin" || type == "ArgMax" || type == "ArgMin" ? "amax" : "sum";
+}
+
+// Over the last dimensions, over ones before them, or over all.
+std::vector<Translation> reduce(const Known& at) {
+  const Sizes& from = at.in();
+  const std::int64_t all = elements_of(from);
+  const std::int64_t left = elements_of(at.out());
+  const std::string_view form = form_of_reduction(at.step.type);
+  if (all == left && form == "mean") return one(Kind::view, "", tensor_parameters(from));
+  if (left <= 1) return one(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
+  // The last dimension stays where the result has it still.
+  const bool keeps = at.out().size() == from.size() && from.back() > 1;
+  const bool last_stays = keeps ? at.out().back() == from.back() : !at.out().empty() && at.out().back() == from.back();
+  if (!last_stays) return one(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
+  const std::int64_t width = from.back() == 0 ? 1 : from.back();
+  return one(Kind::reduce, form, {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
+}
+
+}  // namespace
+
+Translations translate_elements(const Known& at) {
+  const std::string_view type = at.step.type;
+  if (at.count() > 0 && !at.has(0)) return std::nullopt;
+  if (type == "Softmax" || type == "LogSoftmax") return softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
+  if (type == "Clip") return one(Kind::activation, form_of_clip(at), tensor_parameters(at.out()));
+  if (type == "Dropout") return one(Kind::dropout, "", tensor_parameters(at.out()));
+  if (type == "BiasGelu") {
+    return std::vector<Translation>{
+        of_two(Kind::add, at.out(), at.in(1)),
+        {.kind = Kind::activation, .form = "gelu", .parameters = tensor_parameters(at.out())}};
+  }
+  if (type.substr(0, 6) == "Reduce" || type == "ArgMax" || type == "ArgMin") return reduce(at);
+  if (std::find(kProducts.begin(), kProducts.end(), type) != kProducts.end()) return of_several(at, Kind::multiply);
+  if (std::find(kSums.begin(), kSums.end(), type) != kSums.end()) return of_several(at, Kind::add);
+  const auto found =
+      std::find_if(kActivations.begin(), kActivations.end(), [=](const Name& name) { return name.first == type; });
+  if (found == kActivations.end()) return std::nullopt;
+  const Sizes& sizes = at.count() > 0 ? larger(at.in(), at.out()) : at.out();
+  return one(Kind::activation, found->second, tensor_parameters(sizes));
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions, poolings, norms, paddings and resizing of images of one, two or three dimensions.
+#include <algorithm>
+
+#include "predict/graph/onnx/to_operations.h"
+#include "predict/graph/onnx/windows.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+// Height and width; of three dimensions the first two count as the height.
+struct Image {
+  std::int64_t batch = 1;
+  std::int64_t channels = 1;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+};
+
+Image image_of(const Sizes& sizes) {
+  Image image;
+  if (!sizes.empty()) image.batch = sizes[0];
+  if (sizes.size() >= 2) image.channels = sizes[1];
+  if (sizes.size() >= 3) image.width = sizes.back();
+  if (sizes.size() >= 4) image.height = product_of(sizes, 2, sizes.size() - 1);
+  return image;
+}
+
+Parameters parameters_of(const Image& image) {
+  return {{"batch", image.batch}, {"channels", image.channels}, {"height", image.height}, {"width", image.width}};
+}
+
+std::int64_t places(std::int64_t size, const Window& window) {
+  return (size + 2 * window.before - window.dilation * (window.kernel - 1) - 1) / window.stride + 1;
+}
+
+// Names of the width's settings stand only where they differ, and sizes of the result where they do not follow.
+void set_windows(Parameters& parameters, const Window& high, const Window& wide, const Image& image, bool dilates) {
+  parameters.set("kernel", high.kernel);
+  parameters.set("stride", high.stride);
+  parameters.set("padding", high.before);
+  if (dilates) parameters.set("dilation", high.dilation);
+  if (wide.kernel != high.kernel) parameters.set("kernel_width", wide.kernel);
+  if (wide.stride != high.stride) parameters.set("stride_width", wide.stride);
+  if (wide.before != high.before) parameters.set("padding_width", wide.before);
+  if (dilates && wide.dilation != high.dilation) parameters.set("dilation_width", wide.dilation);
+  if (places(image.height, high) == high.out && places(image.width, wide) == wide.out) return;
+  parameters.set("out_height", high.out);
+  parameters.set("out_width", wide.out);
+}
+
+// The image lies with its channels last where it was turned so before, as exporters of TensorFlow write it.
+bool is_channels_last(const Known& at) {
+  const Step* const step = at.producer(0);
+  return step != nullptr && step->type == "Transpose" && integers_of(*step->node, "perm") == Sizes{0, 3, 1, 2};
+}
+
+Translations convolution(const Known& at, bool transposed) {
+  const Sizes& sizes = at.in(0);
+  const Sizes& weight = at.in(1);
+  const Sizes kernel(weight.begin() + 2, weight.end());
+  const Result<std::vector<Window>> windows =
+      transposed ? transposed_windows_of(*at.step.node, sizes, kernel) : windows_of(*at.step.node, sizes, kernel);
+  if (!windows || windows->empty() || windows->size() > 3) return std::nullopt;
+  const bool deep = windows->size() == 3;
+  const Window wide = windows->back();
+  const Window high = windows->size() == 1 ? Window{.out = 1} : (*windows)[windows->size() - 2];
+  Image image{.batch = sizes[0],
+              .channels = sizes[1],
+              .height = windows->size() == 1 ? 1 : sizes[sizes.size() - 2],
+              .width = sizes.back()};
+  Parameters parameters = {{"batch", image.batch},
+                           {"channels", image.channels},
+                           {"out", at.out()[1]},
+                           {"height", image.height},
+                           {"width", image.width}};
+  set_windows(parameters, high, wide, image, true);
+  parameters.set("groups", integer_of(*at.step.node, "group", 1));
+  parameters.set("bias", at.has(2) ? 1 : 0);
+  if (deep) {
+    parameters.set("depth", sizes[2]);
+    parameters.set("kernel_depth", windows->front().kernel);
+    parameters.set("out_depth", windows->front().out);
+  }
+  if (transposed) {
+    parameters.set("out_height", high.out);
+    parameters.set("out_width", wide.out);
+    parameters.set("transposed", 1);
+  }
+  if (is_channels_last(at)) parameters.set("channels_last", 1);
+  std::vector<Translation> translations = one(Kind::convolution, "", std::move(parameters));
+  if (at.step.type == "FusedConv") {
+    translations.push_back({.kind = Kind::activation, .form = "relu", .parameters = tensor_parameters(at.out())});
+  }
+  return translations;
+}
+
+Translations pooling(const Known& at, std::string_view form) {
+  const Sizes& sizes = at.in(0);
+  const Result<std::vector<Window>> windows =
+      windows_of(*at.step.node, sizes, integers_of(*at.step.node, "kernel_shape"));
+  if (!windows || windows->empty() || windows->size() > 3) return std::nullopt;
+  Window high{.out = 1};
+  for (std::size_t i = 0; i + 1 < windows->size(); ++i) {
+    high.kernel *= (*windows)[i].kernel;
+    high.stride *= (*windows)[i].stride;
+    high.out *= (*windows)[i].out;
+    high.before = std::max(high.before, (*windows)[i].before);
+  }
+  const Image image = image_of(sizes);
+  Parameters parameters = parameters_of(image);
+  set_windows(parameters, high, windows->back(), image, false);
+  return one(Kind::pooling, form, std::move(parameters));
+}
+
+Translations global_pooling(const Known& at) {
+  Parameters parameters = parameters_of(image_of(at.in(0)));
+  parameters.set("out", 1);
+  return one(Kind::pooling, "adaptive", std::move(parameters));
+}
+
+std::vector<Translation> row_norm(const Known& at, std::string_view form) {
+  const Sizes& sizes = at.in(0);
+  std::int64_t normed = at.step.normed;
+  if (normed == 0) {
+    const auto rank = static_cast<std::int64_t>(sizes.size());
+    const std::int64_t axis = integer_of(*at.step.node, "axis", -1);
+    normed = product_of(sizes, static_cast<std::size_t>(std::max<std::int64_t>(0, axis < 0 ? axis + rank : axis)),
+                        sizes.size());
+  }
+  const std::int64_t rows = normed == 0 ? 0 : elements_of(sizes) / normed;
+  return one(Kind::normalization, form, {{"batch", rows}, {"channels", normed}, {"height", 1}, {"width", 1}});
+}
+
+Translations batch_norm(const Known& at) {
+  const bool trains = integer_of(*at.step.node, "training_mode", 0) != 0;
+  return one(Kind::normalization, trains ? "batch" : "batch-inference", parameters_of(image_of(at.in(0))));
+}
+
+// Each channel of each image by its own statistics: as a batch of one with so many channels.
+Translations instance_norm(const Known& at) {
+  Image image = image_of(at.in(0));
+  image.channels = product_of({image.batch, image.channels}, 0, 2);
+  image.batch = 1;
+  return one(Kind::normalization, "batch", parameters_of(image));
+}
+
+Translations skip_norm(const Known& at, std::string_view form) {
+  std::vector<Translation> translations = row_norm(at, form);
+  translations.insert(translations.begin(),
+                      {.kind = Kind::add, .form = "same", .parameters = tensor_parameters(at.in(0))});
+  return translations;
+}
+
+Translations padding(const Known& at) {
+  if (at.in(0) == at.out()) return one(Kind::view, "", tensor_parameters(at.out()));
+  const std::string_view mode = text_of(*at.step.node, "mode", "constant");
+  const Image from = image_of(at.in(0));
+  const Image to = image_of(at.out());
+  Parameters parameters = parameters_of(from);
+  parameters.set("padding", std::max<std::int64_t>(0, (to.height - from.height) / 2));
+  // Where channels or the batch grow, too, so that sizes alone do not tell.
+  const std::int64_t other =
+      from.batch * from.channels == 0 ? 1 : (to.batch * to.channels) / (from.batch * from.channels);
+  parameters.set("out_height", to.height * std::max<std::int64_t>(1, other));
+  parameters.set("out_width", to.width);
+  return one(Kind::padding,
+             mode == "edge"      ? "replicate"
+             : mode == "reflect" ? "reflect"
+                                 : "constant",
+             std::move(parameters));
+}
+
+Translations resize(const Known& at) {
+  if (at.in(0) == at.out()) return one(Kind::view, "", tensor_parameters(at.out()));
+  const std::string_view mode = text_of(*at.step.node, "mode", "nearest");
+  const Image to = image_of(at.out());
+  Parameters parameters = parameters_of(image_of(at.in(0)));
+  parameters.set("out", to.height);
+  if (to.height != to.width) parameters.set("out_height", to.height);
+  if (to.height != to.width) parameters.set("out_width", to.width);
+  const bool samples = at.step.type == "GridSample";
+  return one(Kind::resize, !samples && mode == "nearest" ? "nearest" : "bilinear", std::move(parameters));
+}
+
+}  // namespace
+
+Translations translate_image(const Known& at) {
+  const std::string_view type = at.step.type;
+  if (type == "Conv" || type == "FusedConv") return convolution(at, false);
+  if (type == "ConvTranspose") return convolution(at, true);
+  if (type == "MaxPool") return pooling(at, "max");
+  if (type == "AveragePool" || type == "LpPool") return pooling(at, "avg");
+  if (type == "GlobalAveragePool" || type == "GlobalMaxPool" || type == "GlobalLpPool") return global_pooling(at);
+  if (type == "BatchNormalization") return batch_norm(at);
+  if (type == "GroupNormalization") return one(Kind::normalization, "group", parameters_of(image_of(at.in(0))));
+  if (type == "InstanceNormalization") return instance_norm(at);
+  if (type == "LayerNormalization") return row_norm(at, "layer");
+  if (type == "RMSNormalization" || type == "SimplifiedLayerNormalization") return row_norm(at, "rms");
+  if (type == "SkipLayerNormalization") return skip_norm(at, "layer");
+  if (type == "SkipSimplifiedLayerNormalization") return skip_norm(at, "rms");
+  if (type == "Pad") return padding(at);
+  if (type == "Resize" || type == "GridSample") return resize(at);
+  return std::nullopt;
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What moves data, or only says how it lies: as PyTorch does it, where a transposition is free until something needs
+// its result in order.
+#include <algorithm>
+#include <array>
+
+#include "predict/graph/onnx/to_operations.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+bool is_one_of(std::string_view type, std::initializer_list<std::string_view> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+std::vector<Translation> view(const Known& at) { return one(Kind::view, "", tensor_parameters(at.out())); }
+
+Sizes order_of(const Known& at) {
+  Sizes order = integers_of(*at.step.node, "perm");
+  for (std::size_t i = at.in().size(); order.size() < at.in().size() && i > 0; --i) {
+    order.push_back(static_cast<std::int64_t>(i) - 1);
+  }
+  for (std::int64_t& axis : order) axis += axis < 0 ? static_cast<std::int64_t>(order.size()) : 0;
+  return order;
+}
+
+// Dimensions of length 1 may stand anywhere.
+bool keeps_order(const Sizes& order, const Sizes& from) {
+  std::int64_t previous = -1;
+  for (const std::int64_t axis : order) {
+    if (from[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < previous) return false;
+    previous = axis;
+  }
+  return true;
+}
+
+// Whether a reshape of transposed data can do without a copy: every new dimension has to lie within old ones that
+// follow each other in memory.
+bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
+  std::size_t next = 0;
+  std::size_t at = 0;
+  while (at < order.size()) {
+    std::int64_t block = from[static_cast<std::size_t>(order[at])];
+    std::size_t end = at + 1;
+    while (end < order.size() &&
+           (order[end] == order[end - 1] + 1 || from[static_cast<std::size_t>(order[end])] == 1)) {
+      block *= from[static_cast<std::size_t>(order[end++])];
+    }
+    std::int64_t covered = 1;
+    while (next < target.size() && covered < block) covered *= target[next++];
+    if (covered != block) return false;
+    at = end;
+  }
+  return true;
+}
+
+// Norms, softmax and reshapes want numbers in order; products, sums and convolutions take them as they lie.
+bool needs_order(const Known& at, const Step& consumer, const Sizes& order) {
+  if (is_one_of(consumer.type, {"Reshape", "Flatten"})) {
+    const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
+    return !result.sizes || !can_be_viewed(order, at.in(), *result.sizes);
+  }
+  return is_one_of(consumer.type, {"LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "DepthToSpace"});
+}
+
+std::string_view form_of(const Sizes& order) {
+  if (order == Sizes{0, 2, 3, 1} || order == Sizes{0, 2, 1}) return "channels-last";
+  if (order == Sizes{0, 3, 1, 2}) return "channels-first";
+  return order == Sizes{1, 0} ? "transpose" : "heads";
+}
+
+std::vector<Translation> transpose(const Known& at) {
+  const Sizes order = order_of(at);
+  // What attention gives lies with its heads inside already.
+  const Step* const before = at.producer(0);
+  const bool after_attention = before != nullptr && before->type == "Attention" && order == Sizes{0, 2, 1, 3};
+  if (keeps_order(order, at.in()) || after_attention) return view(at);
+  for (int consumer : at.output().consumers) {
+    const Step* step = &at.program.steps[static_cast<std::size_t>(consumer)];
+    if (step->fused_into != kNone) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
+    if (needs_order(at, *step, order)) return one(Kind::reshape, form_of(order), tensor_parameters(at.out()));
+  }
+  return view(at);
+}
+
+// Numbers that are repeated by reading them again lie in no order that a reshape could keep: it copies them.
+std::vector<Translation> expand(const Known& at) {
+  const bool repeats = elements_of(at.in()) != elements_of(at.out());
+  for (const int consumer : at.output().consumers) {
+    const Step& step = at.program.steps[static_cast<std::size_t>(consumer)];
+    const bool reshapes = step.fused_into == kNone && is_one_of(step.type, {"Reshape", "Flatten"});
+    if (repeats && reshapes) return one(Kind::reshape, "heads", tensor_parameters(at.out()));
+  }
+  return view(at);
+}
+
+// Of one part: all lengths along the axis together, shared evenly.
+std::vector<Translation> concatenate(const Known& at) {
+  const Sizes& out = at.out();
+  std::int64_t parts = 0;
+  for (std::size_t place = 0; place < at.count(); ++place)
+    parts += at.has(place) && elements_of(at.in(place)) > 0 ? 1 : 0;
+  if (parts < 2) return view(at);
+  const std::int64_t given = integer_of(*at.step.node, "axis", 0);
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
+  const std::int64_t length = (out[axis] + parts - 1) / parts;
+  return one(Kind::concatenate, "",
+             {{"batch", product_of(out, 0, axis)},
+              {"rows", length},
+              {"width", product_of(out, axis + 1, out.size())},
+              {"parts", parts}});
+}
+
+bool goes_backwards(const Known& at) {
+  if (!at.has(4) || !at.input(4).numbers) return false;
+  return std::any_of(at.input(4).numbers->begin(), at.input(4).numbers->end(), [](double step) { return step < 0; });
+}
+
+std::string_view name_of_type(Type type, Dtype real) {
+  switch (type) {
+    case Type::float16:
+      return "fp16";
+    case Type::bfloat16:
+      return "bf16";
+    case Type::float32:
+    case Type::float64:
+      return real == Dtype::tf32 ? "fp32" : name_of(real);
+    case Type::boolean:
+      return "bool";
+    case Type::int64:
+      return "int64";
+    case Type::int32:
+      return "int32";
+    default:
+      return "bytes";
+  }
+}
+
+std::vector<Translation> cast(const Known& at) {
+  const std::string_view from = name_of_type(at.input(0).type, at.real_dtype);
+  const std::string_view to = name_of_type(at.output().type, at.real_dtype);
+  return from == to ? view(at) : one(Kind::cast, to, tensor_parameters(at.out()));
+}
+
+}  // namespace
+
+Translations translate_layout(const Known& at) {
+  const std::string_view type = at.step.type;
+  if (is_one_of(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"})) return view(at);
+  if (type == "Slice") return goes_backwards(at) ? one(Kind::reshape, "gather", tensor_parameters(at.out())) : view(at);
+  if (type == "Transpose") return transpose(at);
+  if (type == "Expand") return expand(at);
+  if (type == "Concat") return concatenate(at);
+  if (type == "Cast" || type == "CastLike") return cast(at);
+  if (type == "Tile") return one(Kind::reshape, "heads", tensor_parameters(at.out()));
+  if (type == "DepthToSpace" || type == "SpaceToDepth")
+    return one(Kind::reshape, "transpose", tensor_parameters(at.out()));
+  if (is_one_of(type,
+                {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
+    return one(Kind::reshape, "gather", tensor_parameters(at.out()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace joulemap::predict::onnx

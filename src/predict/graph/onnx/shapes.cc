@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/shapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+const KnownNode* find_node(std::string_view type, std::string_view domain) {
+  for (const auto find :
+       {&find_element_node, &find_layout_node, &find_index_node, &find_network_node, &find_other_node}) {
+    if (const KnownNode* const known = find(type, domain)) return known;
+  }
+  return nullptr;
+}
+
+Error unknown_node(const Node& node) {
+  if (node.domain.empty()) return misfit("an operation that is not known");
+  return misfit("an operation of the domain " + quoted(node.domain));
+}
+
+Status check_outputs(const Inference& at) {
+  for (const Value& output : at.outputs) {
+    if (!output.sizes) continue;
+    if (output.sizes->size() > kMostDimensions) return misfit("a tensor of more than 64 dimensions");
+    for (const std::int64_t size : *output.sizes) {
+      if (size < 0) return misfit("a dimension of " + std::to_string(size));
+    }
+  }
+  return Done{};
+}
+
+// Which dimension of a result has the batch in it, that stood behind `before` elements, within a dimension that
+// ended at `around`. A batch of 1 stands between
+// two dimensions: where none is the batch alone, the one behind took it, as heads do, but never the last, which are
+// features; else the one before did, as tokens do.
+std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
+  std::size_t behind = sizes.size();
+  std::size_t ahead = sizes.size();
+  std::int64_t begin = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t end = product_of({begin, sizes[i]}, 0, 2);
+    if (begin >= before && end <= around && sizes[i] == batch) return i;
+    const bool covers = begin <= before && end >= product_of({before, batch}, 0, 2);
+    if (covers && begin == before && behind == sizes.size()) behind = i;
+    if (covers && begin < before) ahead = i;
+    begin = end;
+  }
+  const bool is_last = behind + 1 == sizes.size() && sizes.size() > 1;
+  return behind < sizes.size() && (!is_last || ahead == sizes.size()) ? behind : ahead;
+}
+
+}  // namespace
+
+Error misfit(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
+
+std::optional<Sizes> Inference::integers(std::size_t place) const {
+  if (!has(place) || !inputs[place]->numbers) return std::nullopt;
+  Sizes integers;
+  for (const double number : *inputs[place]->numbers) {
+    constexpr auto kMost = static_cast<double>(kMostElements);
+    integers.push_back(std::isnan(number) ? 0 : static_cast<std::int64_t>(std::clamp(number, -kMost, kMost)));
+  }
+  return integers;
+}
+
+Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
+  const auto dimensions = static_cast<std::int64_t>(rank);
+  if (axis < -dimensions || axis >= dimensions) return misfit(fmt::format("axis {} of {} dimensions", axis, rank));
+  return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
+}
+
+Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
+  Sizes both = a.size() >= b.size() ? a : b;
+  const Sizes& shorter = a.size() >= b.size() ? b : a;
+  const std::size_t before = both.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    std::int64_t& size = both[before + i];
+    if (size != shorter[i] && size != 1 && shorter[i] != 1) {
+      return misfit(fmt::format("{} does not go with {}", sizes_text(a), sizes_text(b)));
+    }
+    if (size == 1) size = shorter[i];
+  }
+  return both;
+}
+
+Result<std::vector<std::size_t>> axes_of(const Inference& at, std::size_t input, std::size_t rank) {
+  Sizes given = integers_of(at.node, "axes");
+  if (at.has(input)) {
+    const std::optional<Sizes> numbers = at.integers(input);
+    if (!numbers) return misfit("axes that are computed");
+    given = *numbers;
+  }
+  std::vector<std::size_t> axes;
+  for (const std::int64_t number : given) {
+    const Result<std::size_t> axis = axis_of(number, rank);
+    if (!axis) return axis.error();
+    axes.push_back(*axis);
+  }
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
+Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
+  if (at.before == nullptr || at.before->inputs.empty() || at.before->outputs.empty()) return target;
+  const Value* const input = at.before->inputs[0];
+  const Value* const output = at.before->outputs[0];
+  if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
+  const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has(1) &&
+                      at.before->inputs[1]->numbers == at.inputs[1]->numbers;
+  if (!stored) return target;  // it was computed from sizes, and knows the batch
+  const Sizes& old_in = *input->sizes;
+  const Sizes& old_out = *output->sizes;
+  const Sizes& new_in = at.sizes(0);
+  // Where one dimension changed, it is the batch: what lies before it stays before it, in any order of dimensions.
+  if (old_in.size() != new_in.size() || old_out.size() != target.size()) return target;
+  const auto differing = std::mismatch(old_in.begin(), old_in.end(), new_in.begin());
+  if (differing.first == old_in.end()) return target;
+  const auto at_batch = static_cast<std::size_t>(differing.first - old_in.begin());
+  const std::int64_t old_size = old_in[at_batch];
+  const std::int64_t new_size = new_in[at_batch];
+  if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
+    return target;
+  }
+  // Of a dimension that has more in it than the batch, as windows are, the batch is the outer part.
+  const std::int64_t shared = std::gcd(old_size, new_size);
+  const std::int64_t old_batch = old_size / shared;
+  const std::int64_t new_batch = new_size / shared;
+  const std::size_t place =
+      place_of_batch(old_out, product_of(old_in, 0, at_batch), old_batch, product_of(old_in, 0, at_batch + 1));
+  if (place < old_out.size() && old_out[place] % old_batch == 0) {
+    target = old_out;
+    target[place] = product_of({old_out[place] / old_batch, new_batch}, 0, 2);
+    return target;
+  }
+  return Error{
+      ErrorCode::unsupported,
+      fmt::format("a reshape of {} to {} has the file's batch in it, and which dimension that is cannot be told",
+                  sizes_text(old_in), sizes_text(old_out)),
+      "export the network with a dynamic batch, or predict it at the batch of the file"};
+}
+
+Status infer(Inference& at) {
+  const KnownNode* const known = find_node(at.node.type, at.node.domain);
+  if (known == nullptr) return unknown_node(at.node);
+  for (std::size_t place = 0; place < known->least_inputs; ++place) {
+    if (!at.has(place)) return misfit(fmt::format("input {} is missing", place + 1));
+  }
+  if (Status status = known->infer(at); !status) return status;
+  if (Status status = check_outputs(at); !status) return status;
+  fold_numbers(at);
+  return Done{};
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/to_operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "predict/graph/recurrent.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+// Between two layers of a stack: a transposition, a reshape, a dropout.
+constexpr std::size_t kMostMoves = 6;
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
+// Inputs that set an operation and are never trained.
+bool is_setting(std::string_view type, std::size_t place) {
+  if (type == "BatchNormalization") return place >= 3;
+  if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
+    return place >= 1;
+  if (type == "Cos" || type == "Sin") return true;  // tables of angles
+  return type == "QuantizeLinear" || type == "DequantizeLinear" ? place >= 1 : type == "Range" || type == "Where";
+}
+
+// In half precision where most of the weights are stored so.
+std::optional<Dtype> dtype_of_weights(const Program& program) {
+  double halves = 0;
+  double brains = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < program.values.size(); ++i) {
+    const Value& value = program.values[i];
+    if (value.weight != static_cast<int>(i) || !value.sizes) continue;
+    const auto elements = static_cast<double>(elements_of(*value.sizes));
+    all += elements;
+    if (value.type == Type::float16) halves += elements;
+    if (value.type == Type::bfloat16) brains += elements;
+  }
+  if (2 * halves > all) return Dtype::fp16;
+  return 2 * brains > all ? std::optional(Dtype::bf16) : std::nullopt;
+}
+
+class Emitter {
+ public:
+  Emitter(const Program& program, const GraphOptions& options, Graph& graph)
+      : program_(program),
+        graph_(graph),
+        real_(options.dtype),
+        differentiable_(program.values.size()),
+        trained_(program.values.size()),
+        first_of_step_(program.steps.size()) {
+    const std::optional<Dtype> stored = dtype_of_weights(program);
+    if (!stored) return;
+    if (*stored != options.dtype) {
+      graph_.notes.push_back(
+          fmt::format("the weights of the file are {}, and so is what is computed with them", name_of(*stored)));
+    }
+    if (real_ == Dtype::fp16 || real_ == Dtype::bf16) real_ = Dtype::fp32;
+  }
+
+  void run() {
+    for (const Step& step : program_.steps) {
+      if (step.outputs.empty() || is_constant(step)) continue;
+      const Gradient gradient = follow_gradients(step);
+      if (step.fused_into == kNone) emit(step, gradient);
+    }
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      if (!trained_[i]) continue;
+      ++graph_.weight_tensors;
+      graph_.weight_elements = std::min(kMostElements, graph_.weight_elements + elements_of(*program_.values[i].sizes));
+    }
+  }
+
+ private:
+  const Value& value(int id) const { return program_.values[index(id)]; }
+  bool is_constant(const Step& step) const {
+    return std::all_of(step.outputs.begin(), step.outputs.end(), [this](int id) { return value(id).constant; });
+  }
+
+  Gradient follow_gradients(const Step& step) {
+    bool by_weights = false;
+    bool by_inputs = false;
+    for (std::size_t place = 0; place < step.inputs.size(); ++place) {
+      const int id = step.inputs[place];
+      if (id == kNone) continue;
+      by_inputs = by_inputs || differentiable_[index(id)];
+      const int weight = value(id).weight;
+      if (weight == kNone || !value(weight).sizes || is_setting(step.type, place)) continue;
+      by_weights = true;
+      trained_[index(weight)] = true;
+    }
+    for (const int id : step.outputs) {
+      differentiable_[index(id)] =
+          (by_weights || by_inputs) && (has_fractions(value(id).type) || !step.failure.empty());
+    }
+    return by_inputs ? Gradient::all : by_weights ? Gradient::weights : Gradient::none;
+  }
+
+  // A cast computes in what it reads; indices and masks go along with the rest.
+  Dtype dtype_of(const Step& step) const {
+    for (const auto* const list : {&step.outputs, &step.inputs}) {
+      for (const int id : *list) {
+        if (id == kNone || (list == &step.outputs && step.type == "Cast")) continue;
+        if (value(id).type == Type::float16) return Dtype::fp16;
+        if (value(id).type == Type::bfloat16) return Dtype::bf16;
+        if (has_fractions(value(id).type)) return real_;
+      }
+    }
+    return real_;
+  }
+
+  static std::string source_of(const Step& step) {
+    if (step.node->domain.empty()) return to_valid_utf8(step.type);
+    return to_valid_utf8(step.node->domain) + "." + to_valid_utf8(step.type);
+  }
+
+  bool has_sizes(const Step& step) const {
+    const auto known = [this](int id) { return id == kNone || value(id).sizes.has_value(); };
+    return std::all_of(step.inputs.begin(), step.inputs.end(), known) &&
+           std::all_of(step.outputs.begin(), step.outputs.end(), known);
+  }
+
+  std::size_t number_of(const Step& step) const { return static_cast<std::size_t>(&step - program_.steps.data()); }
+
+  static bool only_moves(const Step& step) {
+    constexpr std::array<std::string_view, 6> kMoving = {"Squeeze",   "Unsqueeze", "Reshape",
+                                                         "Transpose", "Identity",  "Dropout"};
+    return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
+  }
+
+  // The recurrent operation whose sequence reaches `step` unchanged, and the steps on the way.
+  struct Stack {
+    std::optional<std::size_t> operation;
+    std::vector<std::size_t> moves;
+  };
+  Stack stack_before(const Step& step) const {
+    Stack stack;
+    const Step* at = &step;
+    while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMostMoves) {
+      const Value& read = value(at->inputs[0]);
+      if (read.producer == kNone) return stack;
+      at = &program_.steps[index(read.producer)];
+      const std::optional<std::size_t> first = first_of_step_[number_of(*at)];
+      if (first && graph_.operations[*first].kind == Kind::recurrent) {
+        // Its first output is the sequence; others are states.
+        if (at->outputs[0] != kNone && &value(at->outputs[0]) == &read) stack.operation = first;
+        return stack;
+      }
+      if (!only_moves(*at)) return stack;
+      if (first) stack.moves.push_back(*first);
+    }
+    return stack;
+  }
+
+  // One more layer of a stack is a part of its call, which writes what the next layer reads as it reads it.
+  bool joins_stack(const Step& step, const Operation& operation) {
+    if (operation.kind == Kind::reshape) {  // both directions of a sequence, put side by side
+      const Stack stack = stack_before(step);
+      return stack.operation && stack.moves.empty() &&
+             graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
+    }
+    if (operation.kind != Kind::recurrent) return false;
+    const Stack stack = stack_before(step);
+    if (!stack.operation || !is_next_layer(graph_.operations[*stack.operation], operation)) return false;
+    for (const std::size_t move : stack.moves) {
+      if (graph_.operations[move].kind == Kind::reshape) graph_.operations[move].kind = Kind::view;
+    }
+    add_layer(graph_.operations[*stack.operation], operation);
+    first_of_step_[number_of(step)] = stack.operation;
+    return true;
+  }
+
+  void emit(const Step& step, Gradient gradient) {
+    if (step.failure.empty() && has_sizes(step)) {
+      const Known known{program_, step, real_};
+      for (const auto translate : {&translate_product, &translate_image, &translate_layout, &translate_elements}) {
+        Translations translations = translate(known);
+        if (!translations) continue;
+        for (Translation& translation : *translations) emit_one(step, gradient, std::move(translation));
+        return;
+      }
+    }
+    emit_unknown(step, gradient);
+  }
+
+  void emit_one(const Step& step, Gradient gradient, Translation translation) {
+    const std::int64_t count = product_of({translation.count, step.repeat}, 0, 2);
+    if (count == 0) return;
+    Operation operation{.layer = step.layer,
+                        .source = source_of(step),
+                        .kind = translation.kind,
+                        .form = std::move(translation.form),
+                        .parameters = std::move(translation.parameters),
+                        .dtype = dtype_of(step),
+                        .gradient = gradient,
+                        .count = count};
+    if (joins_stack(step, operation)) {
+      if (operation.kind == Kind::recurrent) return;
+      operation.kind = Kind::view;
+    }
+    std::optional<std::size_t>& first = first_of_step_[number_of(step)];
+    if (!first) first = graph_.operations.size();
+    graph_.operations.push_back(std::move(operation));
+  }
+
+  void emit_unknown(const Step& step, Gradient gradient) {
+    const bool bounded = has_sizes(step);
+    Translation translation;
+    if (bounded) {
+      std::int64_t in = 0;
+      std::int64_t out = 0;
+      for (const int id : step.inputs)
+        in = std::min(kMostElements, in + (id == kNone ? 0 : elements_of(*value(id).sizes)));
+      for (const int id : step.outputs) out = std::min(kMostElements, out + elements_of(*value(id).sizes));
+      translation.parameters = {{"batch", 1}, {"rows", 1}, {"width", std::max(in, out)}, {"in", in}, {"out", out}};
+    }
+    const std::string reason = !step.failure.empty() ? step.failure : "an operation that was never measured";
+    graph_.unknown.push_back({.layer = step.layer, .source = source_of(step), .reason = reason, .bounded = bounded});
+    emit_one(step, gradient, std::move(translation));
+  }
+
+  const Program& program_;
+  Graph& graph_;
+  Dtype real_;
+  std::vector<bool> differentiable_;  // by value: hangs on something that is trained
+  std::vector<bool> trained_;         // by value: a weight that is used
+  std::vector<std::optional<std::size_t>> first_of_step_;  // by step: the first of its operations
+};
+
+}  // namespace
+
+const Step* Known::producer(std::size_t place) const {
+  const int made_by = has(place) ? input(place).producer : kNone;
+  return made_by == kNone ? nullptr : &program.steps[index(made_by)];
+}
+
+Parameters tensor_parameters(const Sizes& sizes) {
+  const std::int64_t batch = sizes.size() >= 2 ? sizes[0] : 1;
+  const std::int64_t rows = sizes.size() >= 3 ? sizes[1] : 1;
+  return {{"batch", batch},
+          {"rows", rows},
+          {"width", product_of(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
+}
+
+const Sizes& larger(const Sizes& a, const Sizes& b) { return elements_of(a) >= elements_of(b) ? a : b; }
+
+std::vector<Translation> one(Kind kind, std::string_view form, Parameters parameters) {
+  return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
+}
+
+void add_operations(const Program& program, const GraphOptions& options, Graph& graph) {
+  Emitter(program, options, graph).run();
+}
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a program to the operations of predict/graph/operation.h: what each step is called there, in which type it computes,
+// what training adds to it, and which weights there are. Pure functions; a step that has no such name is unknown, and
+// its sizes stand with it where they are known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/graph/graph.h"
+#include "predict/graph/onnx/program.h"
+
+namespace joulemap::predict::onnx {
+
+// Appends operations, unknown ones and notes to a graph, and counts its weights.
+void add_operations(const Program& program, const GraphOptions& options, Graph& graph);
+
+// One of the operations that a step is; most are one.
+struct Translation {
+  Kind kind = Kind::unknown;
+  std::string form;
+  Parameters parameters;
+  std::int64_t count = 1;
+};
+using Translations = std::optional<std::vector<Translation>>;
+
+// A step with its sizes at hand, all of which are known.
+struct Known {
+  const Program& program;
+  const Step& step;
+  Dtype real_dtype = Dtype::fp32;  // what float32 stands for
+
+  std::size_t count() const { return step.inputs.size(); }
+  bool has(std::size_t place) const { return is_given(step.inputs, place); }
+  const Value& input(std::size_t place) const { return program.values[static_cast<std::size_t>(step.inputs[place])]; }
+  const Value& output() const { return program.values[static_cast<std::size_t>(step.outputs[0])]; }
+  const Sizes& in(std::size_t place = 0) const { return *input(place).sizes; }
+  const Sizes& out() const { return *output().sizes; }
+  const Step* producer(std::size_t place) const;
+};
+
+// By file; nothing where the step is of another file.
+Translations translate_product(const Known& at);
+Translations translate_image(const Known& at);
+Translations translate_layout(const Known& at);
+Translations translate_elements(const Known& at);
+
+// Any three factors of a tensor: its first dimension, the second, all others.
+Parameters tensor_parameters(const Sizes& sizes);
+const Sizes& larger(const Sizes& a, const Sizes& b);
+std::vector<Translation> one(Kind kind, std::string_view form, Parameters parameters);
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/onnx/walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "predict/graph/onnx/caller_attributes.h"
+#include "predict/graph/onnx/layer_names.h"
+#include "predict/graph/onnx/shapes.h"
+
+namespace joulemap::predict::onnx {
+namespace {
+
+constexpr int kDeepest = 16;
+// Networks have thousands; functions that call functions could make any number from a small file.
+constexpr std::size_t kMostNodes = 200'000;
+constexpr std::size_t kMostCopies = 20'000;
+constexpr std::int64_t kMostTurns = std::int64_t{1} << 32;
+
+using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
+
+// Names of a graph, a branch or a function, and around what.
+struct Scope {
+  std::unordered_map<std::string_view, int> names;
+  const Scope* outer = nullptr;
+  Infos infos;
+  std::string layer;             // of the caller of a function
+  const Node* caller = nullptr;  // whose attributes those of a function's nodes refer to
+  const Function* function = nullptr;
+  std::int64_t repeat = 1;
+  int depth = 0;
+};
+
+class Walk {
+ public:
+  Walk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes, const Program* before)
+      : model_(model), inputs_(inputs), sizes_(sizes), before_(before) {
+    for (const Function& function : model.functions)
+      functions_.try_emplace({function.domain, function.name}, &function);
+  }
+
+  Result<Program> run() {
+    Scope scope;
+    add_weights(model_.graph, scope);
+    for (std::size_t i = 0; i < inputs_.inputs.size(); ++i) {
+      Value value{.name = inputs_.inputs[i]->name, .sizes = sizes_[i], .type = inputs_.inputs[i]->type};
+      scope.names[value.name] = add(std::move(value));
+      if (i == 0 && !sizes_[i].empty()) program_.batch = sizes_[i][0];
+    }
+    add_infos(model_.graph, scope);
+    if (Status status = run_nodes(model_.graph.nodes, scope); !status) return status.error();
+    for (const ValueInfo& output : model_.graph.outputs) {
+      if (const int id = find(scope, output.name); id != kNone) program_.values[index(id)].is_output = true;
+    }
+    return std::move(program_);
+  }
+
+ private:
+  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+  Value& value(int id) { return program_.values[index(id)]; }
+  int add(Value value) {
+    program_.values.push_back(std::move(value));
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+  static int find(const Scope& scope, std::string_view name) {
+    for (const Scope* at = &scope; at != nullptr && !name.empty(); at = at->outer) {
+      if (const auto found = at->names.find(name); found != at->names.end()) return found->second;
+    }
+    return kNone;
+  }
+
+  void add_weights(const Body& body, Scope& scope) {
+    for (const Tensor& tensor : body.weights) scope.names[tensor.name] = add_constant(tensor, true, tensor.name);
+  }
+  void add_infos(const Body& body, Scope& scope) {
+    for (const auto* const list : {&body.values, &body.outputs}) {
+      for (const ValueInfo& info : *list) scope.infos.try_emplace(info.name, &info);
+    }
+  }
+  // Single numbers are settings; what has dimensions and fractions may be trained.
+  int add_constant(const Tensor& tensor, bool may_be_trained, std::string_view name) {
+    Value constant{
+        .name = name, .sizes = tensor.sizes, .type = tensor.type, .numbers = tensor.numbers, .constant = true};
+    if (!is_possible(tensor.sizes)) constant.sizes.reset();
+    const int id = add(std::move(constant));
+    if (may_be_trained && has_fractions(tensor.type) && !tensor.sizes.empty()) value(id).weight = id;
+    return id;
+  }
+
+  Status run_nodes(const std::vector<Node>& nodes, Scope& scope) {
+    if (scope.depth > kDeepest) return misfit("functions or branches within others, more than 16 deep");
+    for (const Node& node : nodes) {
+      if (++visited_ > kMostNodes) return misfit("more than 200,000 nodes");
+      if (program_.nodes.size() > kMostCopies) return misfit("functions with more than 20,000 calls within");
+      if (Status status = run_node(node, scope); !status) return status;
+    }
+    return Done{};
+  }
+
+  Status run_node(const Node& stored, Scope& scope) {
+    const Node& node = with_attributes(stored, scope);
+    const auto function = functions_.find({node.domain, node.type});
+    if (function != functions_.end()) return call(node, *function->second, scope);
+    if (!node.domain.empty()) return add_step(node, scope);
+    if (node.type == "Constant") return add_constant_node(node, scope);
+    if (node.type == "Identity" || (node.type == "Dropout" && !is_training(node, scope))) return pass_on(node, scope);
+    if (node.type == "If") return branch(node, scope);
+    if (node.type == "Loop") return loop(node, scope);
+    return add_step(node, scope);
+  }
+
+  const Node& with_attributes(const Node& node, const Scope& scope) {
+    if (scope.caller == nullptr || !refers_to_caller(node)) return node;
+    return program_.nodes.emplace_back(with_attributes_of(*scope.caller, *scope.function, node));
+  }
+
+  bool is_training(const Node& node, const Scope& scope) {
+    const int mode = node.inputs.size() > 2 ? find(scope, node.inputs[2]) : kNone;
+    return mode != kNone && value(mode).numbers && !value(mode).numbers->empty() && (*value(mode).numbers)[0] != 0;
+  }
+
+  Status add_constant_node(const Node& node, Scope& scope) {
+    if (node.outputs.empty()) return Done{};
+    const Tensor tensor = constant_tensor(node);
+    // Large ones are weights that an exporter has written so.
+    const bool large = elements_of(tensor.sizes) > static_cast<std::int64_t>(kMostNumbers);
+    scope.names[node.outputs[0]] = add_constant(tensor, large, node.outputs[0]);
+    return Done{};
+  }
+
+  // A weight under a second name is a weight of its own: exporters keep equal ones once.
+  Status pass_on(const Node& node, Scope& scope) {
+    const int from = node.inputs.empty() ? kNone : find(scope, node.inputs[0]);
+    if (node.outputs.empty()) return Done{};
+    if (from == kNone) return add_step(node, scope);
+    int id = from;
+    if (value(from).weight == from) {
+      Value copy = value(from);
+      copy.name = node.outputs[0];
+      copy.consumers.clear();
+      id = add(std::move(copy));
+      value(id).weight = id;
+    }
+    scope.names[node.outputs[0]] = id;
+    return Done{};
+  }
+
+  Scope inner(const Scope& scope) const {
+    return {.outer = &scope,
+            .layer = scope.layer,
+            .caller = scope.caller,
+            .function = scope.function,
+            .repeat = scope.repeat,
+            .depth = scope.depth + 1};
+  }
+
+  Status call(const Node& node, const Function& function, Scope& scope) {
+    Scope body = inner(scope);
+    body.outer = nullptr;  // a function sees nothing but its inputs
+    body.layer = layer_of(node);
+    body.caller = &node;
+    body.function = &function;
+    for (std::size_t i = 0; i < function.inputs.size() && i < node.inputs.size(); ++i) {
+      if (const int id = find(scope, node.inputs[i]); id != kNone) body.names[function.inputs[i]] = id;
+    }
+    if (Status status = run_nodes(function.nodes, body); !status) return status;
+    for (std::size_t i = 0; i < function.outputs.size() && i < node.outputs.size(); ++i) {
+      if (const int id = find(body, function.outputs[i]); id != kNone) scope.names[node.outputs[i]] = id;
+    }
+    return Done{};
+  }
+
+  std::optional<double> number_of(const Scope& scope, const Node& node, std::size_t place) {
+    const int id = place < node.inputs.size() ? find(scope, node.inputs[place]) : kNone;
+    if (id == kNone || !value(id).numbers || value(id).numbers->size() != 1) return std::nullopt;
+    return (*value(id).numbers)[0];
+  }
+
+  Status branch(const Node& node, Scope& scope) {
+    const std::optional<double> condition = number_of(scope, node, 0);
+    const Attribute* const taken = find_attribute(node, condition && *condition == 0 ? "else_branch" : "then_branch");
+    if (!condition || taken == nullptr || taken->body.empty()) return add_step(node, scope);
+    const Body& body = taken->body[0];
+    Scope branch_scope = inner(scope);
+    add_weights(body, branch_scope);
+    add_infos(body, branch_scope);
+    if (Status status = run_nodes(body.nodes, branch_scope); !status) return status;
+    for (std::size_t i = 0; i < body.outputs.size() && i < node.outputs.size(); ++i) {
+      if (const int id = find(branch_scope, body.outputs[i].name); id != kNone) scope.names[node.outputs[i]] = id;
+    }
+    return Done{};
+  }
+
+  Status loop(const Node& node, Scope& scope) {
+    const std::optional<double> turns = number_of(scope, node, 0);
+    const bool may_end =
+        node.inputs.size() > 1 && !node.inputs[1].empty() && number_of(scope, node, 1).value_or(0) == 0;
+    const Attribute* const attribute = find_attribute(node, "body");
+    const bool known =
+        turns && *turns >= 1 && *turns * static_cast<double>(scope.repeat) < static_cast<double>(kMostTurns);
+    if (!known || may_end || attribute == nullptr || attribute->body.empty()) return add_step(node, scope);
+    const Body& body = attribute->body[0];
+    Scope turn = inner(scope);
+    turn.repeat = scope.repeat * static_cast<std::int64_t>(*turns);
+    add_weights(body, turn);
+    add_infos(body, turn);
+    for (std::size_t i = 0; i < body.inputs.size(); ++i) {
+      const int from = i < node.inputs.size() && i >= 2 ? find(scope, node.inputs[i]) : kNone;
+      Value state{.name = body.inputs[i].name, .sizes = Sizes(), .type = i == 0 ? Type::int64 : Type::boolean};
+      if (i >= 2) state.sizes = from == kNone ? std::nullopt : value(from).sizes;
+      if (from != kNone) state.type = value(from).type;
+      turn.names[body.inputs[i].name] = add(std::move(state));
+    }
+    if (Status status = run_nodes(body.nodes, turn); !status) return status;
+    const std::size_t states = body.inputs.size() >= 2 ? body.inputs.size() - 2 : 0;
+    for (std::size_t i = 0; i < node.outputs.size() && i + 1 < body.outputs.size(); ++i) {
+      const int id = find(turn, body.outputs[i + 1].name);
+      if (id == kNone) continue;
+      Value result = value(id);
+      result.numbers.reset();
+      result.constant = false;
+      if (i >= states && result.sizes) result.sizes->insert(result.sizes->begin(), static_cast<std::int64_t>(*turns));
+      scope.names[node.outputs[i]] = add(std::move(result));
+    }
+    return Done{};
+  }
+
+  Status add_step(const Node& node, Scope& scope);
+  std::string failure_of_inputs(const Node& node, const Step& step);
+  void give_outputs(const Node& node, Scope& scope, Step& step, std::vector<Value> outputs);
+  std::optional<Sizes> stored_sizes(const Scope& scope, std::string_view name) const;
+  std::optional<AtFileBatch> at_file_batch(const Node& node) const;
+
+  const Model& model_;
+  const InputSizes& inputs_;
+  const std::vector<Sizes>& sizes_;
+  const Program* before_;
+  std::map<std::pair<std::string_view, std::string_view>, const Function*> functions_;
+  Program program_;
+  std::size_t visited_ = 0;
+};
+
+std::optional<AtFileBatch> Walk::at_file_batch(const Node& node) const {
+  const std::size_t number = program_.steps.size();
+  if (before_ == nullptr || number >= before_->steps.size() || before_->steps[number].node != &node)
+    return std::nullopt;
+  AtFileBatch before;
+  const auto pointer = [this](int id) { return id == kNone ? nullptr : &before_->values[index(id)]; };
+  for (const int id : before_->steps[number].inputs) before.inputs.push_back(pointer(id));
+  for (const int id : before_->steps[number].outputs) before.outputs.push_back(pointer(id));
+  return before;
+}
+
+// What the file says about a value; with another batch than the file's own it says nothing.
+std::optional<Sizes> Walk::stored_sizes(const Scope& scope, std::string_view name) const {
+  const auto found = scope.infos.find(name);
+  if (before_ != nullptr || found == scope.infos.end() || !found->second->dimensions) return std::nullopt;
+  Sizes sizes;
+  for (const Dimension& dimension : *found->second->dimensions) {
+    const auto bound = inputs_.symbols.find(dimension.symbol);
+    if (!dimension.size && (dimension.symbol.empty() || bound == inputs_.symbols.end())) return std::nullopt;
+    sizes.push_back(dimension.size ? *dimension.size : bound->second);
+  }
+  if (!is_possible(sizes)) return std::nullopt;
+  return sizes;
+}
+
+std::string Walk::failure_of_inputs(const Node& node, const Step& step) {
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+    if (node.inputs[i].empty()) continue;
+    if (step.inputs[i] == kNone) return "its input " + quoted(node.inputs[i]) + " comes from nowhere";
+    if (!value(step.inputs[i]).sizes) return "the sizes of its input " + quoted(node.inputs[i]) + " are not known";
+  }
+  return {};
+}
+
+Status Walk::add_step(const Node& node, Scope& scope) {
+  Step step{.node = &node, .type = node.type, .layer = layer_of(node), .repeat = scope.repeat};
+  const bool has_path = !node.scopes.empty() || (!node.name.empty() && node.name[0] == '/');
+  if (!scope.layer.empty() && !has_path) step.layer = scope.layer;
+  for (const std::string_view name : node.inputs) step.inputs.push_back(find(scope, name));
+  step.failure = failure_of_inputs(node, step);
+  Inference at{.node = node, .opset = model_.opset};
+  for (const int id : step.inputs) at.inputs.push_back(id == kNone ? nullptr : &value(id));
+  at.outputs.resize(node.outputs.size());
+  const std::optional<AtFileBatch> before = at_file_batch(node);
+  if (before) at.before = &*before;
+  for (Value& output : at.outputs) output.type = at.has(0) ? at.inputs[0]->type : Type::undefined;
+  if (step.failure.empty() && !at.outputs.empty()) {
+    const Status status = infer(at);
+    if (!status && status.error().code == ErrorCode::unsupported) return Error(status.error()).with_context(step.layer);
+    if (!status) step.failure = status.error().message;
+  }
+  for (const Value& output : at.outputs) {
+    if (!output.sizes || is_possible(*output.sizes)) continue;
+    return Error{
+        ErrorCode::usage,
+        fmt::format("{} gives {}, which is larger than any memory", quoted(step.layer), sizes_text(*output.sizes)),
+        "give a smaller batch or smaller sizes"};
+  }
+  give_outputs(node, scope, step, std::move(at.outputs));
+  program_.steps.push_back(std::move(step));
+  return Done{};
+}
+
+bool is_random(std::string_view type) {
+  return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
+}
+
+void Walk::give_outputs(const Node& node, Scope& scope, Step& step, std::vector<Value> outputs) {
+  const int number = static_cast<int>(program_.steps.size());
+  bool constant = !is_random(node.type) && step.failure.empty();
+  bool has_weights = false;
+  for (const int id : step.inputs) {
+    if (id == kNone) continue;
+    value(id).consumers.push_back(number);
+    constant = constant && value(id).constant;
+    has_weights = has_weights || value(id).weight != kNone;
+  }
+  // A weight that is only laid out anew is a weight; what is computed from weights is computed in every run.
+  const bool layout = node.domain.empty() && is_layout(node.type);
+  const bool passes_weight = constant && layout && is_given(step.inputs, 0) && value(step.inputs[0]).weight != kNone;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Value& output = outputs[i];
+    output.name = node.outputs[i];
+    output.producer = number;
+    output.constant = output.numbers.has_value() || (constant && (passes_weight || !has_weights));
+    if (passes_weight) output.weight = value(step.inputs[0]).weight;
+    if (!step.failure.empty())
+      output = {
+          .name = output.name, .sizes = stored_sizes(scope, output.name), .type = output.type, .producer = number};
+    step.outputs.push_back(add(std::move(output)));
+    scope.names[node.outputs[i]] = step.outputs.back();
+  }
+}
+
+}  // namespace
+
+Result<Program> walk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
+                     const Program* before) {
+  return Walk(model, inputs, sizes, before).run();
+}
+
+}  // namespace joulemap::predict::onnx

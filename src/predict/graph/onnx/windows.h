@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a window goes over an image, in each dimension: that of convolutions and poolings, which shapes and operations
+// both need. Plain data; sizes in elements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "predict/graph/onnx/onnx_model.h"
+
+namespace joulemap::predict::onnx {
+
+struct Window {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+  std::int64_t before = 0;  // padding
+  std::int64_t after = 0;
+  std::int64_t out = 0;  // how many places it has
+};
+
+// For each dimension behind the batch and the channels. `kernel` is that of the weights; poolings have theirs as an
+// attribute.
+Result<std::vector<Window>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
+Result<std::vector<Window>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
+
+}  // namespace joulemap::predict::onnx

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/operation.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::predict {
+namespace {
+
+TEST(Operation, NamesOfKindsTypesAndPassesAreReadBack) {
+  for (int number = 0; number < static_cast<int>(kKindCount); ++number) {
+    const auto kind = static_cast<Kind>(number);
+    EXPECT_EQ(kind_of(name_of(kind)), kind);
+  }
+  EXPECT_EQ(dtype_of("bf16"), Dtype::bf16);
+  EXPECT_EQ(pass_of("backward-weights"), Pass::backward_weights);
+  EXPECT_FALSE(kind_of("Conv"));
+}
+
+TEST(Operation, ParametersAreReadAsTheTablesOfMeasurementsHaveThem) {
+  const Result<FormAndParameters> parsed = parse_parameters("form=relu;batch=1;rows=192;width=361;rate=0.1");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->form, "relu");
+  EXPECT_EQ(parsed->parameters, (Parameters{{"batch", 1}, {"rows", 192}, {"width", 361}}));
+  Operation operation;
+  operation.form = parsed->form;
+  operation.parameters = parsed->parameters;
+  EXPECT_EQ(parameters_text(operation), "form=relu;batch=1;rows=192;width=361");
+}
+
+TEST(Operation, ChannelsThatMakeSeveralOthersGoByGroups) {
+  Operation operation;
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"channels", 96}, {"out", 96}, {"groups", 1}};
+  EXPECT_EQ(grouping_of(operation), Grouping::none);
+  operation.parameters.set("groups", 96);
+  EXPECT_EQ(grouping_of(operation), Grouping::depthwise);
+  operation.parameters.set("out", 192);
+  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+  operation.parameters.set("groups", 8);
+  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+}
+
+TEST(Operation, ATextThatIsNoListOfParametersIsRefused) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types of operations by what a run computes in. Autocast follows PyTorch's lists (docs: Automatic Mixed Precision, CUDA
+// Op-Specific Behavior): products in 16 bits with their inputs and weights cast, some others in 32, the rest in the type
+// that they are given.
+#include <array>
+#include <string>
+#include <utility>
+
+#include "predict/graph/neighbours.h"
+#include "predict/graph/work.h"
+#include "predict/model/predictor.h"
+
+namespace joulemap::predict {
+namespace {
+
+bool has_16_bits(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
+
+std::int64_t whole(double elements) { return static_cast<std::int64_t>(elements); }
+
+// What autocast computes in 32 bits, or finds there because nothing casts it.
+bool needs_32_bits(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::normalization:
+      return operation.form == "layer" || operation.form == "group";
+    case Kind::activation:
+      return operation.form == "softmax" || operation.form == "log_softmax";
+    case Kind::reduce:
+      return operation.form == "sum";
+    case Kind::loss:
+    case Kind::resize:
+    case Kind::embedding:
+    case Kind::input:
+    case Kind::optimizer:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Softmax and sums cast while they read; an embedding reads none that could be in 16 bits.
+bool casts_before(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
+
+class Autocast {
+ public:
+  std::vector<Operation> operations;
+
+  void add(Operation operation) {
+    if (operation.pass != Pass::forward) {
+      if (is_product(operation.kind)) operation.dtype = low(operation);
+    } else if (is_product(operation.kind)) {
+      cast_for_product(operation);
+    } else if (operation.kind == Kind::cast) {
+      current_ = dtype_of(operation.form).value_or(current_);
+    } else if (!has_16_bits(operation.dtype)) {
+      operation.dtype = dtype_beside_products(operation);
+      current_ = operation.kind == Kind::view ? current_ : operation.dtype;
+    } else {
+      current_ = operation.dtype;
+    }
+    last_.pass(operation);
+    operations.push_back(std::move(operation));
+  }
+
+ private:
+  // Autocast runs cuDNN's recurrent layers in fp16, whatever its type.
+  static Dtype low(const Operation& operation) {
+    if (has_16_bits(operation.dtype)) return operation.dtype;
+    return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
+  }
+
+  void put_cast(const Operation& of, double elements, Dtype from, Dtype to, Gradient gradient) {
+    Operation cast;
+    cast.layer = of.layer;
+    cast.source = of.source;
+    cast.kind = Kind::cast;
+    cast.form = name_of(to);
+    cast.parameters = {{"batch", 1}, {"rows", 1}, {"width", whole(elements)}};
+    cast.dtype = from;
+    cast.gradient = gradient;
+    cast.count = of.count;
+    operations.push_back(std::move(cast));
+  }
+
+  void cast_for_product(Operation& operation) {
+    const bool was_low = has_16_bits(operation.dtype);
+    operation.dtype = low(operation);
+    if (was_low) {
+      current_ = operation.dtype;
+      return;
+    }
+    const bool is_cast = has_16_bits(current_) ? last_was_cast_ && last_.has_same_input(operation) : true;
+    const Work work = work_of(operation);
+    const Gradient of_input = operation.gradient == Gradient::all ? Gradient::all : Gradient::none;
+    if (is_cast) put_cast(operation, read_by(operation, work), Dtype::fp32, operation.dtype, of_input);
+    last_was_cast_ = is_cast;
+    if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
+    if (operation.kind == Kind::recurrent) {
+      const Gradient of_weights = operation.gradient == Gradient::none ? Gradient::none : Gradient::all;
+      put_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
+    }
+    current_ = operation.dtype;
+  }
+
+  // Weights and bias are two tensors, and two kernels.
+  void cast_weights(const Operation& operation, const Work& work) {
+    const double bias =
+        operation.parameters.get("bias", 0) != 0 ? static_cast<double>(operation.parameters.get("out", 0)) : 0;
+    const Gradient gradient = operation.gradient == Gradient::none ? Gradient::none : Gradient::all;
+    put_cast(operation, work.weights - bias, Dtype::fp32, operation.dtype, gradient);
+    if (bias > 0) put_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
+  }
+
+  // Elements that were computed just before: of a product of two the first, of attention all three.
+  static double read_by(const Operation& operation, const Work& work) {
+    if (operation.kind == Kind::attention) return work.weights;
+    if (operation.kind != Kind::bmm) return work.inputs;
+    const Parameters& p = operation.parameters;
+    double elements = 1;
+    for (const std::string_view name : {"batch", "m", "k"}) elements *= static_cast<double>(p.get(name, 1));
+    return elements;
+  }
+
+  Dtype dtype_beside_products(const Operation& operation) {
+    if (needs_32_bits(operation)) {
+      if (casts_before(operation.kind) && has_16_bits(current_)) {
+        put_cast(operation, work_of(operation).inputs, current_, Dtype::fp32, operation.gradient);
+      }
+      residual_in_32_ = residual_in_32_ || operation.kind == Kind::normalization || operation.kind == Kind::embedding;
+      return Dtype::fp32;
+    }
+    const bool is_pair = operation.kind == Kind::add || operation.kind == Kind::multiply;
+    // A row of weights stays in 32 bits, and so is its sum or product with anything.
+    if (is_pair && operation.form == "last") return Dtype::fp32;
+    // A residual is in 32 bits where a norm or an embedding left it so, whatever is added.
+    if (operation.kind == Kind::add && operation.form == "same" && residual_in_32_) return Dtype::fp32;
+    return current_;
+  }
+
+  Dtype current_ = Dtype::fp32;  // of what was computed last
+  bool residual_in_32_ = false;
+  bool last_was_cast_ = false;  // the input of the last product
+  LastProduct last_;
+};
+
+Dtype plain_dtype(const Operation& operation, Precision precision) {
+  if (has_16_bits(operation.dtype)) return operation.dtype;
+  switch (precision) {
+    case Precision::default_:
+      return operation.kind == Kind::convolution || operation.kind == Kind::recurrent ? Dtype::tf32 : Dtype::fp32;
+    case Precision::tf32:
+      return is_product(operation.kind) ? Dtype::tf32 : Dtype::fp32;
+    case Precision::fp16:
+      return Dtype::fp16;
+    case Precision::bf16:
+      return Dtype::bf16;
+    case Precision::fp32:
+    case Precision::amp_bf16:
+      return Dtype::fp32;
+  }
+  return operation.dtype;
+}
+
+}  // namespace
+
+Graph with_precision(Graph graph, Precision precision) {
+  // Lists from PyTorch were traced in the types that the module computes in by itself.
+  if (precision == Precision::default_ && graph.format == "torch") return graph;
+  if (precision != Precision::amp_bf16) {
+    for (Operation& operation : graph.operations) operation.dtype = plain_dtype(operation, precision);
+    return graph;
+  }
+  Autocast autocast;
+  for (Operation& operation : graph.operations) autocast.add(std::move(operation));
+  graph.operations = std::move(autocast.operations);
+  return graph;
+}
+
+}  // namespace joulemap::predict

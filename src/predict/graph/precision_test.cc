@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "predict/graph/training_step.h"
+#include "predict/model/predictor.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation operation(Kind kind, std::string form, Parameters parameters, std::string layer = "") {
+  Operation made;
+  made.layer = std::move(layer);
+  made.kind = kind;
+  made.form = std::move(form);
+  made.parameters = std::move(parameters);
+  return made;
+}
+
+Operation tensor(Kind kind, std::string form) {
+  return operation(kind, std::move(form), {{"batch", 1}, {"rows", 4}, {"width", 8}});
+}
+Operation dense(std::string layer) {
+  return operation(Kind::dense, "", {{"rows", 4}, {"in", 8}, {"out", 8}, {"bias", 1}}, std::move(layer));
+}
+Operation convolution() {
+  return operation(Kind::convolution, "",
+                   {{"batch", 1}, {"channels", 8}, {"out", 8}, {"height", 2}, {"width", 2}, {"kernel", 1}}, "stem");
+}
+Operation norm(std::string form) {
+  return operation(Kind::normalization, std::move(form), {{"batch", 4}, {"channels", 8}, {"height", 1}, {"width", 1}});
+}
+
+Graph graph_of(std::vector<Operation> operations) {
+  Graph graph;
+  graph.format = "onnx";
+  graph.operations = std::move(operations);
+  return graph;
+}
+
+// "dense bf16", of casts "cast fp32>bf16 64".
+std::vector<std::string> types(const Graph& graph) {
+  std::vector<std::string> told;
+  for (const Operation& one : graph.operations) {
+    std::string text = std::string(name_of(one.kind)) + " " + std::string(name_of(one.dtype));
+    if (one.kind == Kind::cast) text += ">" + one.form + " " + std::to_string(one.parameters.get("width", 0));
+    told.push_back(text);
+  }
+  return told;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Precision, ByDefaultOnlyConvolutionsAreTf32) {
+  const Graph graph = graph_of({convolution(), tensor(Kind::activation, "relu"), dense("head")});
+  EXPECT_EQ(types(with_precision(graph, Precision::default_)),
+            (Texts{"convolution tf32", "activation fp32", "dense fp32"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::tf32)),
+            (Texts{"convolution tf32", "activation fp32", "dense tf32"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::fp32)),
+            (Texts{"convolution fp32", "activation fp32", "dense fp32"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::fp16)),
+            (Texts{"convolution fp16", "activation fp16", "dense fp16"}));
+}
+
+TEST(Precision, WhatTheGraphHasIn16BitsStays) {
+  Graph graph = graph_of({dense("first"), dense("second")});
+  graph.operations[0].dtype = Dtype::fp16;
+  EXPECT_EQ(types(with_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
+}
+
+TEST(Precision, AListFromPyTorchHasItsTypesAlready) {
+  Graph graph = graph_of({dense("first")});
+  graph.format = "torch";
+  graph.operations[0].dtype = Dtype::tf32;
+  EXPECT_EQ(types(with_precision(graph, Precision::default_)), (Texts{"dense tf32"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
+}
+
+TEST(Precision, AutocastCastsInputWeightsAndBiasOfAProductAndStaysIn16BitsBehindIt) {
+  const Graph graph =
+      with_precision(graph_of({convolution(), norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
+                     Precision::amp_bf16);
+  EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "normalization bf16",
+                                 "add bf16", "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16"}));
+  EXPECT_EQ(graph.operations[1].layer, "stem");
+}
+
+TEST(Precision, AutocastNormsRowsAndAddsResidualsIn32Bits) {
+  const Graph graph = with_precision(graph_of({norm("layer"), dense("inner"), tensor(Kind::activation, "gelu"),
+                                               tensor(Kind::add, "same"), norm("layer")}),
+                                     Precision::amp_bf16);
+  EXPECT_EQ(types(graph), (Texts{"normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
+                                 "dense bf16", "activation bf16", "add fp32", "normalization fp32"}));
+}
+
+TEST(Precision, AutocastCastsANormsInputTo32BitsAndSoftmaxDoesSoItself) {
+  const Graph graph = with_precision(
+      graph_of({convolution(), norm("layer"), dense("a"), tensor(Kind::activation, "softmax")}), Precision::amp_bf16);
+  EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "cast bf16>fp32 32",
+                                 "normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
+                                 "dense bf16", "activation fp32"}));
+}
+
+TEST(Precision, AutocastCastsTheSameInputForEachOfQueryKeyAndValue) {
+  const Graph graph =
+      with_precision(graph_of({norm("layer"), dense("query"), dense("key"), dense("value")}), Precision::amp_bf16);
+  const Texts told = types(graph);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "cast fp32>bf16 32"), 3);
+}
+
+TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
+  Graph graph = with_precision(graph_of({norm("layer"), dense("head")}), Precision::amp_bf16);
+  graph.weight_tensors = 4;
+  graph.weight_elements = 88;
+  graph.operations = training_step(graph, "adamw");
+  const Texts told = types(graph);
+  EXPECT_EQ(std::count_if(told.begin(), told.end(),
+                          [](const std::string& text) { return text.rfind("cast bf16>fp32", 0) == 0; }),
+            4)
+      << "of input, weights, bias, and before the loss";
+  EXPECT_EQ(told.back(), "optimizer fp32");
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/recurrent.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "predict/model/operation_model.h"
+#include "predict/model/predictor.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation recurrent(std::string form, Parameters sizes, Dtype dtype = Dtype::tf32, Pass pass = Pass::forward) {
+  Operation operation;
+  operation.layer = "rnn";
+  operation.source = "aten." + form;
+  operation.kind = Kind::recurrent;
+  operation.form = std::move(form);
+  operation.parameters = std::move(sizes);
+  operation.dtype = dtype;
+  operation.pass = pass;
+  return operation;
+}
+
+Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1, std::int64_t directions = 1) {
+  return recurrent("lstm", {{"batch", 32},
+                            {"steps", steps},
+                            {"in", hidden},
+                            {"hidden", hidden},
+                            {"layers", layers},
+                            {"directions", directions},
+                            {"bias", 1}});
+}
+
+// The built-in profile without what was measured of recurrent layers.
+Profile before_any_was_measured() {
+  Profile profile = h200_profile();
+  std::erase_if(profile.operation.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
+  std::erase_if(profile.operation.energies, [](const auto& group) { return group.first.starts_with("recurrent"); });
+  profile.operation.alike = {};
+  return profile;
+}
+
+TEST(Recurrent, HasTheProductsOfItsStepsLayersAndDirections) {
+  const Operation both = recurrent("gru", {{"batch", 4},
+                                           {"steps", 10},
+                                           {"in", 6},
+                                           {"hidden", 8},
+                                           {"layers", 2},
+                                           {"directions", 2},
+                                           {"bias", 1}});
+  const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
+  const Work work = work_of(both);
+  EXPECT_DOUBLE_EQ(work.weights, matrices + 2 * 2 * 2 * 24);
+  EXPECT_DOUBLE_EQ(work.flops, 2 * 40 * matrices + 2 * 2 * 40 * 24);
+  EXPECT_DOUBLE_EQ(work.inputs, 40 * 6);
+  EXPECT_DOUBLE_EQ(work.outputs, 40 * 16);
+  Operation backward = both;
+  backward.pass = Pass::backward;
+  EXPECT_DOUBLE_EQ(work_of(backward).flops, 2 * work.flops);
+}
+
+TEST(Recurrent, AProjectionMakesStatesAndWhatFollowsNarrower) {
+  const Operation projected = recurrent("lstm", {{"batch", 1},
+                                                 {"steps", 1},
+                                                 {"in", 6},
+                                                 {"hidden", 8},
+                                                 {"layers", 1},
+                                                 {"directions", 1},
+                                                 {"bias", 0},
+                                                 {"projection", 3}});
+  EXPECT_DOUBLE_EQ(work_of(projected).weights, 32 * (6 + 3) + 8 * 3);
+  EXPECT_DOUBLE_EQ(work_of(projected).outputs, 3);
+  EXPECT_EQ(recurrent_algorithm(projected), RecurrentAlgorithm::standard);
+}
+
+TEST(Recurrent, PyTorchChoosesTheAlgorithmByWidthTypeAndBatch) {
+  EXPECT_EQ(recurrent_algorithm(lstm(64, 128)), RecurrentAlgorithm::persistent_small);
+  EXPECT_EQ(recurrent_algorithm(lstm(64, 256)), RecurrentAlgorithm::standard);
+  Operation half = lstm(64, 512);
+  half.dtype = Dtype::fp16;
+  EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::persistent);
+  half.parameters.set("layers", 2);
+  EXPECT_EQ(recurrent_algorithm(half), RecurrentAlgorithm::standard);
+  Operation backward = lstm(64, 160);
+  EXPECT_EQ(recurrent_algorithm(backward), RecurrentAlgorithm::persistent_small);
+  backward.pass = Pass::backward;
+  EXPECT_EQ(recurrent_algorithm(backward), RecurrentAlgorithm::standard);
+}
+
+TEST(Recurrent, AStandardCallLaunchesKernelsForEveryStepAndAPersistentOneDoesNot) {
+  EXPECT_DOUBLE_EQ(recurrent_kernels(lstm(100, 512, 2, 2)), 4 + 2 * 4 * 100);
+  EXPECT_DOUBLE_EQ(recurrent_kernels(lstm(100, 128)), 2);
+}
+
+TEST(Recurrent, StepsWaitForEachOtherSoThatTimeGrowsWithThemAndHardlyWithTheBatch) {
+  const Profile profile = before_any_was_measured();
+  const auto time_s = [&](const Operation& operation) {
+    return estimate(profile.operation, operation, {false, true}).time_s;
+  };
+  const double one_s = time_s(lstm(128, 256));
+  EXPECT_GT(one_s, 128 * 4e-6);
+  EXPECT_LT(one_s, 128 * 15e-6);
+  EXPECT_NEAR(time_s(lstm(512, 256)) / one_s, 4, 0.4);
+  Operation few = lstm(128, 256);
+  few.parameters.set("batch", 1);
+  EXPECT_GT(time_s(few), 0.8 * one_s);
+}
+
+TEST(Recurrent, WithoutAMeasurementTheIntervalAllowsForAFactorOfThreeAndThePredictionNamesTheKind) {
+  Graph graph;
+  graph.format = "torch";
+  graph.operations = {lstm(128, 256, 2)};
+  const Prediction prediction = predict(before_any_was_measured(), graph, {});
+  EXPECT_EQ(prediction.unmeasured, std::vector<std::string>{"recurrent"});
+  ASSERT_TRUE(prediction.high_j);
+  EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
+  EXPECT_LT(prediction.low_j, prediction.energy_j / 2.5);
+  EXPECT_EQ(prediction.layers.front().trust, 0);
+}
+
+// 0.016 J before: less than a GPU that waits for 256 steps uses at rest.
+TEST(Recurrent, ALayerUsesAtLeastWhatTheGpuUsesAtRestForItsSteps) {
+  Graph graph;
+  graph.format = "torch";
+  graph.operations = {lstm(128, 256, 2)};
+  const Profile profile = h200_profile();
+  EXPECT_GT(predict(profile, graph, {}).energy_j, profile.network.idle_w * 128 * 3e-6);
+}
+
+TEST(Recurrent, OneMoreLayerOfAStackHasItsSizesAndReadsWhatItWrites) {
+  Operation stack = lstm(16, 64);
+  EXPECT_TRUE(is_next_layer(stack, lstm(16, 64)));
+  EXPECT_FALSE(is_next_layer(stack, lstm(16, 32)));
+  EXPECT_FALSE(is_next_layer(stack, lstm(16, 64, 1, 2)));
+  add_layer(stack, lstm(16, 64));
+  EXPECT_EQ(stack.parameters.get("layers", 0), 2);
+  EXPECT_EQ(stack.layer, "rnn");
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/torch_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "formats/document.h"
+#include "predict/graph/work.h"
+
+namespace joulemap::predict {
+namespace {
+
+using formats::DocumentValue;
+
+constexpr std::string_view kSchema = "joulemap.operations/1";
+constexpr std::string_view kRemedy = "make the list again with joulemap.trace of this version";
+
+// Twice as many as a convolution in three dimensions has.
+constexpr std::size_t kMostParameters = 48;
+
+Error malformed(std::string message) { return {ErrorCode::malformed, std::move(message), std::string(kRemedy)}; }
+
+// What an operation cannot be understood without (operation.h); a missing size would pass for 1.
+std::span<const std::string_view> needed_parameters(const Operation& operation) {
+  static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
+  static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
+  static constexpr std::array<std::string_view, 5> kAttention = {"batch", "heads", "queries", "keys", "width"};
+  static constexpr std::array<std::string_view, 6> kRecurrent = {"batch",  "steps",  "in",
+                                                                  "hidden", "layers", "directions"};
+  static constexpr std::array<std::string_view, 10> kConvolution = {
+      "batch", "channels", "out", "height", "width", "kernel", "stride", "padding", "dilation", "groups"};
+  static constexpr std::array<std::string_view, 4> kImage = {"batch", "channels", "height", "width"};
+  static constexpr std::array<std::string_view, 5> kResized = {"batch", "channels", "height", "width", "out"};
+  static constexpr std::array<std::string_view, 5> kPadded = {"batch", "channels", "height", "width", "padding"};
+  static constexpr std::array<std::string_view, 7> kPooled = {"batch",  "channels", "height", "width",
+                                                              "kernel", "stride",   "padding"};
+  static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
+  static constexpr std::array<std::string_view, 4> kParts = {"batch", "rows", "width", "parts"};
+  static constexpr std::array<std::string_view, 3> kEmbedding = {"vocabulary", "width", "tokens"};
+  static constexpr std::array<std::string_view, 2> kLoss = {"rows", "classes"};
+  static constexpr std::array<std::string_view, 2> kOptimizer = {"tensors", "elements"};
+  switch (operation.kind) {
+    case Kind::dense:
+      return kDense;
+    case Kind::bmm:
+      return kBmm;
+    case Kind::attention:
+      return kAttention;
+    case Kind::recurrent:
+      return kRecurrent;
+    case Kind::convolution:
+      return kConvolution;
+    case Kind::pooling:
+      if (operation.form == "adaptive") return kResized;
+      return kPooled;
+    case Kind::resize:
+      return kResized;
+    case Kind::padding:
+      return kPadded;
+    case Kind::normalization:
+    case Kind::input:
+      return kImage;
+    case Kind::concatenate:
+      return kParts;
+    case Kind::embedding:
+      return kEmbedding;
+    case Kind::loss:
+      return kLoss;
+    case Kind::optimizer:
+      return kOptimizer;
+    case Kind::view:
+    case Kind::unknown:
+      return {};
+    default:
+      return kTensor;
+  }
+}
+
+Result<std::int64_t> whole_number(const DocumentValue& value, std::string_view name, std::int64_t least) {
+  const DocumentValue* found = value.find(name);
+  if (found == nullptr) return malformed(fmt::format("there is no \"{}\"", name));
+  const std::optional<std::int64_t> number = found->integer();
+  if (!number) return malformed(fmt::format("\"{}\" is no whole number", name));
+  if (*number < least || *number > kMostElements) {
+    return malformed(fmt::format("\"{}\" is {}, not within {} and {}", name, *number, least, kMostElements));
+  }
+  return *number;
+}
+
+Result<Parameters> read_parameters(const DocumentValue& value) {
+  const DocumentValue* found = value.find("parameters");
+  if (found == nullptr || found->table() == nullptr) return malformed("there are no \"parameters\"");
+  if (found->table()->size() > kMostParameters) return malformed("there are too many \"parameters\"");
+  Parameters parameters;
+  for (const formats::DocumentMember& member : *found->table()) {
+    const Result<std::int64_t> number = whole_number(*found, member.key, 0);
+    if (!number) return number.error();
+    parameters.set(member.key, *number);
+  }
+  return parameters;
+}
+
+// Each size may be small enough and their product is not.
+Status check_sizes(const Operation& operation) {
+  for (const std::string_view name : needed_parameters(operation)) {
+    if (!operation.parameters.find(name)) {
+      return malformed(fmt::format("{} needs the parameter \"{}\"", name_of(operation.kind), name));
+    }
+  }
+  const Work work = work_of(operation);
+  const double most = std::max({work.inputs, work.outputs, work.weights});
+  if (!(most <= static_cast<double>(kMostElements))) {
+    return malformed(fmt::format("a tensor of {:.3g} elements, which no GPU holds", most));
+  }
+  return Done{};
+}
+
+template <class Name>
+Result<Name> named(const DocumentValue& value, std::string_view key, std::optional<Name> (*find)(std::string_view)) {
+  const std::string text = value.text_or_empty(key);
+  if (const std::optional<Name> found = find(text)) return *found;
+  return malformed(fmt::format("no {} is called \"{}\"", key, text));
+}
+
+Result<Operation> read_operation(const DocumentValue& value) {
+  if (value.table() == nullptr) return malformed("it is no object");
+  const Result<Kind> kind = named<Kind>(value, "kind", kind_of);
+  if (!kind) return kind.error();
+  const Result<Dtype> dtype = named<Dtype>(value, "dtype", dtype_of);
+  if (!dtype) return dtype.error();
+  const Result<Pass> pass = named<Pass>(value, "pass", pass_of);
+  if (!pass) return pass.error();
+  Result<Parameters> parameters = read_parameters(value);
+  if (!parameters) return std::move(parameters).error();
+  const Result<std::int64_t> count = value.find("count") == nullptr ? 1 : whole_number(value, "count", 1);
+  if (!count) return count.error();
+  Operation operation;
+  operation.layer = value.text_or_empty("layer");
+  operation.source = value.text_or_empty("source");
+  operation.kind = *kind;
+  operation.form = value.text_or_empty("form");
+  operation.parameters = std::move(*parameters);
+  operation.dtype = *dtype;
+  operation.pass = *pass;
+  operation.count = *count;
+  if (operation.layer.empty() && *pass == Pass::optimizer) operation.layer = "optimizer";
+  const Status checked = check_sizes(operation);
+  if (!checked) return checked.error();
+  return operation;
+}
+
+Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
+  const DocumentValue* list = document.find("operations");
+  if (list == nullptr || list->array() == nullptr) return malformed("there is no list of \"operations\"");
+  if (list->array()->empty()) return malformed("the list of operations is empty");
+  std::vector<Operation> operations;
+  operations.reserve(list->array()->size());
+  for (const DocumentValue& value : *list->array()) {
+    Result<Operation> operation = read_operation(value);
+    if (!operation) {
+      const std::string source = value.text_or_empty("source");
+      const std::string which = fmt::format("operation {}{}{}", operations.size(), source.empty() ? "" : ", ", source);
+      return std::move(operation).error().with_context(which);
+    }
+    operations.push_back(std::move(*operation));
+  }
+  return operations;
+}
+
+Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document) {
+  std::vector<UnknownOperation> unknown;
+  const DocumentValue* list = document.find("unknown");
+  if (list == nullptr) return unknown;
+  if (list->array() == nullptr) return malformed("\"unknown\" is no list");
+  for (const DocumentValue& value : *list->array()) {
+    if (value.table() == nullptr) return malformed("a member of \"unknown\" is no object");
+    unknown.push_back({value.text_or_empty("layer"), value.text_or_empty("source"), value.text_or_empty("reason"),
+                       value.boolean("bounded").value_or(false)});
+  }
+  return unknown;
+}
+
+// One that stands among the operations but not in `unknown` would pass unseen.
+void name_unlisted(Graph& graph) {
+  for (const Operation& operation : graph.operations) {
+    if (operation.kind != Kind::unknown) continue;
+    const auto is_it = [&operation](const UnknownOperation& one) {
+      return one.layer == operation.layer && one.source == operation.source;
+    };
+    if (std::any_of(graph.unknown.begin(), graph.unknown.end(), is_it)) continue;
+    const Parameters& p = operation.parameters;
+    const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
+    graph.unknown.push_back({operation.layer, operation.source, "an operation of no known kind", is_bounded});
+  }
+}
+
+Result<Graph> graph_of(const DocumentValue& document) {
+  const std::string schema = document.text_or_empty("schema");
+  if (schema != kSchema) return malformed(fmt::format("its schema is \"{}\", not {}", schema, kSchema));
+  Graph graph;
+  graph.name = document.text_or_empty("name");
+  graph.format = "torch";
+  Result<std::vector<Operation>> operations = read_operations(document);
+  if (!operations) return std::move(operations).error();
+  graph.operations = std::move(*operations);
+  Result<std::vector<UnknownOperation>> unknown = read_unknown(document);
+  if (!unknown) return std::move(unknown).error();
+  graph.unknown = std::move(*unknown);
+  name_unlisted(graph);
+  const Result<std::int64_t> tensors = whole_number(document, "weight_tensors", 0);
+  if (!tensors) return tensors.error();
+  const Result<std::int64_t> elements = whole_number(document, "weight_elements", 0);
+  if (!elements) return elements.error();
+  // Lists of earlier versions do not tell.
+  const Result<std::int64_t> python_calls =
+      document.find("python_calls") == nullptr ? Result<std::int64_t>(0) : whole_number(document, "python_calls", 0);
+  if (!python_calls) return python_calls.error();
+  graph.weight_tensors = *tensors;
+  graph.weight_elements = *elements;
+  graph.python_calls = *python_calls;
+  if (const DocumentValue* notes = document.find("notes"); notes != nullptr && notes->array() != nullptr) {
+    for (const DocumentValue& note : *notes->array()) {
+      if (auto text = note.text()) graph.notes.push_back(std::move(*text));
+    }
+  }
+  return graph;
+}
+
+}  // namespace
+
+Result<Graph> read_torch_list(std::string_view json) {
+  constexpr std::string_view kName = "list of operations";
+  const Result<DocumentValue> document = formats::read_json(json, kName);
+  if (!document) return document.error();
+  Result<Graph> graph = graph_of(*document);
+  if (!graph) return std::move(graph).error().with_context(kName);
+  return graph;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists of operations that the Python package traced from a PyTorch module (`joulemap.trace`, schema
+// joulemap.operations/1): forward, and of a training step backward and optimizer, too. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "predict/graph/graph.h"
+
+namespace joulemap::predict {
+
+Result<Graph> read_torch_list(std::string_view json);
+
+}  // namespace joulemap::predict

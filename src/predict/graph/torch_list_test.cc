@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/torch_list.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::string_view kDense =
+    R"({"layer": "head", "source": "aten.addmm", "kind": "dense", "form": "", "dtype": "bf16", "pass": "backward",
+        "phase": "backward", "count": 2, "parameters": {"rows": 8, "in": 64, "out": 10, "bias": 1}})";
+
+std::string list_of(std::string_view operations, std::string_view unknown = "[]") {
+  return fmt::format(R"({{"schema": "joulemap.operations/1", "name": "Net", "format": "torch", "pass": "training",
+      "operations": [{}], "unknown": {}, "weight_tensors": 2, "weight_elements": 650, "notes": ["small"]}})",
+                     operations, unknown);
+}
+
+// `kDense` with another value of one of its members.
+std::string changed(std::string_view from, std::string_view to) {
+  std::string text(kDense);
+  text.replace(text.find(from), from.size(), to);
+  return list_of(text);
+}
+
+std::string message_of(std::string_view json) {
+  const Result<Graph> graph = read_torch_list(json);
+  return graph ? "" : graph.error().message;
+}
+
+TEST(TorchList, IsReadAsItWasTraced) {
+  const Result<Graph> graph = read_torch_list(list_of(kDense));
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->name, "Net");
+  EXPECT_EQ(graph->format, "torch");
+  EXPECT_EQ(graph->weight_tensors, 2);
+  EXPECT_EQ(graph->weight_elements, 650);
+  EXPECT_EQ(graph->notes, std::vector<std::string>{"small"});
+  ASSERT_EQ(graph->operations.size(), 1U);
+  const Operation& dense = graph->operations[0];
+  EXPECT_EQ(dense.layer, "head");
+  EXPECT_EQ(dense.source, "aten.addmm");
+  EXPECT_EQ(dense.kind, Kind::dense);
+  EXPECT_EQ(dense.dtype, Dtype::bf16);
+  EXPECT_EQ(dense.pass, Pass::backward);
+  EXPECT_EQ(dense.count, 2);
+  EXPECT_EQ(dense.parameters, (Parameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
+}
+
+TEST(TorchList, TheOptimizersStepIsALayerOfItsOwn) {
+  const Result<Graph> graph = read_torch_list(list_of(
+      R"({"layer": "", "source": "adamw", "kind": "optimizer", "form": "adamw", "dtype": "fp32", "pass": "optimizer",
+          "parameters": {"tensors": 2, "elements": 650, "fused": 0, "foreach": 1}})"));
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->operations[0].layer, "optimizer");
+  EXPECT_EQ(graph->operations[0].count, 1);
+}
+
+TEST(TorchList, UnknownOperationsAreNamedEvenWhereTheListForgotThem) {
+  constexpr std::string_view kUnknown =
+      R"({"layer": "x", "source": "acme.fast", "kind": "unknown", "form": "", "dtype": "fp32", "pass": "forward",
+          "count": 1, "parameters": {"batch": 1, "rows": 1, "width": 9, "in": 9, "out": 3}})";
+  const Result<Graph> listed = read_torch_list(list_of(
+      kUnknown, R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
+  ASSERT_TRUE(listed) << listed.error().message;
+  ASSERT_EQ(listed->unknown.size(), 1U);
+  EXPECT_EQ(listed->unknown[0].reason, "an operation of acme");
+  EXPECT_TRUE(listed->unknown[0].bounded);
+  const Result<Graph> forgotten = read_torch_list(list_of(kUnknown));
+  ASSERT_TRUE(forgotten);
+  ASSERT_EQ(forgotten->unknown.size(), 1U);
+  EXPECT_EQ(forgotten->unknown[0].source, "acme.fast");
+}
+
+TEST(TorchList, WhatIsNoSuchListIsRefusedWithARemedy) {
+  EXPECT_FALSE(read_torch_list(""));
+  EXPECT_FALSE(read_torch_list("{"));
+  EXPECT_FALSE(read_torch_list("[]"));
+  const Result<Graph> other = read_torch_list(R"({"schema": "joulemap.operations/2", "operations": []})");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message,
+            R"(list of operations: its schema is "joulemap.operations/2", not joulemap.operations/1)");
+  EXPECT_FALSE(other.error().remedy.empty());
+  EXPECT_NE(message_of(list_of("")).find("is empty"), std::string::npos);
+}
+
+TEST(TorchList, NamesThatAreNotKnownAreToldWithTheirOperation) {
+  EXPECT_EQ(message_of(changed(R"("dense")", R"("Conv")")),
+            R"(list of operations: operation 0, aten.addmm: no kind is called "Conv")");
+  EXPECT_NE(message_of(changed("bf16", "int8")).find(R"(no dtype is called "int8")"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("pass": "backward")", R"("pass": "sideways")")).find("no pass is called"),
+            std::string::npos);
+}
+
+TEST(TorchList, NumbersThatCannotBeAreRefused) {
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": -8)")).find(R"("rows" is -8)"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 0.5)")).find("no whole number"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 99999999999999999)")).find("not within"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 60000000000000)")).find("which no GPU holds"),
+            std::string::npos);
+  EXPECT_NE(message_of(changed(R"("count": 2)", R"("count": 0)")).find(R"("count" is 0)"), std::string::npos);
+}
+
+TEST(TorchList, ASizeThatIsMissingDoesNotPassForOne) {
+  EXPECT_NE(message_of(changed(R"("rows": 8, )", "")).find(R"(dense needs the parameter "rows")"), std::string::npos);
+  std::string text = list_of(kDense);
+  text.replace(text.find("weight_elements"), 15, "weight_numbers");
+  EXPECT_NE(message_of(text).find(R"(there is no "weight_elements")"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/training_step.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "predict/graph/neighbours.h"
+#include "predict/graph/work.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::string_view kLossLayer = "loss";
+constexpr std::string_view kOptimizerLayer = "optimizer";
+
+bool has_16_bits(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
+
+struct Scores {
+  std::int64_t rows = 1;
+  std::int64_t classes = 1;
+  Dtype dtype = Dtype::fp32;
+};
+
+// Products of sizes, which with a size of 0 among them may be beyond what whole numbers hold.
+std::int64_t whole(double value) {
+  return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMostElements)));
+}
+
+std::int64_t times(std::int64_t left, std::int64_t right) {
+  return whole(static_cast<double>(left) * static_cast<double>(right));
+}
+
+// Of convolutions, and of pooling, which may come between the last convolution and the loss.
+Scores image_scores(const Operation& operation, std::string_view channels) {
+  const Parameters& p = operation.parameters;
+  const Extent extent = output_extent(p);
+  const double pixels = std::max(1.0, extent.height * extent.width * extent.depth);
+  return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
+}
+
+// What the loss is over: the last result of a product, as pooling leaves it.
+std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
+  std::optional<Scores> scores;
+  bool is_image = false;
+  for (const Operation& operation : operations) {
+    const Parameters& p = operation.parameters;
+    if (operation.kind == Kind::dense) {
+      scores = {p.get("rows", 1), p.get("out", 1), operation.dtype};
+      is_image = false;
+    } else if (operation.kind == Kind::recurrent) {
+      scores = {times(p.get("batch", 1), p.get("steps", 1)),
+                times(p.get("directions", 1), p.get("projection", p.get("hidden", 1))), operation.dtype};
+      is_image = false;
+    } else if (operation.kind == Kind::convolution) {
+      scores = image_scores(operation, "out");
+      is_image = true;
+    } else if (operation.kind == Kind::pooling && is_image && p.get("channels", 1) == scores->classes) {
+      scores = image_scores(operation, "channels");
+    } else if (operation.kind == Kind::reduce && is_image) {
+      scores->rows = p.get("batch", 1);
+    }
+  }
+  return scores;
+}
+
+Operation made(std::string_view layer, Kind kind, std::string form, Parameters parameters, Dtype dtype) {
+  Operation operation;
+  operation.layer = layer;
+  operation.source = name_of(kind);
+  operation.kind = kind;
+  operation.form = std::move(form);
+  operation.parameters = std::move(parameters);
+  operation.dtype = dtype;
+  return operation;
+}
+
+// PyTorch counts the batches that a norm has seen in a tensor of one number: one more kernel.
+Operation counted_batch(const Operation& norm) {
+  Operation count = made(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
+  count.source = norm.source;
+  count.gradient = Gradient::none;
+  count.count = norm.count;
+  return count;
+}
+
+std::vector<Operation> forward_of(const Graph& graph) {
+  std::vector<Operation> forward;
+  for (const Operation& operation : graph.operations) {
+    if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
+      forward.push_back(counted_batch(operation));
+      forward.push_back(operation);
+      forward.back().form = "batch";
+    } else {
+      forward.push_back(operation);
+    }
+  }
+  return forward;
+}
+
+// Cross entropy is computed in 32 bits, whatever the network is computed in. Some graphs bring their own.
+void append_loss(std::vector<Operation>& forward) {
+  const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
+  if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
+  const std::optional<Scores> scores = last_scores(forward);
+  if (!scores) return;
+  if (has_16_bits(scores->dtype)) {
+    Parameters shape{{"batch", 1}, {"rows", scores->rows}, {"width", scores->classes}};
+    forward.push_back(made(kLossLayer, Kind::cast, "fp32", std::move(shape), scores->dtype));
+  }
+  Parameters shape{{"rows", scores->rows}, {"classes", scores->classes}};
+  forward.push_back(made(kLossLayer, Kind::loss, "", std::move(shape), Dtype::fp32));
+}
+
+enum class Way {
+  nothing,  // gives no gradient, or passes on the one that it gets
+  itself,   // the same kernel runs again
+  back,     // cast back
+  parted,   // views of the gradient
+  backward,
+};
+
+Way way_of(const Operation& operation) {
+  switch (operation.kind) {
+    case Kind::input:
+    case Kind::optimizer:
+      return Way::nothing;
+    case Kind::reshape:
+    case Kind::view:
+      return Way::itself;
+    case Kind::concatenate:
+      return Way::parted;
+    case Kind::cast:
+      return Way::back;
+    case Kind::reduce:
+      return operation.form == "sum" ? Way::nothing : Way::backward;
+    case Kind::rescaling:
+      return operation.parameters.get("from_bytes", 0) != 0 ? Way::nothing : Way::backward;
+    case Kind::add:
+      // Of two tensors of one shape the gradient is handed to both as it is. But one of them is read elsewhere, too (that
+      // is what a residual is), and there two gradients are added.
+      if (operation.form == "same") return Way::itself;
+      return operation.form == "scalar" ? Way::nothing : Way::backward;
+    case Kind::multiply:
+      return operation.form == "scalar" ? Way::itself : Way::backward;
+    default:
+      return Way::backward;
+  }
+}
+
+bool has_weights(Kind kind) {
+  return kind == Kind::dense || kind == Kind::convolution || kind == Kind::embedding || kind == Kind::normalization ||
+         kind == Kind::recurrent;
+}
+
+// Only products leave out the gradient of their input; a norm or an embedding has one kernel for whatever is wanted.
+Pass pass_of_gradient(const Operation& operation) {
+  const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
+  return is_product && operation.gradient == Gradient::weights ? Pass::backward_weights : Pass::backward;
+}
+
+Operation backward_of(const Operation& forward, Way way) {
+  Operation backward = forward;
+  if (way == Way::backward) backward.pass = pass_of_gradient(forward);
+  if (way == Way::back) {
+    backward.form = name_of(forward.dtype);
+    backward.dtype = dtype_of(forward.form).value_or(forward.dtype);
+  }
+  if (way == Way::parted) {
+    backward.kind = Kind::view;
+    backward.count = times(forward.count, forward.parameters.get("parts", 1));
+  }
+  return backward;
+}
+
+// How many gradients are added because an operation has shown that its input is read elsewhere, too: a tensor is
+// multiplied by rows that were computed from it (squeeze and excitation, norms that are written out), and what branches
+// is concatenated in the end.
+std::int64_t added_gradients(const Operation& forward) {
+  if (forward.kind == Kind::concatenate) return std::max<std::int64_t>(0, forward.parameters.get("parts", 1) - 1);
+  return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
+}
+
+void append_backward(const Operation& forward, std::vector<Operation>& reversed) {
+  if (forward.gradient == Gradient::none) return;
+  if (forward.gradient == Gradient::weights && !has_weights(forward.kind)) return;
+  if (const std::int64_t added = added_gradients(forward); added > 0) {
+    const Parameters& p = forward.parameters;
+    Parameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
+    reversed.push_back(made(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
+    reversed.back().source = forward.source;
+    reversed.back().count = times(forward.count, added);
+  }
+  if (const Way way = way_of(forward); way != Way::nothing) reversed.push_back(backward_of(forward, way));
+}
+
+// An addition of 16 and 32 bits is in 32; the gradient of the former has to be cast.
+std::optional<Operation> cast_of_gradient(const Operation& before, const Operation& operation) {
+  if (operation.gradient != Gradient::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype)) return {};
+  if (operation.kind != Kind::add && operation.kind != Kind::multiply) return {};
+  if (before.kind == Kind::cast) return {};
+  Operation cast = operation;
+  cast.kind = Kind::cast;
+  cast.form = name_of(before.dtype);
+  return cast;
+}
+
+// The gradient of an input that several products read is a sum; in 32 bits where each of them casts its input.
+Operation sum_of_gradients(const Operation& before, const Operation& product) {
+  const Parameters& p = product.parameters;
+  Parameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
+  const bool in_16_bits = has_16_bits(product.dtype) && before.kind != Kind::cast;
+  const Dtype dtype = in_16_bits ? product.dtype : Dtype::fp32;
+  Operation sum = made(product.layer, Kind::add, "same", std::move(shape), dtype);
+  sum.source = product.source;
+  sum.count = product.count;
+  return sum;
+}
+
+// In the order of the forward operations; who reads it reversed has the backward pass.
+std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) {
+  std::vector<Operation> reversed;
+  LastProduct last;
+  for (std::size_t index = 0; index < forward.size(); ++index) {
+    const Operation& operation = forward[index];
+    if (operation.gradient == Gradient::all && last.has_same_input(operation)) {
+      reversed.push_back(sum_of_gradients(forward[index - 1], operation));
+    }
+    last.pass(operation);
+    if (index > 0) {
+      if (auto cast = cast_of_gradient(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
+    }
+    append_backward(operation, reversed);
+  }
+  return reversed;
+}
+
+// Weights are kept in the type that they are used in, unless they are cast for each use.
+Dtype weights_dtype(const std::vector<Operation>& operations) {
+  bool is_cast = false;
+  for (const Operation& operation : operations) {
+    is_cast = is_cast || (operation.kind == Kind::cast && operation.dtype == Dtype::fp32 && operation.form != "fp32");
+    if (!has_weights(operation.kind)) continue;
+    return has_16_bits(operation.dtype) && !is_cast ? operation.dtype : Dtype::fp32;
+  }
+  return Dtype::fp32;
+}
+
+}  // namespace
+
+std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer) {
+  const auto is_step = [](const Operation& operation) { return operation.pass != Pass::forward; };
+  if (std::any_of(graph.operations.begin(), graph.operations.end(), is_step)) return graph.operations;
+  std::vector<Operation> step = forward_of(graph);
+  append_loss(step);
+  std::vector<Operation> reversed = reversed_backward(step);
+  step.insert(step.end(), std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
+  if (graph.weight_elements > 0) {
+    Parameters weights{{"tensors", graph.weight_tensors}, {"elements", graph.weight_elements}};
+    const Dtype dtype = weights_dtype(graph.operations);
+    step.push_back(made(kOptimizerLayer, Kind::optimizer, std::string(optimizer), std::move(weights), dtype));
+    step.back().pass = Pass::optimizer;
+    step.back().source = optimizer;
+  }
+  return step;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/graph/training_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace joulemap::predict {
+namespace {
+
+Operation operation(std::string layer, Kind kind, std::string form, Parameters parameters) {
+  Operation made;
+  made.layer = std::move(layer);
+  made.source = "aten";
+  made.kind = kind;
+  made.form = std::move(form);
+  made.parameters = std::move(parameters);
+  return made;
+}
+
+Operation tensor(std::string layer, Kind kind, std::string form) {
+  return operation(std::move(layer), kind, std::move(form), {{"batch", 8}, {"rows", 16}, {"width", 49}});
+}
+
+Operation convolution(std::string layer) {
+  return operation(std::move(layer), Kind::convolution, "",
+                   {{"batch", 8},
+                    {"channels", 3},
+                    {"out", 16},
+                    {"height", 7},
+                    {"width", 7},
+                    {"kernel", 3},
+                    {"stride", 1},
+                    {"padding", 1},
+                    {"dilation", 1},
+                    {"groups", 1},
+                    {"bias", 0}});
+}
+
+Operation dense(std::string layer, std::int64_t rows, std::int64_t in, std::int64_t out) {
+  return operation(std::move(layer), Kind::dense, "", {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}});
+}
+
+Operation norm(std::string layer) {
+  return operation(std::move(layer), Kind::normalization, "batch-inference",
+                   {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}});
+}
+
+Graph small_network() {
+  Graph graph;
+  graph.operations = {convolution("stem"), norm("norm"), tensor("relu", Kind::activation, "relu"),
+                      operation("flat", Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}}),
+                      dense("head", 8, 784, 10)};
+  graph.operations.front().gradient = Gradient::weights;
+  graph.weight_tensors = 5;
+  graph.weight_elements = 8322;
+  return graph;
+}
+
+std::string told(const Operation& one) {
+  return one.layer + " " + std::string(name_of(one.kind)) + " " + std::string(name_of(one.pass));
+}
+
+std::vector<std::string> told(const std::vector<Operation>& operations) {
+  std::vector<std::string> texts;
+  texts.reserve(operations.size());
+  for (const Operation& one : operations) texts.push_back(told(one));
+  return texts;
+}
+
+// The operations that follow the loss.
+std::vector<Operation> after_loss(const Graph& graph) {
+  std::vector<Operation> step = training_step(graph, "sgd");
+  const auto is_loss = [](const Operation& one) { return one.kind == Kind::loss && one.pass == Pass::forward; };
+  step.erase(step.begin(), std::find_if(step.begin(), step.end(), is_loss) + 1);
+  return step;
+}
+
+Graph before_head(std::vector<Operation> operations) {
+  Graph graph;
+  graph.operations = std::move(operations);
+  graph.operations.push_back(dense("head", 8, 784, 10));
+  return graph;
+}
+
+TEST(TrainingStep, GoesForwardThenOverTheLossThenBackwardThenOptimizes) {
+  const std::vector<Operation> step = training_step(small_network(), "adamw");
+  EXPECT_EQ(told(step),
+            (std::vector<std::string>{"stem convolution forward", "norm add forward", "norm normalization forward",
+                                      "relu activation forward", "flat view forward", "head dense forward",
+                                      "loss loss forward", "loss loss backward", "head dense backward",
+                                      "flat view forward", "relu activation backward", "norm normalization backward",
+                                      "stem convolution backward-weights", "optimizer optimizer optimizer"}));
+  EXPECT_EQ(step.back().form, "adamw");
+  EXPECT_EQ(step.back().parameters, (Parameters{{"tensors", 5}, {"elements", 8322}}));
+}
+
+TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
+  const std::vector<Operation> step = training_step(small_network(), "sgd");
+  EXPECT_EQ(step[1].parameters, (Parameters{{"batch", 1}, {"rows", 1}, {"width", 1}}));
+  EXPECT_EQ(step[2].form, "batch");
+  EXPECT_EQ(step[11].form, "batch");
+}
+
+TEST(TrainingStep, TheLossIsOverTheLastProductAsPoolingLeavesIt) {
+  EXPECT_EQ(training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
+  Graph pixels;
+  pixels.operations = {convolution("head")};
+  EXPECT_EQ(training_step(pixels, "sgd")[1].parameters, (Parameters{{"rows", 392}, {"classes", 16}}));
+  pixels.operations.push_back(operation("pool", Kind::pooling, "adaptive",
+                                        {{"batch", 8}, {"channels", 16}, {"height", 7}, {"width", 7}, {"out", 1}}));
+  EXPECT_EQ(training_step(pixels, "sgd")[2].parameters, (Parameters{{"rows", 8}, {"classes", 16}}));
+}
+
+TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
+  Graph graph = before_head({});
+  graph.operations.back().dtype = Dtype::bf16;
+  const std::vector<Operation> step = training_step(graph, "sgd");
+  ASSERT_EQ(told(step), (std::vector<std::string>{"head dense forward", "loss cast forward", "loss loss forward",
+                                                  "loss loss backward", "loss cast forward", "head dense backward"}));
+  EXPECT_EQ(step[2].dtype, Dtype::fp32);
+  EXPECT_EQ(step[4].form, "bf16") << "the gradient is cast back";
+  EXPECT_EQ(step[4].dtype, Dtype::fp32);
+}
+
+TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
+  Graph graph = before_head({});
+  graph.operations.push_back(operation("mine", Kind::loss, "", {{"rows", 8}, {"classes", 10}}));
+  EXPECT_EQ(told(training_step(graph, "sgd")), (std::vector<std::string>{"head dense forward", "mine loss forward",
+                                                                         "mine loss backward", "head dense backward"}));
+}
+
+TEST(TrainingStep, WhatHasNothingTrainableBeforeItHasNoBackward) {
+  Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
+  graph.operations[0].gradient = Gradient::none;
+  graph.operations[1].gradient = Gradient::weights;  // it has none
+  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+}
+
+TEST(TrainingStep, CopiesAndProductsWithANumberRunAgain) {
+  const Graph graph = before_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
+  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                               "scale multiply forward", "order reshape forward"}));
+}
+
+TEST(TrainingStep, SumsAndAddedNumbersPassTheirGradientOn) {
+  const Graph graph = before_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
+  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+}
+
+TEST(TrainingStep, GradientsOfAResidualAreAdded) {
+  const Graph graph = before_head({tensor("residual", Kind::add, "same")});
+  EXPECT_EQ(told(after_loss(graph)).back(), "residual add forward");
+}
+
+TEST(TrainingStep, GradientsOfWhatBranchesAreAddedAndThoseOfPartsAreViews) {
+  Operation joined = tensor("join", Kind::concatenate, "");
+  joined.parameters.set("parts", 3);
+  const std::vector<Operation> after = after_loss(before_head({joined}));
+  ASSERT_EQ(told(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
+                                                   "join add forward"}));
+  EXPECT_EQ(after[2].count, 3);
+  EXPECT_EQ(after[3].count, 2);
+  const Graph gated = before_head({tensor("gate", Kind::multiply, "row")});
+  EXPECT_EQ(told(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                               "gate multiply backward", "gate add forward"}));
+}
+
+TEST(TrainingStep, GradientsOfAnInputThatSeveralProductsReadAreAdded) {
+  Graph graph = before_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
+                             tensor("mix", Kind::activation, "gelu")});
+  EXPECT_EQ(told(after_loss(graph)),
+            (std::vector<std::string>{"loss loss backward", "head dense backward", "mix activation backward",
+                                      "value dense backward", "value add forward", "key dense backward",
+                                      "key add forward", "query dense backward"}));
+}
+
+TEST(TrainingStep, AStepThatWasTracedStaysAsItIs) {
+  Graph graph = small_network();
+  graph.operations.push_back(dense("head", 8, 784, 10));
+  graph.operations.back().pass = Pass::backward;
+  EXPECT_EQ(told(training_step(graph, "sgd")), told(graph.operations));
+}
+
+TEST(TrainingStep, WeightsThatAreKeptIn16BitsAreOptimizedIn16Bits) {
+  Graph graph = small_network();
+  for (Operation& one : graph.operations) one.dtype = Dtype::bf16;
+  EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::bf16);
+  graph.operations.insert(graph.operations.begin(), tensor("stem", Kind::cast, "bf16"));
+  EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::fp32) << "they are cast for each use";
+}
+
+TEST(TrainingStep, NothingIsOptimizedWhereNothingIsTrainable) {
+  EXPECT_EQ(told(training_step(before_head({}), "sgd")).back(), "head dense backward");
+  EXPECT_TRUE(training_step(Graph{}, "sgd").empty());
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/features.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "predict/graph/recurrent.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::array<std::string_view, 40> kNames = {
+    "kind",       "form",           "dtype",           "pass",         "cold",      "in_network",
+    "flops",      "bytes",          "intensity",       "roof_ratio",   "m",         "n",
+    "k",          "products",       "inputs",          "outputs",      "weights",   "wave_fill",
+    "edge_fill",  "k_multiple",     "n_multiple",      "cache_fill",   "kernel",    "stride",
+    "grouped",    "depthwise",      "channels_last",   "causal",       "dilation",  "transposed",
+    "way",        "width_multiple", "height",          "width",        "alignment", "tiled",
+    "tile_waste", "memory_time",    "kernels_in_pass", "physical_time"};
+// What is known of how a time differs from the physical one: longer from memory than from the cache, shorter the better
+// tiles and waves are filled and the more often sizes halve.
+constexpr std::array<int, 40> kDirections = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
+                                             -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
+
+// Forms that differ in what they run; the order only has to stay.
+constexpr std::array<std::string_view, 34> kForms = {"",
+                                                     "relu",
+                                                     "relu6",
+                                                     "leaky_relu",
+                                                     "hardswish",
+                                                     "sigmoid",
+                                                     "tanh",
+                                                     "silu",
+                                                     "gelu",
+                                                     "softmax",
+                                                     "log_softmax",
+                                                     "max",
+                                                     "avg",
+                                                     "adaptive",
+                                                     "batch",
+                                                     "batch-inference",
+                                                     "layer",
+                                                     "group",
+                                                     "rms",
+                                                     "same",
+                                                     "row",
+                                                     "last",
+                                                     "scalar",
+                                                     "mean",
+                                                     "sum",
+                                                     "amax",
+                                                     "constant",
+                                                     "reflect",
+                                                     "replicate",
+                                                     "nearest",
+                                                     "bilinear",
+                                                     "heads",
+                                                     "channels-last",
+                                                     "transpose"};
+
+double logarithm(double value) { return std::log(std::max(value, 1e-30)); }
+
+double form_number(const std::string& form) {
+  const auto* at = std::find(kForms.begin(), kForms.end(), form);
+  return static_cast<double>(at - kForms.begin());
+}
+
+// How often a size halves without a rest, up to 64.
+double twos_in(double size) {
+  double twos = 0;
+  for (double divisor = 2; divisor <= 64 && std::fmod(size, divisor) == 0; divisor *= 2) ++twos;
+  return twos;
+}
+
+Product main_product(const Operation& operation, const Work& work) {
+  if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
+  if (!work.products.empty()) return work.products.front();
+  const Parameters& p = operation.parameters;
+  const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
+  switch (operation.kind) {
+    case Kind::normalization:
+      if (operation.form == "layer" || operation.form == "rms") return {of("batch"), of("channels"), of("channels"), 1};
+      return {of("batch") * of("height") * of("width"), of("channels"), of("height") * of("width"), 1};
+    case Kind::embedding:
+      return {of("tokens"), of("width"), of("vocabulary"), 1};
+    case Kind::loss:
+      return {of("rows"), of("classes"), 1, 1};
+    case Kind::optimizer:
+      return {of("tensors"), of("elements"), 1, 1};
+    case Kind::pooling:
+    case Kind::padding:
+    case Kind::resize:
+    case Kind::input:
+      return {of("batch") * of("channels"), of("height") * of("width"), of("kernel"), 1};
+    default:
+      return {of("batch") * of("rows"), of("width"), of("rows"), of("parts")};
+  }
+}
+
+double way_of(const Parameters& p) {
+  if (p.get("fused", 0) != 0) return 1;
+  if (p.get("foreach", 1) == 0) return 2;
+  return static_cast<double>(p.get("over", 0) +
+                             4 * (p.get("pinned", 0) + 2 * (p.get("bytes", 0) + p.get("from_bytes", 0))));
+}
+
+// What other kinds have of a kernel, recurrent layers have of their steps: gates, layers, directions, and which algorithm.
+struct RecurrentColumns {
+  double gates = 0;
+  double layers = 0;
+  double directions = 1;
+  double algorithm = 0;
+  double steps = 0;
+};
+RecurrentColumns recurrent_columns(const Operation& operation) {
+  if (operation.kind != Kind::recurrent) return {};
+  const RecurrentSizes sizes = recurrent_sizes(operation);
+  return {sizes.gates, sizes.layers, sizes.directions, static_cast<double>(recurrent_algorithm(operation)),
+          sizes.steps};
+}
+
+}  // namespace
+
+std::span<const std::string_view> feature_names() { return kNames; }
+std::span<const int> feature_directions() { return kDirections; }
+
+std::vector<float> features_of(const Operation& operation, const Work& work, const Terms& terms, const Datasheet& sheet,
+                               const Situation& situation, double physical_time_s) {
+  const Parameters& p = operation.parameters;
+  const auto of = [&p](std::string_view name, std::int64_t otherwise) {
+    return static_cast<double>(p.get(name, otherwise));
+  };
+  const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
+  const Product product = main_product(operation, work);
+  const double tiles = std::ceil(product.m / 128) * std::ceil(product.n / 128) * product.count;
+  const double waves = tiles / sheet.multiprocessors;
+  const double compute_s = work.flops / peak;
+  const double memory_s = work.bytes / sheet.memory_bytes_per_s;
+  const Grouping grouping = grouping_of(operation);
+  const double moved_s = terms[2] + terms[3];
+  const RecurrentColumns recurrent = recurrent_columns(operation);
+  const bool is_recurrent = operation.kind == Kind::recurrent;
+  const std::array<double, 40> values = {
+      static_cast<double>(operation.kind),
+      form_number(operation.form),
+      static_cast<double>(operation.dtype),
+      static_cast<double>(operation.pass),
+      situation.cold ? 1.0 : 0.0,
+      situation.in_network ? 1.0 : 0.0,
+      logarithm(work.flops + 1),
+      logarithm(work.bytes + 1),
+      logarithm((work.flops + 1) / (work.bytes + 1)),
+      logarithm((compute_s + 1e-12) / (memory_s + 1e-12)),
+      logarithm(product.m),
+      logarithm(product.n),
+      logarithm(product.k),
+      logarithm(product.count),
+      logarithm(work.inputs + 1),
+      logarithm(work.outputs + 1),
+      logarithm(work.weights + 1),
+      waves / std::max(1.0, std::ceil(waves)),
+      product.m * product.n / (std::ceil(product.m / 128) * std::ceil(product.n / 128) * 128 * 128),
+      twos_in(product.k),
+      twos_in(product.n),
+      logarithm(work.bytes / sheet.cache_bytes + 1e-9),
+      of("kernel", 0) + recurrent.gates,
+      of("stride", 0) + recurrent.layers,
+      grouping != Grouping::none ? 1.0 : 0.0,
+      grouping == Grouping::depthwise ? 1.0 : 0.0,
+      of("channels_last", 0),
+      of("causal", 0),
+      is_recurrent ? recurrent.directions : of("dilation", 1),
+      of("transposed", 0),
+      way_of(p) + recurrent.algorithm,
+      twos_in(of("width", 1)),
+      of("height", 0) + recurrent.steps,
+      of("width", 0),
+      static_cast<double>(alignment_of(operation)),
+      logarithm(terms[1] + 1e-9),
+      work.products.empty() ? 0.0 : logarithm((terms[1] * peak + 1) / (work.flops + 1)),
+      logarithm(moved_s + 1e-9),
+      static_cast<double>(work.products.size()),
+      logarithm(physical_time_s)};
+  return {values.begin(), values.end()};
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/host_costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::array<std::string_view, kHostParts> kNames = {"operation", "view", "kernel", "once", "python"};
+constexpr std::array<double, kHostParts> kInference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};
+constexpr std::array<double, kHostParts> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
+constexpr double kMoreOfAKind = 1e-6;
+constexpr double kMoreOfAConvolution = 5e-6;
+constexpr double kRowsOfBelief = 10;
+// Networks are told to a tenth, costs may be five times what is believed: what takes a host hardly any time stays near it.
+constexpr double kOddsOfBelief = (0.1 / 5) * (0.1 / 5);
+// Of what a host took: rows that are further off count less (Huber's weights), found in so many rounds.
+constexpr double kFarOff = 0.1;
+constexpr int kRounds = 5;
+
+std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, std::span<const double> weights) {
+  statistics::GramSums sums(kHostNumbers);
+  for (std::size_t row = 0; row < shares.size(); ++row) sums.add_row(shares[row], 1.0, weights[row]);
+  std::vector<statistics::Belief> beliefs(kHostNumbers);
+  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+    const double mean = shares.empty() ? 0 : sums.gram(index, index) / static_cast<double>(shares.size());
+    beliefs[index] = {1, kOddsOfBelief + kRowsOfBelief * mean};
+  }
+  return statistics::nonnegative_least_squares(sums, beliefs).x;
+}
+
+}  // namespace
+
+std::string name_of_host_number(std::size_t index) {
+  if (index < kHostParts) return std::string(kNames.at(index));
+  return fmt::format("more_for_{}", name_of(static_cast<Kind>(index - kHostParts)));
+}
+
+HostNumbers believed_host_costs(bool training) {
+  HostNumbers costs;
+  costs.fill((training ? 2 : 1) * kMoreOfAKind);
+  std::ranges::copy(training ? kTraining : kInference, costs.begin());
+  costs[kHostParts + static_cast<std::size_t>(Kind::convolution)] = kMoreOfAConvolution;
+  // Views have a part of their own.
+  costs[kHostParts + static_cast<std::size_t>(Kind::view)] = 0;
+  return costs;
+}
+
+HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& belief) {
+  std::vector<std::vector<double>> shares;
+  std::vector<double> weights;
+  for (const HostRow& row : rows) {
+    std::vector<double>& share = shares.emplace_back();
+    for (std::size_t index = 0; index < kHostNumbers; ++index)
+      share.push_back(row.work[index] * belief[index] / row.host_s);
+    weights.push_back(row.weight);
+  }
+  std::vector<double> found;
+  for (int round = 0; round < kRounds; ++round) {
+    found = fit_weighted(shares, weights);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      double sum = -1;
+      for (std::size_t index = 0; index < kHostNumbers; ++index) sum += shares[row][index] * found[index];
+      weights[row] = rows[row].weight * std::min(1.0, kFarOff / std::max(std::fabs(sum), 1e-9));
+    }
+  }
+  HostNumbers costs{};
+  for (std::size_t index = 0; index < kHostNumbers; ++index) costs[index] = found[index] * belief[index];
+  return costs;
+}
+
+}  // namespace joulemap::predict

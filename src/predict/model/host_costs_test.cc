@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/host_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace joulemap::predict {
+namespace {
+
+constexpr double kOperation = 3e-6;
+constexpr double kKernel = 7e-6;
+constexpr double kPython = 0.8e-6;
+constexpr double kMoreOfConvolutions = 12e-6;
+constexpr std::size_t kConvolutions = kHostParts + static_cast<std::size_t>(Kind::convolution);
+
+HostRow made(double operations, double convolutions, double kernels, double python) {
+  HostRow row;
+  row.work[static_cast<std::size_t>(HostPart::operation)] = operations;
+  row.work[static_cast<std::size_t>(HostPart::kernel)] = kernels;
+  row.work[static_cast<std::size_t>(HostPart::python)] = python;
+  row.work[kConvolutions] = convolutions;
+  row.host_s = kOperation * operations + kMoreOfConvolutions * convolutions + kKernel * kernels + kPython * python;
+  return row;
+}
+
+std::vector<HostRow> many() {
+  std::vector<HostRow> rows;
+  for (int index = 0; index < 400; ++index) {
+    const double operations = 100 + 37 * (index % 11);
+    rows.push_back(made(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
+                        operations * (2 + index % 7)));
+  }
+  return rows;
+}
+
+double told(const HostNumbers& costs, const HostRow& row) {
+  double sum = 0;
+  for (std::size_t index = 0; index < kHostNumbers; ++index) sum += costs[index] * row.work[index];
+  return sum;
+}
+
+TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
+  const std::vector<HostRow> rows = many();
+  const HostNumbers costs = fit_host_costs(rows, believed_host_costs(false));
+  EXPECT_NEAR(costs[kConvolutions], kMoreOfConvolutions, 0.15 * kMoreOfConvolutions);
+  const HostRow other = made(321, 160, 400, 900);
+  EXPECT_NEAR(told(costs, other), other.host_s, 0.03 * other.host_s);
+}
+
+TEST(HostCosts, AFewRowsOfADisturbedHostChangeLittle) {
+  std::vector<HostRow> rows = many();
+  for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
+  const HostNumbers costs = fit_host_costs(rows, believed_host_costs(false));
+  const HostRow other = made(321, 160, 400, 900);
+  EXPECT_NEAR(told(costs, other), other.host_s, 0.05 * other.host_s);
+}
+
+TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
+  std::vector<HostRow> rows = many();
+  constexpr std::size_t kResizes = kHostParts + static_cast<std::size_t>(Kind::resize);
+  for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
+  for (const std::size_t index : {10U, 110U, 210U}) {
+    rows[index].work[kResizes] = 3;
+    rows[index].host_s *= 1.1;  // as others differ, too
+  }
+  const HostNumbers belief = believed_host_costs(false);
+  const HostNumbers costs = fit_host_costs(rows, belief);
+  EXPECT_LT(costs[kResizes], 8 * belief[kResizes]);
+}
+
+TEST(HostCosts, WithoutRowsTheyAreWhatIsBelieved) {
+  const HostNumbers belief = believed_host_costs(true);
+  const HostNumbers costs = fit_host_costs({}, belief);
+  for (std::size_t index = 0; index < kHostNumbers; ++index) EXPECT_NEAR(costs[index], belief[index], 1e-12);
+}
+
+TEST(HostCosts, EachNumberHasANameOfItsOwn) {
+  std::set<std::string> names;
+  for (std::size_t index = 0; index < kHostNumbers; ++index) names.insert(name_of_host_number(index));
+  EXPECT_EQ(names.size(), kHostNumbers);
+  EXPECT_TRUE(names.contains("more_for_convolution"));
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "predict/model/built_in_profiles.h"
+#include "predict/model/profile.h"
+
+namespace joulemap::predict {
+namespace {
+
+// What a datasheet does not say of a GPU nobody has measured: half of it to twice as much.
+constexpr double kWidthOfDatasheet = 0.7;
+
+std::string known_names() {
+  std::string names;
+  for (const Datasheet& sheet : known_datasheets()) names += fmt::format("{}{}", names.empty() ? "" : ", ", sheet.name);
+  return names;
+}
+
+}  // namespace
+
+Profile h200_profile() {
+  Result<Profile> profile = read_profile(built_in_h200(), "the built-in profile");
+  JOULEMAP_CHECK(profile.has_value(), profile ? "" : profile.error().message);
+  return std::move(*profile);
+}
+
+Result<Profile> profile_for(std::string_view device) {
+  const std::optional<Datasheet> sheet = find_datasheet(device);
+  if (!sheet) {
+    return Error{ErrorCode::usage, fmt::format("nothing is known of a GPU \"{}\"; known are {}", device, known_names()),
+                 "give a profile of it (--profile FILE), made by joulemap model fit"};
+  }
+  Profile profile = h200_profile();
+  if (sheet->name == profile.device) return profile;
+  Profile scaled;
+  scaled.device = sheet->name;
+  scaled.basis = ProfileBasis::datasheet;
+  scaled.software = profile.software;
+  scaled.operation = datasheet_model(profile.operation, *sheet);
+  scaled.network = profile.network;
+  scaled.network.idle_w = sheet->idle_w;
+  scaled.network.power_limit_w = sheet->power_limit_w;
+  scaled.network.inference_width = kWidthOfDatasheet;
+  scaled.network.training_width = kWidthOfDatasheet;
+  scaled.network.host_width = 0.5;
+  scaled.network.layer_width = 1.2;
+  return scaled;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/network_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/quadrature.h"
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::predict {
+namespace {
+
+// How sharply the slower of host and GPU sets the time; between 4 and 10 it makes no difference.
+constexpr double kSharpness = 6;
+// Below this share of the time the GPU waits for the host, which is then what the time tells of.
+constexpr double kHostBound = 0.75;
+// Steps in which the GPU is busy for more of the time tell of the host by how long it took to issue one, and count less.
+constexpr double kBusy = 0.9;
+constexpr double kOfOthers = 0.3;
+// Trees tell middles of errors that are skewed; of operations that they did not learn from, sums come out so much lower.
+constexpr double kMeanOverMiddle = 1.02;
+// A host that launches one call after another takes a little longer for each than for the fastest of a few.
+constexpr double kSteadyOverIssue = 1.06;
+constexpr double kRowsOfBelief = 3;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 1;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What a network uses above rest, as shares of its energy.
+struct EnergyShares {
+  std::vector<double> by_group;
+  double measured = 0;
+};
+
+std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
+  statistics::GramSums sums(kEnergyGroups.size());
+  for (const EnergyShares& row : rows) sums.add_row(row.by_group, row.measured);
+  std::vector<statistics::Belief> priors(kEnergyGroups.size());
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
+    const double mean = sums.rows() > 0 ? sums.gram(index, index) / sums.rows() : 0;
+    priors[index] = {1.0, 1e-12 + kRowsOfBelief * mean};
+  }
+  return statistics::nonnegative_least_squares(sums, priors).x;
+}
+
+// What of it there is of each of the costs.
+HostNumbers host_work(const NetworkModel& model, const NetworkSums& sums) {
+  HostNumbers work{};
+  const double python = sums.python > 0 ? sums.python : model.python_per_call * sums.calls;
+  const std::array<double, kHostParts> parts = {sums.calls, sums.views, sums.launches, 1, python};
+  std::ranges::copy(parts, work.begin());
+  std::ranges::copy(sums.by_kind, work.begin() + kHostParts);
+  return work;
+}
+
+double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
+  const HostNumbers& costs = sums.training ? model.training : model.inference;
+  const HostNumbers work = host_work(model, sums);
+  return std::inner_product(work.begin(), work.end(), costs.begin(), sums.steps_s);
+}
+
+// What the host needed for a step; nothing where the step does not tell.
+std::optional<double> told_host_s(const NetworkRow& row) {
+  const MeasuredNetwork& network = *row.network;
+  const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
+  if (!waited && network.issue_s <= 0) return std::nullopt;
+  // Steps never wait for more than what they take: an issue that took longer was disturbed by itself.
+  const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssue * network.issue_s);
+  const double own_s = host_s / network.machine.host_factor - row.sums.steps_s;
+  return own_s > 0 ? std::optional(own_s) : std::nullopt;
+}
+
+HostNumbers fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
+  std::vector<HostRow> told;
+  for (const NetworkRow& row : rows) {
+    const std::optional<double> host_s = told_host_s(row);
+    if (row.sums.training != training || !host_s) continue;
+    const bool waited = row.network->busy_s > 0 && row.network->busy_s < kBusy * row.network->time_s;
+    told.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
+  }
+  return fit_host_costs(told, believed_host_costs(training));
+}
+
+double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
+  std::vector<double> ratios;
+  for (const NetworkRow& row : rows) {
+    if (row.sums.python > 0 && row.sums.calls > 0 && !row.sums.training)
+      ratios.push_back(row.sums.python / row.sums.calls);
+  }
+  return ratios.empty() ? otherwise : median(ratios);
+}
+
+void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
+  std::vector<EnergyShares> shares;
+  for (const NetworkRow& row : rows) {
+    const double time_s = row.network->time_s;
+    const double energy_j = row.network->energy_j - row.network->machine.idle_offset_w * time_s;
+    if (energy_j <= 0) continue;
+    EnergyShares& share = shares.emplace_back();
+    for (const double above_j : row.sums.above_j) share.by_group.push_back(above_j / energy_j);
+    share.measured = 1 - model.idle_w * time_s / energy_j;
+  }
+  const std::vector<double> found = fit_energy_scales(shares);
+  std::copy_n(found.begin(), kEnergyGroups.size(), model.energy_scales.begin());
+}
+
+}  // namespace
+
+std::size_t energy_group_of(const Operation& operation) {
+  const std::size_t by_type = operation.dtype == Dtype::fp32 ? 0 : operation.dtype == Dtype::tf32 ? 1 : 2;
+  switch (operation.kind) {
+    case Kind::convolution:
+      return by_type;
+    case Kind::dense:
+    case Kind::bmm:
+    case Kind::recurrent:
+      return 3 + by_type;
+    case Kind::attention:
+      return 6;
+    case Kind::normalization:
+      return 7;
+    case Kind::activation:
+    case Kind::add:
+    case Kind::multiply:
+    case Kind::dropout:
+    case Kind::rescaling:
+    case Kind::cast:
+      return 8;
+    case Kind::optimizer:
+      return 10;
+    default:
+      return 9;
+  }
+}
+
+double interval_width(const NetworkModel& model, bool training, double waiting) {
+  const double own = training ? model.training_width : model.inference_width;
+  return own * in_quadrature(1.0, model.host_width * waiting);
+}
+
+void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
+                   const OperationEstimate& guess) {
+  const auto count = static_cast<double>(operation.count);
+  if (operation.kind == Kind::view) {
+    sums.views += count;
+    return;
+  }
+  sums.gpu_s += count * guess.time_s;
+  sums.above_j[energy_group_of(operation)] += count * std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
+  sums.calls += count;
+  sums.by_kind[static_cast<std::size_t>(operation.kind)] += count;
+  sums.launches += count * launches_of(model.launches, operation);
+  sums.steps_s += count * guess.host_s;
+}
+
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine) {
+  NetworkEstimate guess;
+  const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
+  guess.gpu_s = sums.gpu_s * model.gpu_time_scale;
+  guess.host_s = host_seconds(model, sums) * machine.host_factor;
+  const double most = std::max({guess.gpu_s, guess.host_s, 1e-12});
+  guess.time_s = most * std::pow(std::pow(guess.gpu_s / most, kSharpness) + std::pow(guess.host_s / most, kSharpness),
+                                 1 / kSharpness);
+  const double above_j = std::inner_product(sums.above_j.begin(), sums.above_j.end(), model.energy_scales.begin(), 0.0);
+  // At the limit clocks go down until the power fits; what has to be computed is the same.
+  if (model.power_limit_w > idle_w) guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - idle_w));
+  guess.energy_j = above_j + idle_w * guess.time_s;
+  return guess;
+}
+
+NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start) {
+  NetworkModel model = start;
+  std::vector<double> ratios;
+  for (const NetworkRow& row : rows) {
+    if (row.network->busy_s > 0 && row.sums.gpu_s > 0) ratios.push_back(row.network->busy_s / row.sums.gpu_s);
+  }
+  model.gpu_time_scale = median(ratios);
+  model.python_per_call = python_per_call_of(rows, start.python_per_call);
+  model.inference = fit_host(rows, model, false);
+  model.training = fit_host(rows, model, true);
+  fit_energies_of(rows, model);
+  model.gpu_time_scale *= kMeanOverMiddle;
+  for (double& scale : model.energy_scales) scale *= kMeanOverMiddle;
+  return model;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/network_model.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "predict/fit/fitting.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr double kKernel = 7e-6;
+constexpr double kPython = 1e-6;
+constexpr double kIdleW = 120;
+
+NetworkSums launching(double kernels, double python) {
+  NetworkSums sums;
+  sums.calls = kernels / 2;
+  sums.launches = kernels;
+  sums.python = python;
+  sums.gpu_s = kernels * 1e-6;
+  return sums;
+}
+
+// Networks that wait for a host of which every kernel takes 7 us and every call of a Python function 1 us.
+struct WaitingNetworks {
+  std::vector<MeasuredNetwork> measured;
+  std::vector<NetworkRow> rows;
+
+  WaitingNetworks() {
+    measured.reserve(40);
+    for (int index = 0; index < 40; ++index) {
+      const double kernels = 50 + 37 * (index % 8);
+      const double python = 100 + 211 * (index % 5);
+      MeasuredNetwork one;
+      one.machine.host_factor = index % 2 == 0 ? 1.0 : 1.5;
+      one.time_s = (kKernel * kernels + kPython * python) * one.machine.host_factor;
+      one.issue_s = one.time_s / 1.06;
+      one.busy_s = 1e-6 * kernels;
+      one.energy_j = kIdleW * one.time_s;
+      measured.push_back(one);
+      rows.push_back({nullptr, launching(kernels, python)});
+    }
+    for (std::size_t index = 0; index < rows.size(); ++index) rows[index].network = &measured[index];
+  }
+};
+
+NetworkModel fitted() {
+  const WaitingNetworks networks;
+  NetworkModel start;
+  start.idle_w = kIdleW;
+  return fit_network_model(networks.rows, start);
+}
+
+TEST(NetworkModel, AHostTakesItsTimeForKernelsAndForPython) {
+  const NetworkModel model = fitted();
+  const NetworkEstimate few = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate more_python = estimate_network(model, launching(200, 1400), {});
+  EXPECT_NEAR(few.host_s, 200 * kKernel + 400 * kPython, 0.06 * few.host_s);
+  EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPython, 0.2 * 1000 * kPython);
+}
+
+TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
+  const NetworkModel model = fitted();
+  const NetworkEstimate fast = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate slow = estimate_network(model, launching(200, 400), {.host_factor = 2});
+  EXPECT_NEAR(slow.time_s, 2 * fast.time_s, 0.01 * slow.time_s);
+  EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
+}
+
+// Operations of 60 J above rest in networks that are measured with 5 % more energy than operations and rest add up to: the
+// scale of the operations explains it, and the power at rest is the one that it was split with.
+TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPredictionsDo) {
+  std::vector<MeasuredNetwork> measured(20);
+  std::vector<NetworkRow> rows;
+  for (std::size_t index = 0; index < measured.size(); ++index) {
+    measured[index].time_s = 0.1 + 0.05 * static_cast<double>(index);
+    measured[index].busy_s = measured[index].time_s;
+    NetworkSums sums;
+    sums.gpu_s = measured[index].time_s;
+    sums.above_j[0] = 60;
+    measured[index].energy_j = 1.05 * (sums.above_j[0] + kIdleW * measured[index].time_s);
+    rows.push_back({&measured[index], sums});
+  }
+  NetworkModel start;
+  start.idle_w = kIdleW;
+  const NetworkModel model = fit_network_model(rows, start);
+  EXPECT_EQ(model.idle_w, kIdleW);
+  EXPECT_GT(model.energy_scales[0], 1.05);
+}
+
+TEST(NetworkModel, AGpuThatDrawsMoreAtRestDrawsItAllTheTime) {
+  const NetworkModel model = fitted();
+  const NetworkEstimate mean = estimate_network(model, launching(200, 400), {});
+  const NetworkEstimate more = estimate_network(model, launching(200, 400), {.idle_offset_w = 10});
+  EXPECT_DOUBLE_EQ(more.time_s, mean.time_s);
+  EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
+}
+
+TEST(NetworkModel, AGraphWithoutPythonHasAsMuchOfItAsOthersHave) {
+  const NetworkModel model = fitted();
+  EXPECT_GT(estimate_network(model, launching(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
+}
+
+TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
+  NetworkModel model;
+  model.idle_w = kIdleW;
+  model.power_limit_w = 700;
+  NetworkSums sums;
+  sums.gpu_s = 1;
+  sums.above_j[0] = 1000;
+  const NetworkEstimate guess = estimate_network(model, sums, {});
+  EXPECT_GT(guess.time_s, 1.5);
+  EXPECT_NEAR(guess.energy_j / guess.time_s, 700, 1e-6);
+}
+
+constexpr std::string_view kLists =
+    "id,kind,parameters,dtype,pass,phase\n0,add,form=same;batch=1;rows=8;width=8,fp32,forward,forward\n";
+
+struct MadeUpTables {
+  std::string networks = "kind,parameters,dtype,pass,source,time_s,energy_j,slice,issue_s,launch_s,quiet_windows\n";
+  std::string busy = "setting,busy_s\n";
+  std::string settings = "network,family,package,batch,size,dtype,pass,unknown,operations,python_calls\n";
+
+  void list(std::string_view name, double busy_s) {
+    settings += fmt::format("{},F,timm,8,224,fp32,inference,,0:1,40\n", name);
+    busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
+  }
+  void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
+           double issued = 1 / 1.06, std::string_view quiet_windows = "") {  // issued: of the time
+    networks +=
+        fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
+                    slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, quiet_windows);
+  }
+  NetworkTable read(double fastest_launch_s = 0) const {
+    Result<NetworkTable> table = read_networks_tables({networks, busy, kLists, settings}, fastest_launch_s);
+    EXPECT_TRUE(table);
+    return table ? std::move(*table) : NetworkTable{};
+  }
+};
+
+TEST(NetworkTables, OfASettingOnlyWhatFoundTheHostAloneCounts) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.add("waits", 0.010, "old", "");
+  made.add("waits", 0.005, "run", "6e-6");
+  made.add("waits", 0.009, "run", "9e-6");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 1U);
+  EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.005);
+  EXPECT_DOUBLE_EQ(table.networks[0].python, 40);
+}
+
+TEST(NetworkTables, ARunOfWhichNoWindowWasQuietWasDisturbed) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.add("waits", 0.005, "run", "6e-6", 0.9, "0");
+  made.add("waits", 0.004, "run", "6.5e-6", 0.9, "8");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 1U);
+  EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.004);
+}
+
+TEST(NetworkTables, AHostWhoseStepsTakeLongerThanItsLaunchesTellIsKnownBySettingsThatAnotherRanToo) {
+  MadeUpTables made;
+  for (int index = 0; index < 9; ++index) {
+    const std::string name = fmt::format("n{}", index);
+    made.list(name, 0.001);
+    made.add(name, 0.005 + 0.001 * index, "one", "6e-6");
+    made.add(name, 1.2 * (0.005 + 0.001 * index), "other", "6e-6");
+  }
+  made.list("alone", 0.001);
+  made.add("alone", 0.006, "other", "6e-6");
+  made.list("beside", 0.001);
+  made.add("beside", 0.006, "one", "6e-6");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 11U);
+  EXPECT_NEAR(table.networks[9].machine.host_factor / table.networks[10].machine.host_factor, 1.2, 1e-3);
+}
+
+TEST(NetworkTables, ANoiseFloorIsThatOfRowsThatCount) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.add("waits", 0.005, "run", "6e-6");
+  made.add("waits", 0.009, "run", "6e-6", 0.5);  // which nothing explains
+  EXPECT_EQ(network_noise_floor(made.networks, made.busy)->operations, 0U);
+  made.add("waits", 0.0051, "run", "6e-6");
+  const Result<NoiseFloor> floor = network_noise_floor(made.networks, made.busy);
+  EXPECT_EQ(floor->operations, 1U);
+  EXPECT_NEAR(floor->time, 0.02 / std::sqrt(2), 1e-3);
+}
+
+TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
+  MadeUpTables made;
+  made.list("waits", 0.002);
+  made.list("works", 0.0099);
+  made.list("quick", 0.002);
+  made.add("waits", 0.010, "run", "9e-6");
+  made.add("works", 0.010, "old", "");
+  made.add("quick", 0.005, "run", "6e-6");
+  const NetworkTable table = made.read();
+  EXPECT_EQ(table.networks.size(), 2U);
+  EXPECT_EQ(table.disturbed, std::vector<std::string>{"waits|8|224|fp32|inference"});
+}
+
+TEST(NetworkTables, ASettingWithAnOperationThatIsNotKnownIsNamedAndNotLearnedFrom) {
+  MadeUpTables made;
+  made.list("known", 0.009);
+  made.list("mystery", 0.009);
+  made.settings.replace(made.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
+  made.add("known", 0.010, "run", "6e-6");
+  made.add("mystery", 0.010, "run", "6e-6");
+  const std::string lists = std::string(kLists) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
+  const Result<NetworkTable> table = read_networks_tables({made.networks, made.busy, lists, made.settings});
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_EQ(table->networks.size(), 1U);
+  EXPECT_EQ(table->networks[0].name, "known");
+  EXPECT_EQ(table->unknown, std::vector<std::string>{"timm/mystery 8x224 fp32 inference"});
+}
+
+TEST(NetworkTables, AStepThatNeitherHostNorGpuExplainsWasDisturbed) {
+  MadeUpTables made;
+  for (const std::string_view name : {"host", "gpu", "neither"}) made.list(name, name == "gpu" ? 0.0095 : 0.002);
+  made.add("host", 0.010, "run", "6e-6", 0.9);
+  made.add("gpu", 0.010, "run", "6e-6", 0.2);
+  made.add("neither", 0.010, "run", "6e-6", 0.6);
+  const NetworkTable table = made.read();
+  EXPECT_EQ(table.networks.size(), 2U);
+  EXPECT_EQ(table.disturbed, std::vector<std::string>{"neither|8|224|fp32|inference"});
+}
+
+TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
+  MadeUpTables made;
+  made.list("one", 0.002);
+  made.list("two", 0.002);
+  made.add("one", 0.005, "fast", "6e-6");
+  made.add("two", 0.006, "slow", "9e-6");
+  made.list("three", 0.002);
+  made.add("three", 0.0055, "fast", "6.6e-6");
+  const NetworkTable table = made.read();
+  ASSERT_EQ(table.networks.size(), 3U);
+  EXPECT_DOUBLE_EQ(table.networks[0].machine.host_factor, 1);
+  EXPECT_NEAR(table.networks[1].machine.host_factor, 1.5, 1e-9);
+  EXPECT_NEAR(table.networks[2].machine.host_factor, 1.1, 1e-9);
+}
+
+TEST(NetworkTables, OfNetworksThatNothingIsFittedToHostsAreToldBesideThoseOfTheOthers) {
+  MadeUpTables made;
+  made.list("one", 0.002);
+  made.add("one", 0.005, "slow", "9e-6");
+  EXPECT_DOUBLE_EQ(made.read().networks.at(0).machine.host_factor, 1);
+  EXPECT_NEAR(made.read(6e-6).networks.at(0).machine.host_factor, 1.5, 1e-9);
+  EXPECT_DOUBLE_EQ(made.read().fastest_launch_s, 9e-6);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

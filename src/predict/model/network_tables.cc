@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "predict/evaluation/score.h"
+#include "predict/fit/table.h"
+#include "predict/model/network_model.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::array<std::string_view, 6> kOfNetworks = {"parameters", "dtype", "pass", "source", "time_s", "energy_j"};
+constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
+constexpr std::array<std::string_view, 8> kOfSettings = {"network", "family", "package", "batch",
+                                                         "size",    "dtype",  "pass",    "operations"};
+
+// "name=resnet50;package=torchvision;batch=8;size=224"
+std::string part_of(std::string_view parameters, std::string_view name) {
+  const std::string wanted = fmt::format("{}=", name);
+  while (!parameters.empty()) {
+    const std::string_view pair = parameters.substr(0, parameters.find(';'));
+    if (pair.starts_with(wanted)) return std::string(pair.substr(wanted.size()));
+    parameters.remove_prefix(std::min(parameters.size(), pair.size() + 1));
+  }
+  return "";
+}
+
+// A launch that takes so much longer than the fastest of its run found the host disturbed.
+constexpr double kUndisturbed = 1.25;
+// A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
+constexpr double kExplained = 1.3;
+// A step in which the GPU is busy for more of the time tells nothing of the host.
+constexpr double kBusy = 0.9;
+// Of the time of a step, for a host that needs no more for launching it: none was ever slowed down by more than 2.
+constexpr double kAhead = 0.5;
+// A step that the host needs so much of waits for nothing else.
+constexpr double kWaits = 0.8;
+// Rows of a run whose settings were measured again: so many tell of it. Rounds, until middles stay the same.
+constexpr std::size_t kLeastCommon = 5;
+constexpr int kPolishes = 8;
+
+// How much a row tells of its host; of a setting only those count that tell most.
+enum class Told { nothing, speed, undisturbed };
+
+struct Sums {
+  double time_s = 0;
+  double energy_j = 0;
+  double issue_s = 0;
+  double host_factor = 0;
+  double idle_w = 0;
+  int tell_idle = 0;
+  int repeats = 0;
+  Told told = Told::nothing;
+};
+
+using Seconds = std::map<std::string, double, std::less<>>;
+using Factors = std::map<std::string, double, std::less<>>;
+// By run.
+struct Hosts {
+  Seconds quickest_s;    // of a launch
+  Factors step_factors;  // how much longer than launches tell its steps took
+  double fastest_s = 1;  // of a launch, of all runs
+};
+
+Seconds quickest_launches(const Table& table) {
+  Seconds quickest;
+  for (const formats::CsvRecord& record : table.records) {
+    const double launch_s = table.columns.number(record, "launch_s");
+    if (!(launch_s > 0)) continue;
+    const auto [at, is_new] = quickest.try_emplace(table.columns.text(record, "slice"), launch_s);
+    if (!is_new) at->second = std::min(at->second, launch_s);
+  }
+  return quickest;
+}
+
+std::string key_of(const Table& table, const formats::CsvRecord& record) {
+  const std::string& told = table.columns.text(record, "parameters");
+  return fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
+                     part_of(told, "size"), table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
+}
+
+// `busy_s`: of the GPU, 0 where not known.
+Told told_by(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
+  const double launch_s = table.columns.number(record, "launch_s");
+  const double issue_s = table.columns.number(record, "issue_s");
+  if (!(launch_s > 0)) return Told::nothing;
+  // Windows were looked for, and none was quiet.
+  if (table.columns.text(record, "quiet_windows") == "0") return Told::speed;
+  const bool is_known = issue_s > 0 && busy_s > 0;
+  const bool is_explained =
+      !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
+  return launch_s < kUndisturbed * quickest_s && is_explained ? Told::undisturbed : Told::speed;
+}
+
+double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
+  const auto at = by_run.find(slice);
+  return at == by_run.end() ? otherwise : at->second;
+}
+
+void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
+  const std::string& slice = table.columns.text(record, "slice");
+  const Told told = told_by(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
+  if (told < sums.told) return;
+  if (told > sums.told) sums = {.told = told};
+  const double launch_s = table.columns.number(record, "launch_s");
+  sums.time_s += table.columns.number(record, "time_s");
+  sums.energy_j += table.columns.number(record, "energy_j");
+  sums.issue_s += table.columns.number(record, "issue_s");
+  sums.host_factor += launch_s > 0 ? launch_s / hosts.fastest_s * of_run(hosts.step_factors, slice, 1) : 1;
+  if (const double idle_w = table.columns.number(record, "idle_w"); idle_w > 0) {
+    sums.idle_w += idle_w;
+    ++sums.tell_idle;
+  }
+  ++sums.repeats;
+}
+
+double busy_of(const Seconds& busy_s, std::string_view key) {
+  const auto at = busy_s.find(key);
+  return at == busy_s.end() ? 0 : at->second;
+}
+
+Result<Seconds> read_busy(std::string_view csv) {
+  Seconds busy_s;
+  if (csv.empty()) return busy_s;
+  const Result<Table> told = read_table(csv, std::array<std::string_view, 2>{"setting", "busy_s"});
+  if (!told) return told.error();
+  for (const formats::CsvRecord& record : told->records)
+    busy_s[told->columns.text(record, "setting")] = told->columns.number(record, "busy_s");
+  return busy_s;
+}
+
+// Steps that waited for their host, in launches of it: by setting and run.
+struct Waited {
+  std::string key;
+  std::string slice;
+  double launches = 0;  // logarithm
+};
+
+std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, const Seconds& busy_s) {
+  std::vector<Waited> rows;
+  for (const formats::CsvRecord& record : table.records) {
+    const std::string key = key_of(table, record);
+    const std::string& slice = table.columns.text(record, "slice");
+    const double time_s = table.columns.number(record, "time_s");
+    if (told_by(table, record, of_run(quickest_s, slice, 0), busy_of(busy_s, key)) != Told::undisturbed) continue;
+    if (table.columns.number(record, "issue_s") < kWaits * time_s) continue;
+    rows.push_back({key, slice, std::log(time_s / table.columns.number(record, "launch_s"))});
+  }
+  return rows;
+}
+
+// A launch tells what state a host is in, not all of how fast it is: settings that were measured in several runs tell
+// the rest. Middles of rows and columns in turn, as in Tukey's median polish.
+Factors step_factors(const std::vector<Waited>& rows) {
+  std::map<std::string, double> of_setting;
+  std::map<std::string, double> of_slice;
+  for (int round = 0; round < kPolishes; ++round) {
+    std::map<std::string, std::vector<double>> by_setting;
+    std::map<std::string, std::vector<double>> by_slice;
+    for (const Waited& row : rows) by_setting[row.key].push_back(row.launches - of_slice[row.slice]);
+    for (const auto& [key, values] : by_setting) of_setting[key] = quantile(values, 0.5);
+    for (const Waited& row : rows) {
+      if (by_setting[row.key].size() > 1) by_slice[row.slice].push_back(row.launches - of_setting[row.key]);
+    }
+    for (const auto& [slice, values] : by_slice) {
+      if (values.size() >= kLeastCommon) of_slice[slice] = quantile(values, 0.5);
+    }
+  }
+  Factors factors;
+  for (const auto& [slice, effect] : of_slice) factors[slice] = std::exp(effect);
+  return factors;
+}
+
+Hosts hosts_of(const Table& table, const Seconds& busy_s, double fastest_launch_s) {
+  Hosts hosts{.quickest_s = quickest_launches(table)};
+  for (const auto& [slice, launch_s] : hosts.quickest_s) hosts.fastest_s = std::min(hosts.fastest_s, launch_s);
+  if (fastest_launch_s > 0) hosts.fastest_s = fastest_launch_s;
+  hosts.step_factors = step_factors(all_waited(table, hosts.quickest_s, busy_s));
+  return hosts;
+}
+
+std::map<std::string, Sums> measured_settings(const Table& table, const Hosts& hosts, const Seconds& busy_s) {
+  std::map<std::string, Sums> measured;
+  for (const formats::CsvRecord& record : table.records) {
+    const std::string key = key_of(table, record);
+    add_row(measured[key], table, record, hosts, busy_of(busy_s, key));
+  }
+  return measured;
+}
+
+Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string& text, std::size_t operations) {
+  std::vector<std::pair<std::size_t, double>> counts;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    char* end = nullptr;
+    const std::size_t index = std::strtoul(word.c_str(), &end, 10);
+    if (*end != ':' || index >= operations)
+      return Error{ErrorCode::malformed, fmt::format("\"{}\" is no operation", word), ""};
+    counts.emplace_back(index, std::strtod(end + 1, nullptr));
+  }
+  return counts;
+}
+
+}  // namespace
+
+Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s) {
+  const Result<Seconds> busy_s = read_busy(texts.busy);
+  if (!busy_s) return busy_s.error();
+  const Result<Table> rows = read_table(texts.networks, kOfNetworks);
+  if (!rows) return rows.error();
+  const Hosts hosts = hosts_of(*rows, *busy_s, fastest_launch_s);
+  const std::map<std::string, Sums> measured = measured_settings(*rows, hosts, *busy_s);
+  const Result<Table> listed = read_table(texts.operations, kOfOperations);
+  if (!listed) return listed.error();
+  NetworkTable table;
+  table.fastest_launch_s = hosts.quickest_s.empty() ? 0 : hosts.fastest_s;
+  for (const formats::CsvRecord& record : listed->records) {
+    Result<Operation> operation = operation_of(listed->columns, record);
+    if (!operation) return std::move(operation).error();
+    table.operations.push_back(std::move(*operation));
+  }
+  const Result<Table> lines = read_table(texts.settings, kOfSettings);
+  if (!lines) return lines.error();
+  for (const formats::CsvRecord& record : lines->records) {
+    const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
+    const std::string key = fmt::format("{}/{} {}x{} {} {}", text("package"), text("network"), text("batch"),
+                                        text("size"), text("dtype"), text("pass"));
+    const auto at = measured.find(key);
+    if (at == measured.end()) continue;
+    Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
+    if (!counts) return std::move(counts).error();
+    const auto is_unknown = [&](const auto& counted) { return table.operations[counted.first].kind == Kind::unknown; };
+    if (std::any_of(counts->begin(), counts->end(), is_unknown)) {
+      table.unknown.push_back(key);
+      continue;
+    }
+    const Sums& sums = at->second;
+    const double repeats = sums.repeats;
+    const std::string setting =
+        fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
+    const double gpu_s = busy_of(*busy_s, key);
+    // A host that was far ahead of the GPU even so did not set the time.
+    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
+    const bool undisturbed = sums.told >= Told::undisturbed;
+    if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
+      table.disturbed.push_back(setting);
+      continue;
+    }
+    table.networks.push_back({text("network"),
+                              text("family"),
+                              setting,
+                              text("pass") == "training",
+                              sums.time_s / repeats,
+                              sums.energy_j / repeats,
+                              gpu_s,
+                              undisturbed ? sums.issue_s / repeats : 0,
+                              {sums.host_factor / repeats, 0},
+                              sums.idle_w / std::max(1, sums.tell_idle),
+                              lines->columns.number(record, "python_calls"),
+                              std::move(*counts)});
+  }
+  return table;
+}
+
+Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy) {
+  const Result<Table> table = read_table(networks, kOfNetworks);
+  if (!table) return table.error();
+  const Result<Seconds> busy_s = read_busy(busy);
+  if (!busy_s) return busy_s.error();
+  const Seconds quickest_s = quickest_launches(*table);
+  Repeats repeats;
+  for (const formats::CsvRecord& record : table->records) {
+    const std::string key = key_of(*table, record);
+    const double own_s = of_run(quickest_s, table->columns.text(record, "slice"), 0);
+    if (told_by(*table, record, own_s, busy_of(*busy_s, key)) != Told::undisturbed) continue;
+    repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
+  }
+  return noise_floor(repeats);
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/physics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "predict/graph/recurrent.h"
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+constexpr double kElementsPerSecond = 1e12;
+// No kernel is shorter.
+constexpr double kLeastTime_s = 1e-6;
+// No faster than memory; than arithmetic only where less is done than is counted: fast convolutions, causal attention.
+constexpr double kOfMemoryRoof = 0.8;
+constexpr double kOfComputeRoof = 0.4;
+// A short burst may draw more than the limit that holds over a second.
+constexpr double kBurst = 1.2;
+// Of PCIe 4 with 16 lanes; what a machine's does is fitted beside it.
+constexpr double kBusBytesPerSecond = 25e9;
+
+struct Tile {
+  double m;
+  double n;
+  double efficiency;
+};
+// Small tiles reuse less of what they read.
+constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
+                                          {128, 256, 1.0},
+                                          {128, 128, 0.9},
+                                          {128, 64, 0.75},
+                                          {64, 128, 0.75},
+                                          {64, 64, 0.55},
+                                          {64, 32, 0.35},
+                                          {32, 32, 0.25},
+                                          {16, 64, 0.2},
+                                          {8, 128, 0.3},  // a few rows, and one: as vectors go through a matrix
+                                          {1, 256, 0.3}}};
+constexpr double kFillOfPipeline = 64;
+constexpr double kLeastSplit = 128;
+
+// Of alignment_of(): convolutions in groups, and those in as many as channels.
+constexpr int kInGroups = 4;
+constexpr int kDepthwise = 5;
+
+bool is_no_multiple(std::int64_t elements, double size, std::int64_t bytes) {
+  return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
+}
+
+std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
+  const Parameters& p = operation.parameters;
+  switch (operation.kind) {
+    case Kind::dense:
+      return {p.get("in", 1), p.get("out", 1)};
+    case Kind::bmm:
+      return {p.get("k", 1), p.get("n", 1), p.get("m", 1)};
+    case Kind::attention:
+      return {p.get("width", 1)};
+    case Kind::convolution:
+      return {p.get("channels", 1), p.get("out", 1)};
+    default:
+      return {};
+  }
+}
+
+// Of recurrent layers until one was measured: a call costs 20 us, and steps take the latency that their terms hold.
+constexpr std::array<double, kTerms> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
+constexpr std::array<double, kTerms + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
+
+template <std::size_t N>
+const std::array<double, N>* prior_of_recurrent() {
+  if constexpr (N == kTerms) {
+    return &kPriorTimesOfRecurrent;
+  } else {
+    return &kPriorEnergiesOfRecurrent;
+  }
+}
+
+template <std::size_t N>
+const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kLevels>& groups) {
+  for (const std::string& group : groups) {
+    if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
+  }
+  if (groups.back() == name_of(Kind::recurrent)) return prior_of_recurrent<N>();
+  const auto all = fitted.find("");
+  return all == fitted.end() ? nullptr : &all->second;
+}
+
+// Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one, from the
+// narrowest to all: kinds have little in common.
+constexpr std::array<double, kLevels + 1> kRowsOfBelief = {12, 12, 4, 0.5, 1};
+constexpr double kLeastPull = 1e-9;
+constexpr double kSquareOfBelief = 0.05;
+
+template <std::size_t N>
+struct Fitted {
+  std::array<double, N> coefficients = {};
+  std::array<double, N> squares = {};  // of the terms' shares of what was measured, their mean
+};
+
+// A term that hardly occurs in a group could take any coefficient and make it fit a little better, and be far off where
+// the term does occur: so beliefs are as strong as the term is in the wider group.
+template <std::size_t N>
+std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider, double rows_of_belief) {
+  std::vector<statistics::Belief> beliefs(N);
+  for (std::size_t index = 0; index < N; ++index) {
+    const double own = sums.gram(index, index) / std::max(1.0, sums.rows());
+    beliefs[index] = {wider.coefficients[index], kLeastPull + rows_of_belief * std::max(own, wider.squares[index])};
+  }
+  const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, beliefs);
+  std::array<double, N> coefficients{};
+  std::copy(fit.x.begin(), fit.x.end(), coefficients.begin());
+  return coefficients;
+}
+
+// Errors count by logarithm: a sum of squares of pred / measured - 1 would forgive what is too small and punish what is
+// too large, and end too small. Weights that hang on the fit before turn one into the other; what is far off counts less.
+constexpr int kRounds = 4;
+constexpr double kFarOff = 0.5;
+
+template <std::size_t N>
+double weight_of(const std::array<double, N>& terms, const std::array<double, N>& coefficients) {
+  double ratio = 0;  // predicted by measured
+  for (std::size_t index = 0; index < N; ++index) ratio += terms[index] * coefficients[index];
+  ratio = std::clamp(ratio, 1e-3, 1e3);
+  return std::min(1.0, kFarOff / std::max(1e-9, std::fabs(std::log(ratio)))) / ratio;
+}
+
+template <std::size_t N>
+struct Group {
+  std::vector<std::array<double, N>> rows;  // terms by what was measured
+  std::string wider;
+};
+
+template <std::size_t N>
+Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double rows_of_belief) {
+  Fitted<N> fitted = wider;
+  for (int round = 0; round < kRounds; ++round) {
+    statistics::GramSums sums(N);
+    for (const std::array<double, N>& terms : rows) {
+      sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
+    }
+    fitted.coefficients = fit_group<N>(sums, wider, rows_of_belief);
+    for (std::size_t index = 0; index < N && round == 0; ++index) {
+      fitted.squares[index] =
+          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.squares[index] / 4);
+    }
+  }
+  return fitted;
+}
+
+// From the widest group, which is all rows and believes in `first`, to the narrowest.
+template <std::size_t N, class Row, class Target>
+Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, const Target& target_of,
+                           const std::array<double, N>& first) {
+  std::array<std::map<std::string, Group<N>, std::less<>>, kLevels + 1> levels;
+  for (const PhysicsRow& row : rows) {
+    std::array<double, N> terms = row_of(row);
+    const double target = target_of(row);
+    for (double& term : terms) term /= target;
+    for (std::size_t level = 0; level <= kLevels; ++level) {
+      Group<N>& group = levels[level][level < kLevels ? row.groups[level] : std::string()];
+      group.rows.push_back(terms);
+      group.wider = level + 1 < kLevels ? row.groups[level + 1] : "";
+    }
+  }
+  std::map<std::string, Fitted<N>, std::less<>> fitted;
+  Fitted<N> start{first, {}};
+  start.squares.fill(kSquareOfBelief);
+  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, start, kRowsOfBelief[kLevels]);
+  for (std::size_t level = kLevels; level-- > 0;) {
+    for (const auto& [name, group] : levels[level]) {
+      fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kRowsOfBelief[level]);
+    }
+  }
+  Coefficients<N> coefficients;
+  for (const auto& [name, one] : fitted) coefficients[name] = one.coefficients;
+  return coefficients;
+}
+
+std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_w) {
+  std::array<double, kTerms + 1> terms{};
+  for (std::size_t index = 0; index < kTerms; ++index) terms[index] = row.terms[index] * limit_w;
+  terms[kTerms] = row.time_s * limit_w;
+  return terms;
+}
+
+// Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they stay
+// in registers.
+void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, Terms& terms) {
+  const RecurrentSizes sizes = recurrent_sizes(operation);
+  const double steps = sizes.steps * sizes.layers;
+  terms[1] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
+  terms[4] = recurrent_latency_s(operation);
+  if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
+  const double weights_bytes = bytes_of(operation.dtype) * recurrent_state_weights(sizes);
+  const double again_bytes = weights_bytes * (steps - sizes.layers);
+  const double cached = cache_share(weights_bytes * sizes.layers, sheet);
+  terms[2] += again_bytes * cached / sheet.cache_bytes_per_s;
+  terms[3] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
+}
+
+std::array<std::string, kLevels> recurrent_groups(const Operation& operation) {
+  const std::string kind(name_of(operation.kind));
+  const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
+  const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
+  return {fmt::format("{}|{}|{}", by_algorithm, operation.form, name_of(operation.dtype)), by_algorithm, of_pass, kind};
+}
+
+}  // namespace
+
+double padded_flops(const Product& product, const Datasheet& sheet) {
+  double least = INFINITY;
+  for (const Tile& tile : kTiles) {
+    const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
+    for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+      if (split > 1 && product.k / split < kLeastSplit) break;
+      const double waves = std::ceil(tiles * split / sheet.multiprocessors);
+      const double depth = std::ceil(product.k / split / 32) * 32 + kFillOfPipeline;
+      const double cost = waves * depth * tile.m * tile.n / tile.efficiency * (split > 1 ? 1.03 : 1.0);
+      least = std::min(least, cost);
+    }
+  }
+  return 2 * least * sheet.multiprocessors;
+}
+
+double cache_share(double bytes, const Datasheet& sheet) {
+  const double filled = bytes / (0.9 * sheet.cache_bytes);
+  return 1 / (1 + filled * filled * filled);
+}
+
+Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
+  const int alignment = alignment_of(operation);
+  // Tensor cores have nothing to do for channels that go each by itself.
+  const Dtype rate = alignment == kDepthwise ? Dtype::fp32 : operation.dtype;
+  const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
+  double tiled = 0;
+  for (const Product& product : work.products) tiled += padded_flops(product, sheet);
+  const double cached = cold ? 0 : cache_share(work.bytes, sheet);
+  Terms terms = {kMicrosecond,
+                 tiled / peak,
+                 work.bytes * cached / sheet.cache_bytes_per_s,
+                 work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
+                 std::max(work.inputs, work.outputs) / kElementsPerSecond,
+                 work.flops / peak};
+  if (operation.kind == Kind::input) {  // what comes from the host waits for the bus
+    terms[2] = 0;
+    terms[3] = 0;
+    terms[4] = work.bytes / kBusBytesPerSecond;
+  }
+  if (alignment == kInGroups) {  // one after the other, as libraries often do it, and a launch for each
+    double serial = 0;
+    for (const Product& product : work.products) {
+      serial += product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
+    }
+    terms[4] = serial;
+  }
+  if (operation.kind == Kind::recurrent) add_recurrent_steps(operation, sheet, peak, terms);
+  if (operation.kind == Kind::optimizer) {
+    terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
+  }
+  return terms;
+}
+
+int alignment_of(const Operation& operation) {
+  if (!is_product(operation.kind)) return 0;
+  if (const Grouping grouping = grouping_of(operation); grouping != Grouping::none)
+    return grouping == Grouping::depthwise ? kDepthwise : kInGroups;
+  if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
+  std::int64_t bytes = 16;
+  for (const std::int64_t row : rows_in_memory(operation)) {
+    while (bytes > 2 && is_no_multiple(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
+  }
+  return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
+}
+
+std::array<std::string, kLevels> groups_of(const Operation& operation) {
+  if (operation.kind == Kind::recurrent) return recurrent_groups(operation);
+  const std::string kind(name_of(operation.kind));
+  const std::string_view pass = name_of(operation.pass);
+  const bool product = is_product(operation.kind);
+  std::string form = operation.form;
+  if (operation.kind == Kind::optimizer) {
+    form += operation.parameters.get("fused", 0) != 0     ? "-fused"
+            : operation.parameters.get("foreach", 1) != 0 ? ""
+                                                          : "-one";
+  }
+  if (operation.kind == Kind::input) form += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
+  if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
+  const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
+  std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_of(operation))
+                               : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
+  if (operation.kind == Kind::convolution)
+    narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
+  // Convolutions in groups have more in common with each other, whatever their type, than with those of one group.
+  const int alignment = alignment_of(operation);
+  const std::string wider = alignment >= kInGroups ? fmt::format("{}|{}", formed, alignment)
+                            : product              ? fmt::format("{}|{}", formed, name_of(operation.dtype))
+                                                   : formed;
+  return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
+}
+
+TimeCoefficients fit_times(std::span<const PhysicsRow> rows) {
+  return fit_groups<kTerms>(
+      rows, [](const PhysicsRow& row) { return row.terms; }, [](const PhysicsRow& row) { return row.time_s; },
+      {1, 1, 1, 1, 1, 1});
+}
+
+EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w) {
+  return fit_groups<kTerms + 1>(
+      rows, [limit_w](const PhysicsRow& row) { return energy_terms(row, limit_w); },
+      [](const PhysicsRow& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
+}
+
+const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
+                                                    const std::array<std::string, kLevels>& groups) {
+  return find_group(fitted, groups);
+}
+
+bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
+
+double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
+  const std::array<double, kTerms>* found = find_group(fitted, row.groups);
+  double time_s = 0;
+  for (std::size_t index = 0; index < kTerms; ++index)
+    time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
+  return std::max(time_s, least_time_s(row.terms));
+}
+
+double least_time_s(const Terms& terms) {
+  return std::max({kLeastTime_s, kOfMemoryRoof * terms[3], kOfComputeRoof * terms[5]});
+}
+
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet) {
+  const std::array<double, kTerms + 1>* found = find_group(fitted, row.groups);
+  const std::array<double, kTerms + 1> terms = energy_terms(row, sheet.power_limit_w);
+  double energy_j = 0;
+  for (std::size_t index = 0; index <= kTerms; ++index)
+    energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
+  return std::clamp(energy_j / row.time_s, sheet.idle_w, kBurst * sheet.power_limit_w);
+}
+
+}  // namespace joulemap::predict

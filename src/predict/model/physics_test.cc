@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/physics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "predict/model/explanation.h"
+#include "predict/model/launches.h"
+#include "predict/model/operation_model.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation relu(std::int64_t width) {
+  Operation operation;
+  operation.kind = Kind::activation;
+  operation.form = "relu";
+  operation.parameters = {{"batch", 1}, {"rows", 1}, {"width", width}};
+  return operation;
+}
+
+Operation dense(std::int64_t rows, std::int64_t in, std::int64_t out, Dtype dtype) {
+  Operation operation;
+  operation.kind = Kind::dense;
+  operation.parameters = {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 0}};
+  operation.dtype = dtype;
+  return operation;
+}
+
+Operation convolution(std::int64_t groups, Dtype dtype) {
+  Operation operation;
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"batch", 4},  {"channels", 768}, {"out", 768},   {"height", 1},      {"width", 128},
+                          {"kernel", 1}, {"stride", 1},     {"padding", 0}, {"groups", groups}, {"bias", 1}};
+  operation.dtype = dtype;
+  return operation;
+}
+
+PhysicsRow row_of(const Operation& operation, const Datasheet& sheet) {
+  return {groups_of(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
+}
+
+TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
+    PhysicsRow row = row_of(relu(width), sheet);
+    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2] + 1.3 * row.terms[3];
+    rows.push_back(row);
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
+}
+
+TEST(Physics, ATermThatWasNeverSeenInAGroupDoesNotRunAway) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it in the cache
+    PhysicsRow row = row_of(relu(width), sheet);
+    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2];
+    row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
+    rows.push_back(row);
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  const PhysicsRow large = row_of(relu(400'000'000), sheet);
+  const double ideal_s = large.terms[3];
+  EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
+  EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
+}
+
+TEST(Physics, WidthsThatTensorCoresDoNotLikeAreAGroupOfTheirOwn) {
+  EXPECT_EQ(alignment_of(dense(64, 1024, 1024, Dtype::bf16)), 0);
+  EXPECT_EQ(alignment_of(dense(64, 1024, 30522, Dtype::bf16)), 2);
+  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::bf16)), 3);
+  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::fp32)), 0);
+}
+
+TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
+  const Operation fp32 = convolution(4, Dtype::fp32);
+  const Operation tf32 = convolution(4, Dtype::tf32);
+  EXPECT_NE(groups_of(fp32)[0], groups_of(tf32)[0]);
+  EXPECT_EQ(groups_of(fp32)[1], groups_of(tf32)[1]);
+  EXPECT_NE(groups_of(fp32)[1], groups_of(convolution(1, Dtype::fp32))[1]);
+  const Datasheet sheet = *find_datasheet("h200");
+  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms.back(),
+            5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
+}
+
+TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Terms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
+  const Terms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
+  EXPECT_GE(few[4], 4e-6);
+  EXPECT_GE(many[4], 64e-6);
+  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
+}
+
+TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
+  OperationModel model;
+  model.sheet = *find_datasheet("h200");
+  model.times[""] = {0, 0, 0, 0, 1, 0};
+  EXPECT_EQ(explain(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
+  EXPECT_EQ(explain(model, relu(1 << 20), {}).bound, Bound::memory);
+}
+
+TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Terms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
+  const Terms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
+  EXPECT_DOUBLE_EQ(of_half[5], of_whole[5]);
+  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[5], row_of(convolution(4, Dtype::fp32), sheet).terms[5]);
+}
+
+TEST(Launches, AFewThatLaunchHundredsDoNotSpeakForTheOthers) {
+  std::vector<MeasuredOperation> rows(10);
+  for (MeasuredOperation& row : rows) {
+    row.operation = convolution(4, Dtype::bf16);
+    row.launches = 4;
+  }
+  rows.back().launches = 400;
+  const double told = launches_of(fit_launches(rows), convolution(4, Dtype::bf16));
+  EXPECT_GT(told, 4);
+  EXPECT_LT(told, 8);
+}
+
+TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
+  const Datasheet sheet = *find_datasheet("h200");
+  std::vector<PhysicsRow> rows;
+  const auto copy_of = [](std::int64_t batch, bool pinned) {
+    Operation operation;
+    operation.kind = Kind::input;
+    operation.parameters = {
+        {"batch", batch}, {"channels", 3}, {"height", 224}, {"width", 224}, {"pinned", pinned ? 1 : 0}};
+    return operation;
+  };
+  for (std::int64_t batch = 4; batch <= 256; batch += 4) {
+    for (const bool pinned : {false, true}) {
+      rows.push_back(row_of(copy_of(batch, pinned), sheet));
+      rows.back().time_s = work_of(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
+    }
+  }
+  const TimeCoefficients fitted = fit_times(rows);
+  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
+}
+
+TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
+  const Datasheet sheet = *find_datasheet("h200");
+  const Product small{64, 64, 512, 1};
+  const Product large{8192, 8192, 4096, 1};
+  EXPECT_GT(padded_flops(small, sheet), 10 * 2 * small.m * small.n * small.k);
+  EXPECT_LT(padded_flops(large, sheet), 1.3 * 2 * large.m * large.n * large.k);
+}
+
+TEST(Physics, PowerStaysBetweenRestAndTheLimit) {
+  const Datasheet sheet = *find_datasheet("h200");
+  PhysicsRow row = row_of(relu(1'000'000), sheet);
+  row.time_s = 1;
+  EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, sheet), sheet.idle_w);
+  EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);
+}
+
+TEST(Datasheet, IsFoundByThePartsOfANameThatDriversWrite) {
+  EXPECT_EQ(find_datasheet("h200")->name, "NVIDIA H200");
+  EXPECT_EQ(find_datasheet("NVIDIA A100-SXM4-80GB")->name, "NVIDIA A100 SXM4 80GB");
+  EXPECT_EQ(find_datasheet("NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");
+  EXPECT_FALSE(find_datasheet("Voodoo 2"));
+  EXPECT_FALSE(find_datasheet(""));
+}
+
+}  // namespace
+}  // namespace joulemap::predict

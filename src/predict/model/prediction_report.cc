@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/prediction_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "predict/graph/names.h"
+
+namespace joulemap::predict {
+namespace {
+
+constexpr std::array<std::string_view, 6> kPrecisions = {"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"};
+constexpr std::size_t kNearLayers = 5;
+
+bool is_traced_training(const Graph& graph) {
+  return std::any_of(graph.operations.begin(), graph.operations.end(),
+                     [](const Operation& operation) { return operation.pass != Pass::forward; });
+}
+
+// Of a traced training step what lies before its loss: copies of the backward pass are forward operations, too.
+Graph forward_only(Graph graph) {
+  std::vector<Operation>& all = graph.operations;
+  all.erase(std::find_if(all.begin(), all.end(),
+                         [](const Operation& operation) {
+                           return operation.pass != Pass::forward || operation.kind == Kind::loss;
+                         }),
+            all.end());
+  return graph;
+}
+
+// Images say it in every layer, texts in none that could be told from others.
+std::optional<std::int64_t> batch_of(const Graph& graph) {
+  constexpr std::array<Kind, 5> kTell = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding, Kind::resize};
+  for (const Operation& operation : graph.operations) {
+    if (std::find(kTell.begin(), kTell.end(), operation.kind) != kTell.end()) return operation.parameters.find("batch");
+  }
+  return std::nullopt;
+}
+
+Prediction predicted(const Profile& profile, const Graph& graph, const PredictOptions& options) {
+  if (!options.training && is_traced_training(graph)) return predict(profile, forward_only(graph), options);
+  return predict(profile, graph, options);
+}
+
+Lifetime lifetime_of(const Profile& profile, const Graph& graph, const PredictionRequest& request,
+                     PredictOptions options) {
+  Lifetime life{.steps = request.steps, .inferences = request.inferences};
+  const auto add = [&](bool training, std::int64_t count, std::optional<double>& one_j) {
+    if (count == 0) return;
+    options.training = training;
+    const Prediction one = predicted(profile, graph, options);
+    const auto times = static_cast<double>(count);
+    one_j = one.energy_j;
+    life.energy_j += times * one.energy_j;
+    life.low_j += times * one.low_j;
+    if (life.high_j) life.high_j = one.high_j ? std::optional(*life.high_j + times * *one.high_j) : std::nullopt;
+  };
+  add(true, request.steps, life.step_j);
+  add(false, request.inferences, life.inference_j);
+  return life;
+}
+
+Error no_such_layer(const Prediction& prediction, const std::string& layer) {
+  std::vector<std::string_view> names;
+  for (const LayerPrediction& one : prediction.layers) names.push_back(one.name);
+  std::string near;
+  for (const std::string_view name : nearest_names(layer, names, kNearLayers)) {
+    near += fmt::format("{}{}", near.empty() ? "" : ", ", quoted(name, 80));
+  }
+  return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "near to it: " + near};
+}
+
+Result<std::string> layer_to_explain(const Prediction& prediction, const std::string& asked) {
+  const std::vector<LayerPrediction>& layers = prediction.layers;
+  if (layers.empty()) return Error{ErrorCode::malformed, "there is no layer to explain", ""};
+  if (asked.empty()) {
+    return std::max_element(layers.begin(), layers.end(),
+                            [](const LayerPrediction& a, const LayerPrediction& b) { return a.energy_j < b.energy_j; })
+        ->name;
+  }
+  const bool known =
+      std::any_of(layers.begin(), layers.end(), [&](const LayerPrediction& layer) { return layer.name == asked; });
+  if (!known) return no_such_layer(prediction, asked);
+  return asked;
+}
+
+// "'aten.foo', 'aten.bar' and 3 more".
+std::string unknown_names(const Prediction& prediction) {
+  constexpr std::size_t kMostNames = 4;
+  std::vector<std::string> names;
+  for (const UnknownOperation& one : prediction.unknown) {
+    if (std::find(names.begin(), names.end(), one.source) == names.end()) names.push_back(one.source);
+  }
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kMostNames, names.size()); ++index) {
+    text += fmt::format("{}{}", index == 0 ? "" : ", ", quoted(names[index], 60));
+  }
+  if (names.size() > kMostNames) text += fmt::format(" and {} more", names.size() - kMostNames);
+  return text;
+}
+
+Diagnostics doubts_of(const Prediction& prediction) {
+  Diagnostics doubts;
+  const auto unbounded = static_cast<std::uint64_t>(std::count_if(
+      prediction.unknown.begin(), prediction.unknown.end(), [](const UnknownOperation& one) { return !one.bounded; }));
+  const std::uint64_t bounded = prediction.unknown.size() - unbounded;
+  if (unbounded > 0) {
+    doubts.add({"unbounded_operations", unbounded, "operations of unknown sizes are not in the total, which is too low",
+                "give the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
+  }
+  if (bounded > 0) {
+    doubts.add(
+        {"unknown_operations", bounded,
+         fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
+                     unknown_names(prediction)),
+         "export the model without such operations, or measure it: joulemap record"});
+  }
+  if (!prediction.unmeasured.empty()) {
+    std::string kinds;
+    for (const std::string& kind : prediction.unmeasured) kinds += (kinds.empty() ? "" : ", ") + kind;
+    doubts.add({"unmeasured_kinds", prediction.unmeasured.size(),
+                fmt::format("nothing of these kinds was measured on {}: {}; physics alone predicts them, and intervals "
+                            "allow for a factor of three",
+                            prediction.device, kinds),
+                "joulemap collect, then joulemap model fit, make a profile for --profile"});
+  }
+  if (!prediction.fitted) {
+    doubts.add(
+        {"datasheet_only", 1,
+         fmt::format("nothing was measured on {}: times and energies are scaled by its datasheet from another GPU, "
+                     "and intervals are wide",
+                     prediction.device),
+         "joulemap collect on such a GPU, then joulemap model fit, make a profile for --profile"});
+  }
+  return doubts;
+}
+
+Error list_has_its_types(Precision precision) {
+  return {ErrorCode::usage,
+          fmt::format("a list of traced operations has its types already: --precision {} says nothing to it",
+                      name_of(precision)),
+          "trace the module again: joulemap.trace(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
+}
+
+Machine machine_of(const Profile& profile, const PredictionRequest& request) {
+  Machine machine{.host_factor = request.host_factor};
+  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation.sheet.idle_w;
+  machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network.idle_w);
+  return machine;
+}
+
+}  // namespace
+
+std::string_view name_of(Precision precision) { return kPrecisions.at(static_cast<std::size_t>(precision)); }
+
+std::string_view name_of(Mode mode) { return mode == Mode::compiled ? "compiled" : "eager"; }
+
+std::optional<Precision> precision_of(std::string_view name) {
+  const auto* at = std::find(kPrecisions.begin(), kPrecisions.end(), name);
+  if (at == kPrecisions.end()) return std::nullopt;
+  return static_cast<Precision>(at - kPrecisions.begin());
+}
+
+std::string lower_bound_warning(const Prediction& prediction) {
+  if (!is_lower_bound(prediction)) return {};
+  const std::size_t count = prediction.unknown.size();
+  return fmt::format("the total is a lower bound: {} operation{} not known: {}", count, count == 1 ? " is" : "s are",
+                     unknown_names(prediction));
+}
+
+Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request) {
+  if (graph.operations.empty() && graph.unknown.empty()) {
+    return Error{ErrorCode::malformed, "the graph holds no operation: there is nothing to predict", ""};
+  }
+  const double limit_w = profile.operation.sheet.power_limit_w;
+  if (request.idle_w && *request.idle_w >= limit_w) {
+    return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is no power at rest", *request.idle_w),
+                 fmt::format("{} draws {:g} W at most", profile.device, limit_w)};
+  }
+  const bool is_traced = graph.format == "torch";
+  if (is_traced && request.precision != Precision::default_) return list_has_its_types(request.precision);
+  if (!is_traced) graph = with_precision(std::move(graph), request.precision);
+  const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
+                               .optimizer = request.optimizer,
+                               .mode = request.mode,
+                               .machine = machine_of(profile, request)};
+  PredictionReport report;
+  report.model = graph.name;
+  report.format = graph.format;
+  report.batch = request.batch ? request.batch : batch_of(graph);
+  report.precision = is_traced ? "traced" : name_of(request.precision);
+  report.mode = request.mode;
+  if (options.training) report.optimizer = request.optimizer;
+  report.tariff = request.tariff;
+  report.prediction = predicted(profile, graph, options);
+  report.diagnostics = doubts_of(report.prediction);
+  if (request.steps > 0 || request.inferences > 0) report.lifetime = lifetime_of(profile, graph, request, options);
+  if (request.explain) {
+    Result<std::string> layer = layer_to_explain(report.prediction, *request.explain);
+    if (!layer) return std::move(layer).error();
+    report.explained = std::move(*layer);
+    const bool forward = !options.training && is_traced_training(graph);
+    report.explanation =
+        explain_layer(profile, forward ? forward_only(std::move(graph)) : graph, options, report.explained);
+  }
+  return report;
+}
+
+}  // namespace joulemap::predict

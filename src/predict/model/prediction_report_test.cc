@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/prediction_report.h"
+
+#include <gtest/gtest.h>
+
+#include "predict/graph/graph_file.h"
+
+namespace joulemap::predict {
+namespace {
+
+// Two layers, traced from PyTorch.
+Graph two_layers() {
+  Graph graph;
+  graph.name = "Sequential";
+  graph.format = "torch";
+  Operation dense{.layer = "0",
+                  .source = "aten.addmm",
+                  .kind = Kind::dense,
+                  .form = "",
+                  .parameters = {{"rows", 64}, {"in", 512}, {"out", 512}, {"bias", 1}}};
+  Operation relu{.layer = "1",
+                 .source = "aten.relu",
+                 .kind = Kind::activation,
+                 .form = "relu",
+                 .parameters = {{"batch", 1}, {"rows", 64}, {"width", 512}}};
+  graph.operations = {dense, relu};
+  graph.weight_tensors = 2;
+  graph.weight_elements = 512 * 513;
+  return graph;
+}
+
+TEST(PredictionReport, LayersAndTheWaitAddUpToTheTotal) {
+  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {});
+  ASSERT_TRUE(report);
+  double sum_j = report->prediction.idle_j;
+  for (const LayerPrediction& layer : report->prediction.layers) sum_j += layer.energy_j;
+  EXPECT_NEAR(sum_j, report->prediction.energy_j, 1e-9 + 1e-6 * sum_j);
+  EXPECT_EQ(report->precision, "traced");
+  EXPECT_FALSE(report->prediction.training);
+}
+
+TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits) {
+  const double mean_w = h200_profile().operation.sheet.idle_w;
+  const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
+  const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
+  ASSERT_TRUE(mean && more);
+  const Prediction& told = more->prediction;
+  EXPECT_NEAR(told.energy_j - mean->prediction.energy_j, 16 * told.time_s, 1e-6 * told.energy_j);
+  double sum_j = told.idle_j;
+  for (const LayerPrediction& layer : told.layers) sum_j += layer.energy_j;
+  EXPECT_NEAR(sum_j, told.energy_j, 1e-9 + 1e-6 * sum_j);
+}
+
+TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
+  const Result<PredictionReport> report =
+      report_prediction(h200_profile(), two_layers(), {.steps = 100, .inferences = 1000});
+  ASSERT_TRUE(report);
+  ASSERT_TRUE(report->lifetime);
+  const Lifetime& life = *report->lifetime;
+  ASSERT_TRUE(life.step_j && life.inference_j);
+  EXPECT_GT(*life.step_j, *life.inference_j);
+  EXPECT_DOUBLE_EQ(*life.inference_j, report->prediction.energy_j);
+  EXPECT_NEAR(life.energy_j, 100 * *life.step_j + 1000 * *life.inference_j, 1e-6 * life.energy_j);
+  EXPECT_LT(life.low_j, life.energy_j);
+}
+
+TEST(PredictionReport, TheLayerThatDrawsMostIsExplainedWhereNoneIsNamed) {
+  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explain = ""});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->explained, "0");
+  ASSERT_EQ(report->explanation.size(), 1U);
+  const Explanation& told = report->explanation.front();
+  EXPECT_EQ(told.work.flops, 2.0 * 64 * 512 * 512);
+  EXPECT_EQ(told.features.size(), feature_names().size());
+  EXPECT_NEAR(told.physical_j * told.tree_factor, told.estimate.energy_j, 1e-12);
+}
+
+TEST(PredictionReport, ALayerThatIsNotThereIsAnsweredByNearOnes) {
+  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explain = "7"});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::usage);
+  EXPECT_NE(report.error().remedy.find('0'), std::string::npos);
+}
+
+TEST(PredictionReport, AGraphWithoutOperationsIsNoZero) {
+  EXPECT_FALSE(report_prediction(h200_profile(), Graph{}, {}));
+}
+
+TEST(PredictionReport, ATracedListKeepsItsTypes) {
+  const Result<PredictionReport> report =
+      report_prediction(h200_profile(), two_layers(), {.precision = Precision::bf16});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::usage);
+}
+
+TEST(PredictionReport, CarbonAndPriceAreThoseOfTheBuilding) {
+  const Footprint footprint = footprint_of(3.6e6, {.grid_gco2_kwh = 100, .price_kwh = 0.5, .pue = 1.5});
+  EXPECT_DOUBLE_EQ(footprint.co2_kg, 0.15);
+  EXPECT_DOUBLE_EQ(footprint.price.value(), 0.75);
+  EXPECT_DOUBLE_EQ(footprint_of(3.6e6, {}).co2_kg, 0.4);
+  EXPECT_FALSE(footprint_of(3.6e6, {}).price);
+}
+
+TEST(GraphFile, WhatIsNoGraphIsToldByItsContent) {
+  using namespace std::string_view_literals;
+  for (const std::string_view bytes : {""sv, "PK\x03\x04 rest"sv, "\x89HDF rest"sv, "{\"a\": 1}"sv, "  [1, 2]"sv}) {
+    const Result<Graph> graph = read_graph(bytes, {});
+    ASSERT_FALSE(graph);
+    EXPECT_FALSE(graph.error().remedy.empty()) << graph.error().message;
+  }
+}
+
+TEST(GraphFile, ATracedListTakesNoOtherSizes) {
+  const Result<Graph> graph = read_graph(R"({"schema": "joulemap.operations/1"})", {.batch = 4});
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, ErrorCode::usage);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

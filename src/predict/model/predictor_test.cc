@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/predictor.h"
+
+#include <gtest/gtest.h>
+
+#include "predict/evaluation/evaluation.h"
+
+namespace joulemap::predict {
+namespace {
+
+Operation convolution(std::string layer, std::int64_t batch) {
+  Operation operation;
+  operation.layer = std::move(layer);
+  operation.source = "Conv";
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"batch", batch}, {"channels", 256}, {"out", 256},  {"height", 56},
+                          {"width", 56},    {"kernel", 3},     {"stride", 1}, {"padding", 1},
+                          {"dilation", 1},  {"groups", 1},     {"bias", 0}};
+  operation.dtype = Dtype::tf32;
+  return operation;
+}
+
+Graph network(std::int64_t batch) {
+  Graph graph;
+  graph.operations = {convolution("first", batch), convolution("second", batch)};
+  graph.operations.front().gradient = Gradient::weights;
+  graph.weight_tensors = 2;
+  graph.weight_elements = 2 * 256 * 256 * 9;
+  return graph;
+}
+
+TEST(Predictor, LayersAndWaitingSumToTheWhole) {
+  const Profile profile = h200_profile();
+  for (const bool training : {false, true}) {
+    const Prediction prediction = predict(profile, network(64), {.training = training});
+    double sum_j = prediction.idle_j;
+    for (const LayerPrediction& layer : prediction.layers) sum_j += layer.energy_j;
+    EXPECT_NEAR(sum_j, prediction.energy_j, 1e-6 * prediction.energy_j);
+    EXPECT_LT(prediction.low_j, prediction.energy_j);
+    EXPECT_GT(prediction.high_j, prediction.energy_j);
+    EXPECT_NEAR(prediction.power_w * prediction.time_s, prediction.energy_j, 1e-9);
+  }
+}
+
+TEST(Predictor, TrainingCostsMoreThanInferenceAndALargeBatchMoreThanASmallOne) {
+  const Profile profile = h200_profile();
+  const double inference_j = predict(profile, network(64), {}).energy_j;
+  EXPECT_GT(predict(profile, network(64), {.training = true}).energy_j, 2 * inference_j);
+  EXPECT_GT(predict(profile, network(256), {}).energy_j, 3 * inference_j);
+}
+
+TEST(Predictor, AConvolutionOfKnownCostIsPredictedWithinItsInterval) {
+  // 64 x 256 channels x 56 x 56, 3 x 3: 237 GFLOP, which TF32 on an H200 does in about 0.9 ms at 650 W.
+  const Prediction prediction = predict(h200_profile(), network(64), {});
+  EXPECT_GT(prediction.layers.front().time_s, 0.4e-3);
+  EXPECT_LT(prediction.layers.front().time_s, 2.5e-3);
+  EXPECT_GT(prediction.power_w, 300);
+  EXPECT_LT(prediction.power_w, 800);
+}
+
+TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
+  const Profile profile = h200_profile();
+  Graph small = network(1);
+  for (int index = 0; index < 200; ++index) small.operations.push_back(convolution("more", 1));
+  const Prediction fast = predict(profile, small, {});
+  const Prediction slow = predict(profile, small, {.machine = {.host_factor = 3}});
+  EXPECT_GT(slow.time_s, 1.3 * fast.time_s);
+  EXPECT_GT(slow.idle_j, fast.idle_j);
+}
+
+TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUnsound) {
+  const Profile profile = h200_profile();
+  Graph graph = network(8);
+  Operation unknown;
+  unknown.layer = "custom";
+  unknown.source = "Mystery";
+  unknown.parameters = {{"in", 10'000'000}, {"out", 10'000'000}};
+  graph.operations.push_back(unknown);
+  graph.unknown.push_back({"custom", "Mystery", "nobody knows it", true});
+  const Prediction bounded = predict(profile, graph, {});
+  EXPECT_TRUE(bounded.is_total_sound);
+  EXPECT_TRUE(is_lower_bound(bounded));
+  EXPECT_FALSE(bounded.high_j) << "nobody knows how much more it uses";
+  for (const LayerPrediction& layer : bounded.layers) EXPECT_EQ(layer.high_j.has_value(), layer.name != "custom");
+  const Prediction known = predict(profile, network(8), {});
+  EXPECT_FALSE(is_lower_bound(known));
+  EXPECT_TRUE(known.high_j);
+  EXPECT_GT(bounded.energy_j, known.energy_j);
+  graph.unknown.front().bounded = false;
+  EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
+}
+
+TEST(Profile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
+  const Profile profile = h200_profile();
+  EXPECT_EQ(profile.network.idle_w, profile.operation.sheet.idle_w);
+  Profile other = profile;
+  other.network.idle_w += 1.5;  // as profiles of before had it
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation.sheet.idle_w);
+}
+
+TEST(Profile, IsTheSameAfterBeingWrittenAndRead) {
+  const Profile profile = h200_profile();
+  const std::string json = profile_json(profile);
+  EXPECT_LT(json.size(), 1'000'000U);
+  const Result<Profile> again = read_profile(json, "test");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_NEAR(predict(*again, network(16), {}).energy_j, predict(profile, network(16), {}).energy_j, 1e-4);
+}
+
+TEST(Profile, TextsThatAreNoProfileAreRefused) {
+  EXPECT_FALSE(read_profile("{}", "test"));
+  EXPECT_FALSE(read_profile("no json", "test"));
+  EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
+}
+
+std::string with_number(std::string json, const std::string& name, const std::string& value) {
+  const std::size_t at = json.find("\"" + name + "\":") + name.size() + 3;
+  return json.replace(at, json.find_first_of(",}", at) - at, value);
+}
+
+TEST(Profile, NumbersThatCannotBeAreRefused) {
+  const std::string json = profile_json(h200_profile());
+  ASSERT_TRUE(read_profile(with_number(json, "gpu_time_scale", "2"), "test"));
+  for (const char* name :
+       {"gpu_time_scale", "inference_width", "python_per_call", "memory_bytes_per_s", "dense|forward"}) {
+    for (const char* value : {"-1", "1e300", "null", "\"text\""}) {
+      EXPECT_FALSE(read_profile(with_number(json, name, value), "test")) << name << " " << value;
+    }
+  }
+  const Result<Profile> tiny = read_profile(with_number(json, "gpu_time_scale", "1e-308"), "test");
+  ASSERT_TRUE(tiny);
+  EXPECT_TRUE(read_profile(profile_json(*tiny), "again"));
+  EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
+}
+
+TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
+  const Result<Profile> a100 = profile_for("a100");
+  ASSERT_TRUE(a100);
+  EXPECT_EQ(a100->basis, ProfileBasis::datasheet);
+  const Prediction there = predict(*a100, network(64), {});
+  const Prediction here = predict(h200_profile(), network(64), {});
+  EXPECT_FALSE(there.fitted);
+  EXPECT_GT(there.time_s, here.time_s);
+  EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
+  EXPECT_FALSE(profile_for("Voodoo 2"));
+}
+
+TEST(Score, CountsErrorsAndHeldIntervals) {
+  const std::vector<NetworkCase> cases = {{"a", "A", false, 100, 110, 1, 1, 0, 90, 130},
+                                          {"b", "B", false, 200, 180, 1, 1, 0, 170, 190}};
+  const Score total = score(std::span<const NetworkCase>(cases));
+  EXPECT_NEAR(total.rmspe, 0.1, 1e-12);
+  EXPECT_NEAR(total.bias, 0, 1e-12);
+  EXPECT_NEAR(total.coverage, 0.5, 1e-12);
+  EXPECT_NEAR(total.tau, 1, 1e-12);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "formats/document.h"
+#include "formats/json_writer.h"
+#include "predict/model/tree_text.h"
+
+namespace joulemap::predict {
+namespace {
+
+// 2: hosts' costs by name and kind, copies from the host by the bus. 3: operations alike in digits of radix 64.
+constexpr std::string_view kSchema = "joulemap.profile/3";
+
+// Coefficients are good to a few percent; five digits keep files small.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
+  if (!std::isfinite(scale)) return value;  // below 1e-304
+  return std::round(value * scale) / scale;
+}
+
+template <class Numbers>
+void write_numbers(formats::JsonWriter& json, std::string_view name, const Numbers& numbers) {
+  json.key(name).begin_array();
+  for (const double number : numbers) json.value(rounded(number));
+  json.end_array();
+}
+
+template <std::size_t N>
+void write_groups(formats::JsonWriter& json, std::string_view name, const Coefficients<N>& groups) {
+  json.key(name).begin_object();
+  for (const auto& [group, coefficients] : groups) write_numbers(json, group, coefficients);
+  json.end_object();
+}
+
+void write_sheet(formats::JsonWriter& json, const Datasheet& sheet) {
+  json.key("datasheet").begin_object().member("name", sheet.name).member("multiprocessors", sheet.multiprocessors);
+  write_numbers(json, "peak_flops", sheet.peak_flops);
+  json.member("memory_bytes_per_s", sheet.memory_bytes_per_s).member("cache_bytes", sheet.cache_bytes);
+  json.member("cache_bytes_per_s", sheet.cache_bytes_per_s).member("power_limit_w", sheet.power_limit_w);
+  json.member("idle_w", sheet.idle_w).end_object();
+}
+
+void write_host(formats::JsonWriter& json, std::string_view name, const HostNumbers& costs) {
+  json.key(name).begin_object();
+  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+    if (costs[index] > 0) json.member(name_of_host_number(index), rounded(costs[index]));
+  }
+  json.end_object();
+}
+
+void write_network(formats::JsonWriter& json, const NetworkModel& model) {
+  json.key("network")
+      .begin_object()
+      .member("power_limit_w", rounded(model.power_limit_w))
+      .member("gpu_time_scale", rounded(model.gpu_time_scale));
+  json.key("energy_scales").begin_object();
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
+    json.member(kEnergyGroups[index], rounded(model.energy_scales[index]));
+  json.end_object();
+  write_host(json, "host_inference_s", model.inference);
+  write_host(json, "host_training_s", model.training);
+  json.member("python_per_call", rounded(model.python_per_call));
+  json.member("inference_width", rounded(model.inference_width))
+      .member("training_width", rounded(model.training_width));
+  json.member("host_width", rounded(model.host_width)).member("layer_width", rounded(model.layer_width));
+  json.key("launches").begin_object();
+  for (const auto& [group, launches] : model.launches) json.member(group, rounded(launches));
+  json.end_object().end_object();
+}
+
+// Predictions multiply these numbers and take powers of e of what trees add up to: with larger ones they overflow.
+constexpr double kMostNumber = 1e18;  // above any GPU's arithmetic in a second
+constexpr double kMostOfTrees = 100;  // logarithms of ratios
+constexpr double kMostWidth = 100;    // likewise
+
+// Where a number is missing or cannot be: the first one that was looked for in vain.
+class Numbers {
+ public:
+  double of(const formats::DocumentValue* table, std::string_view name, double most = kMostNumber) {
+    return checked(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
+  }
+  double checked(std::optional<double> found, std::string_view name, double least = 0, double most = kMostNumber) {
+    if ((!found || !(*found >= least && *found <= most)) && missing_.empty()) missing_ = name;
+    return found.value_or(0);
+  }
+  template <class Array>
+  void fill(const formats::DocumentValue* list, std::string_view name, Array& numbers, double least = 0) {
+    if (list == nullptr || list->array() == nullptr || list->array()->size() != numbers.size()) {
+      if (missing_.empty()) missing_ = name;
+      return;
+    }
+    for (std::size_t index = 0; index < numbers.size(); ++index) {
+      const double number = checked((*list->array())[index].number(), name, least);
+      numbers[index] = static_cast<typename Array::value_type>(number);
+    }
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  std::string missing_;
+};
+
+template <std::size_t N>
+Coefficients<N> read_groups(const formats::DocumentValue* told, std::string_view name, Numbers& numbers) {
+  Coefficients<N> groups;
+  if (told == nullptr || told->table() == nullptr) {
+    numbers.of(nullptr, name);
+    return groups;
+  }
+  for (const formats::DocumentMember& member : *told->table())
+    numbers.fill(&member.value, member.key, groups[member.key]);
+  return groups;
+}
+
+Datasheet read_sheet(const formats::DocumentValue* told, Numbers& numbers) {
+  Datasheet sheet;
+  if (told != nullptr) sheet.name = told->text_or_empty("name");
+  sheet.multiprocessors = numbers.of(told, "multiprocessors");
+  numbers.fill(told == nullptr ? nullptr : told->find("peak_flops"), "peak_flops", sheet.peak_flops);
+  sheet.memory_bytes_per_s = numbers.of(told, "memory_bytes_per_s");
+  sheet.cache_bytes = numbers.of(told, "cache_bytes");
+  sheet.cache_bytes_per_s = numbers.of(told, "cache_bytes_per_s");
+  sheet.power_limit_w = numbers.of(told, "power_limit_w");
+  sheet.idle_w = numbers.of(told, "idle_w");
+  return sheet;
+}
+
+// What costs nothing is not written; without any it is no host.
+HostNumbers read_host(const formats::DocumentValue* told, std::string_view name, Numbers& numbers) {
+  HostNumbers costs{};
+  const formats::DocumentValue* host = told == nullptr ? nullptr : told->find(name);
+  if (host == nullptr || host->table() == nullptr || host->table()->empty()) {
+    numbers.of(nullptr, name);
+    return costs;
+  }
+  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+    if (host->find(name_of_host_number(index)) != nullptr) costs[index] = numbers.of(host, name_of_host_number(index));
+  }
+  return costs;
+}
+
+NetworkModel read_network(const formats::DocumentValue* told, Numbers& numbers) {
+  NetworkModel model;
+  model.power_limit_w = numbers.of(told, "power_limit_w");
+  const formats::DocumentValue* scales = told == nullptr ? nullptr : told->find("energy_scales");
+  for (std::size_t index = 0; index < kEnergyGroups.size(); ++index)
+    model.energy_scales[index] = numbers.of(scales, kEnergyGroups[index]);
+  model.gpu_time_scale = numbers.of(told, "gpu_time_scale");
+  model.inference = read_host(told, "host_inference_s", numbers);
+  model.training = read_host(told, "host_training_s", numbers);
+  model.python_per_call = numbers.of(told, "python_per_call");
+  model.inference_width = numbers.of(told, "inference_width", kMostWidth);
+  model.training_width = numbers.of(told, "training_width", kMostWidth);
+  model.host_width = numbers.of(told, "host_width", kMostWidth);
+  model.layer_width = numbers.of(told, "layer_width", kMostWidth);
+  const formats::DocumentValue* launches = told == nullptr ? nullptr : told->find("launches");
+  if (launches != nullptr && launches->table() != nullptr) {
+    for (const formats::DocumentMember& member : *launches->table())
+      model.launches[member.key] = numbers.checked(member.value.number(), member.key);
+  }
+  return model;
+}
+
+void read_box(const formats::DocumentValue* told, Numbers& numbers, Box& box) {
+  if (told == nullptr || told->is_null()) return;
+  box.least.resize(feature_names().size());
+  box.most.resize(feature_names().size());
+  numbers.fill(told->find("least"), "least", box.least, -kMostNumber);
+  numbers.fill(told->find("most"), "most", box.most, -kMostNumber);
+}
+
+bool is_sensible(const Datasheet& sheet) {
+  bool sensible = sheet.multiprocessors > 0 && sheet.memory_bytes_per_s > 0 && sheet.cache_bytes > 0 &&
+                  sheet.cache_bytes_per_s > 0 && sheet.power_limit_w > 0 && sheet.idle_w >= 0 &&
+                  sheet.idle_w < sheet.power_limit_w;
+  for (const double peak : sheet.peak_flops) sensible = sensible && peak > 0;
+  return sensible;
+}
+
+// No sum of the trees is further from 0.
+double most_of(const Trees& trees) {
+  double sum = 0;
+  for (std::size_t root = 0; root < trees.roots.size(); ++root) {
+    const auto begin = static_cast<std::size_t>(trees.roots[root]);
+    const auto end =
+        root + 1 < trees.roots.size() ? static_cast<std::size_t>(trees.roots[root + 1]) : trees.nodes.size();
+    double most = 0;
+    for (std::size_t at = begin; at < end; ++at) {
+      if (trees.nodes[at].feature < 0) most = std::max<double>(most, std::fabs(trees.nodes[at].value));
+    }
+    sum += most;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string profile_json(const Profile& profile) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", kSchema).member("device", profile.device);
+  json.member("basis", profile.basis == ProfileBasis::fitted ? "fitted" : "datasheet")
+      .member("software", profile.software);
+  json.member("operations", profile.operations).member("networks", profile.networks);
+  write_sheet(json, profile.operation.sheet);
+  write_network(json, profile.network);
+  write_groups(json, "times", profile.operation.times);
+  write_groups(json, "energies", profile.operation.energies);
+  json.key("box").begin_object();
+  write_numbers(json, "least", profile.operation.box.least);
+  write_numbers(json, "most", profile.operation.box.most);
+  json.end_object();
+  json.member("time_trees", trees_text(profile.operation.time_trees));
+  json.member("power_trees", trees_text(profile.operation.power_trees));
+  json.member("alike", alike_text(profile.operation.alike));
+  json.end_object();
+  return std::move(json).text() + "\n";
+}
+
+Result<Profile> read_profile(std::string_view json, std::string_view name) {
+  const Result<formats::DocumentValue> document = formats::read_json(json, name);
+  if (!document) return document.error();
+  const auto refused = [&name](std::string_view why) {
+    return Error{ErrorCode::malformed, fmt::format("{} is no profile of a GPU: {}", name, why),
+                 "joulemap model fit DIR -o PROFILE"};
+  };
+  if (document->text_or_empty("schema") != kSchema) return refused(fmt::format("its schema is not {}", kSchema));
+  Numbers numbers;
+  Profile profile;
+  profile.device = document->text_or_empty("device");
+  profile.basis = document->text_or_empty("basis") == "datasheet" ? ProfileBasis::datasheet : ProfileBasis::fitted;
+  profile.software = document->text_or_empty("software");
+  profile.operations = document->integer("operations").value_or(0);
+  profile.networks = document->integer("networks").value_or(0);
+  profile.operation.sheet = read_sheet(document->find("datasheet"), numbers);
+  profile.network = read_network(document->find("network"), numbers);
+  profile.network.idle_w = profile.operation.sheet.idle_w;
+  profile.operation.times = read_groups<kTerms>(document->find("times"), "times", numbers);
+  profile.operation.energies = read_groups<kTerms + 1>(document->find("energies"), "energies", numbers);
+  read_box(document->find("box"), numbers, profile.operation.box);
+  if (!numbers.missing().empty())
+    return refused(fmt::format("\"{}\" is missing, out of range or of another size", numbers.missing()));
+  if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
+  const std::size_t columns = feature_names().size() + kOfAlike;
+  Result<Trees> times = read_trees(document->text_or_empty("time_trees"), columns);
+  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), columns + kOfPower);
+  Result<Alike> alike = read_alike(document->text_or_empty("alike"));
+  if (!times) return refused(times.error().message);
+  if (!powers) return refused(powers.error().message);
+  if (!alike) return refused(alike.error().message);
+  if (most_of(*times) > kMostOfTrees || most_of(*powers) > kMostOfTrees) return refused("its trees are out of range");
+  profile.operation.time_trees = std::move(*times);
+  profile.operation.power_trees = std::move(*powers);
+  profile.operation.alike = std::move(*alike);
+  return profile;
+}
+
+}  // namespace joulemap::predict

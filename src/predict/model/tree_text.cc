@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/tree_text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+namespace joulemap::predict {
+namespace {
+
+constexpr int kDeepest = 64;
+constexpr std::size_t kMostNodes = 4'000'000;
+
+void write_node(const Trees& trees, std::int32_t at, std::string& text) {
+  const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
+  if (node.feature < 0) {
+    fmt::format_to(std::back_inserter(text), "{:.3g} ", node.value);
+    return;
+  }
+  fmt::format_to(std::back_inserter(text), "{}<{:.7g} ", node.feature, node.value);
+  write_node(trees, node.left, text);
+  write_node(trees, node.right, text);
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::size_t features) : text_(text), features_(features) {}
+
+  bool at_end() {
+    while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
+    return text_.empty();
+  }
+
+  bool read_node(Trees& trees, int depth, std::int32_t& index) {
+    if (depth > kDeepest || trees.nodes.size() >= kMostNodes || at_end()) return false;
+    const std::string_view word = text_.substr(0, text_.find(' '));
+    text_.remove_prefix(word.size());
+    index = static_cast<std::int32_t>(trees.nodes.size());
+    trees.nodes.emplace_back();
+    const std::size_t sign = word.find('<');
+    if (sign == std::string_view::npos) return read_number(word, trees.nodes.back().value);
+    TreeNode node;
+    if (!read_number(word.substr(0, sign), node.feature) || !read_number(word.substr(sign + 1), node.value))
+      return false;
+    if (node.feature < 0 || static_cast<std::size_t>(node.feature) >= features_) return false;
+    if (!read_node(trees, depth + 1, node.left) || !read_node(trees, depth + 1, node.right)) return false;
+    trees.nodes[static_cast<std::size_t>(index)] = node;
+    return true;
+  }
+
+ private:
+  template <class Number>
+  static bool read_number(std::string_view word, Number& value) {
+    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return failed == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
+  }
+
+  std::string_view text_;
+  std::size_t features_;
+};
+
+}  // namespace
+
+std::string trees_text(const Trees& trees) {
+  std::string text;
+  for (const std::int32_t root : trees.roots) write_node(trees, root, text);
+  return text;
+}
+
+Result<Trees> read_trees(std::string_view text, std::size_t features) {
+  Trees trees;
+  Reader reader(text, features);
+  while (!reader.at_end()) {
+    std::int32_t root = 0;
+    if (!reader.read_node(trees, 0, root))
+      return Error{ErrorCode::malformed, "trees that make no sense", "joulemap model fit"};
+    trees.roots.push_back(root);
+  }
+  return trees;
+}
+
+}  // namespace joulemap::predict

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/trees.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace joulemap::predict {
+namespace {
+
+// A size e times beyond what was learned from leaves half of the residual.
+constexpr double kReach = 1.0;
+
+}  // namespace
+
+double Trees::ask(std::span<const float> features) const {
+  double sum = 0;
+  for (std::int32_t at : roots) {
+    while (nodes[static_cast<std::size_t>(at)].feature >= 0) {
+      const TreeNode& node = nodes[static_cast<std::size_t>(at)];
+      at = features[static_cast<std::size_t>(node.feature)] < node.value ? node.left : node.right;
+    }
+    sum += nodes[static_cast<std::size_t>(at)].value;
+  }
+  return sum;
+}
+
+void TreeRows::add(std::span<const float> row, double target, double weight) {
+  columns = row.size();
+  features.insert(features.end(), row.begin(), row.end());
+  targets.push_back(static_cast<float>(target));
+  weights.push_back(static_cast<float>(weight));
+}
+
+void Box::include(std::span<const float> row) {
+  if (least.empty()) {
+    least.assign(row.begin(), row.end());
+    most = least;
+    return;
+  }
+  for (std::size_t column = 0; column < row.size(); ++column) {
+    least[column] = std::min(least[column], row[column]);
+    most[column] = std::max(most[column], row[column]);
+  }
+}
+
+double Box::trust(std::span<const float> row) const {
+  double beyond = 0;
+  for (std::size_t column = 0; column < std::min(row.size(), least.size()); ++column) {
+    beyond = std::max(
+        {beyond, static_cast<double>(least[column] - row[column]), static_cast<double>(row[column] - most[column])});
+  }
+  return std::exp2(-beyond / kReach);
+}
+
+}  // namespace joulemap::predict

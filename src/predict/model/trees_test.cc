@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/trees.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "predict/model/tree_text.h"
+
+namespace joulemap::predict {
+namespace {
+
+TreeRows steps() {
+  TreeRows rows;
+  std::mt19937 chance(7);
+  std::uniform_real_distribution<float> any(0, 1);
+  for (int index = 0; index < 600; ++index) {
+    const std::array<float, 2> row = {any(chance), any(chance)};
+    rows.add(row, row[0] > 0.5 ? 1.0 : -1.0, 1);
+  }
+  return rows;
+}
+
+TEST(Trees, LearnAStepThatOneColumnTells) {
+  TreeOptions options;
+  options.rounds = 60;
+  options.depth = 3;
+  const Result<Trees> trees = fit_trees(steps(), options);
+  ASSERT_TRUE(trees) << trees.error().message;
+  EXPECT_NEAR(trees->ask(std::array<float, 2>{0.9F, 0.2F}), 1, 0.1);
+  EXPECT_NEAR(trees->ask(std::array<float, 2>{0.1F, 0.8F}), -1, 0.1);
+}
+
+TEST(Trees, OnlyRiseWithAColumnThatMayOnlyRise) {
+  TreeOptions options;
+  options.rounds = 40;
+  options.directions = {-1, 0};
+  const Result<Trees> trees = fit_trees(steps(), options);
+  ASSERT_TRUE(trees);
+  double before = INFINITY;
+  for (float at = 0.05F; at < 1; at += 0.05F) {
+    const double now = trees->ask(std::array<float, 2>{at, 0.5F});
+    EXPECT_LE(now, before + 1e-9);
+    before = now;
+  }
+}
+
+TEST(Trees, AreTheSameAfterBeingWrittenAndRead) {
+  TreeOptions options;
+  options.rounds = 20;
+  const Result<Trees> trees = fit_trees(steps(), options);
+  ASSERT_TRUE(trees);
+  const Result<Trees> again = read_trees(trees_text(*trees), 2);
+  ASSERT_TRUE(again);
+  for (float at = 0.02F; at < 1; at += 0.1F) {
+    EXPECT_NEAR(trees->ask(std::array<float, 2>{at, 1 - at}), again->ask(std::array<float, 2>{at, 1 - at}), 1e-3);
+  }
+}
+
+TEST(Trees, TextsThatAreNoTreesAreRefused) {
+  EXPECT_FALSE(read_trees("0<0.5 1", 2));      // no right child
+  EXPECT_FALSE(read_trees("7<0.5 1 2", 2));    // a feature that is none
+  EXPECT_FALSE(read_trees("0<0.5 one 2", 2));  // no number
+  EXPECT_TRUE(read_trees("", 2));              // no trees at all add nothing
+}
+
+TEST(Trees, ThatHoldNoNumbersAreRefused) {
+  for (const char* text : {"nan", "inf", "-inf", "0<nan 1 1", "0<inf 1 1", "0<1 nan 1", "1e39"}) {
+    EXPECT_FALSE(read_trees(text, 2)) << text;
+  }
+}
+
+TEST(Box, TrustsWhatLiesInsideAndLessWhatLiesFarBeyond) {
+  Box box;
+  box.include(std::array<float, 2>{0, 0});
+  box.include(std::array<float, 2>{1, 1});
+  EXPECT_EQ(box.trust(std::array<float, 2>{0.5F, 0.25F}), 1);
+  EXPECT_NEAR(box.trust(std::array<float, 2>{2, 0.5F}), 0.5, 1e-6);
+  EXPECT_LT(box.trust(std::array<float, 2>{12, 0.5F}), 0.001);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/citation.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "model/run_rates.h"
+#include "report/text/energy_rows.h"
+#include "report/text/text_style.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kJoulesPerKwh = 3.6e6;
+
+std::string fact(const ReportResult& result, std::string_view name) {
+  for (const EnvironmentFact& known : result.environment) {
+    if (known.name == name) return known.value;
+  }
+  return {};
+}
+
+// "2 x NVIDIA H200, Intel Xeon". Recordings of early versions do not name their GPUs: then that is said.
+std::string hardware_of(const ReportResult& result) {
+  std::map<std::string, int> models;
+  for (const DomainEnergy& domain : result.domains) {
+    if (!domain.counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
+    ++models[domain.device_model.empty() ? "GPU that the recording does not name" : domain.device_model];
+  }
+  std::string out;
+  for (const auto& [model, count] : models) {
+    out += (out.empty() ? "" : ", ") + (count > 1 ? fmt::format("{} x {}", count, model) : model);
+  }
+  const std::string cpu = fact(result, "cpu");
+  if (!cpu.empty()) out += (out.empty() ? "" : ", ") + cpu;
+  return out;
+}
+
+// What was read, and what was not: a number without it means little.
+std::string coverage_of(const ReportResult& result, const RunRates& rates) {
+  std::string read;
+  std::string missing;
+  for (const DomainEnergy& domain : result.domains) {
+    if (!domain.counted) continue;
+    const bool is_in = domain.joules && domain.provenance == rates.provenance;
+    std::string& list = is_in ? read : missing;
+    list += (list.empty() ? "" : ", ") + domain.name;
+    if (is_in && rates.provenance == Provenance::measured) list += fmt::format(" by {}", domain.sensor);
+  }
+  std::string out = fmt::format("{}: {}", to_string(*rates.provenance), read);
+  if (!missing.empty()) out += fmt::format("; not in it: {}", missing);
+  return out;
+}
+
+std::string cited_energy_text(double energy_j) {
+  if (energy_j >= kJoulesPerKwh)
+    return fmt::format("{} kWh ({} MJ)", number(energy_j / kJoulesPerKwh), number(energy_j / 1e6));
+  return energy_j >= 1e4 ? fmt::format("{} kJ", number(energy_j / 1e3)) : fmt::format("{} J", number(energy_j));
+}
+
+std::string yaml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string citation_text(const ReportResult& result, std::string_view told_hardware, std::string_view version) {
+  const RunRates rates = run_rates(result);
+  std::string subject;
+  for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
+  if (!rates.energy_j) {
+    return fmt::format("The energy of {} is not known: no sensor gave a value (Joulemap {}).\n",
+                       subject.empty() ? "the run" : subject, version);
+  }
+  const double half_width_j = rates.half_width_j.value_or(0);
+  std::string text = fmt::format("{} used {} (± {}, {:.0f} % interval) in {}",
+                                 subject.empty() ? "The run" : "\"" + subject + "\"", cited_energy_text(*rates.energy_j),
+                                 cited_energy_text(half_width_j), 100 * result.interval, duration_text(rates.time_s));
+  if (rates.steps)
+    text += fmt::format(", {} J for each of {:.0f} steps", number(*rates.energy_of(rates.steps)), *rates.steps);
+  if (rates.samples)
+    text += fmt::format(", {} J for each of {:.0f} samples", number(*rates.energy_of(rates.samples)), *rates.samples);
+  const std::string hardware = told_hardware.empty() ? hardware_of(result) : printable(told_hardware);
+  if (!hardware.empty()) text += fmt::format(", on {}", hardware);
+  if (const std::string torch = fact(result, "torch"); !torch.empty()) text += fmt::format(" with PyTorch {}", torch);
+  text += fmt::format(" ({}; Joulemap {}).", coverage_of(result, rates), version);
+  if (result.probe) text += " Probing of modules afterwards is not counted.";
+  if (!result.complete) text += " The recording is not complete.";
+  return text + "\n";
+}
+
+Result<std::string> model_card(const ReportResult& result, const CardQuery& query, std::string_view version) {
+  const RunRates rates = run_rates(result);
+  if (!rates.energy_j) {
+    return Error{ErrorCode::unsupported, "the recording knows no energy: there is nothing to put on a card",
+                 "joulemap doctor tells why"};
+  }
+  const std::string hardware = query.hardware.empty() ? hardware_of(result) : query.hardware;
+  std::string out = "co2_eq_emissions:\n";
+  out += query.gco2_per_kwh
+             ? fmt::format("  emissions: {}  # grams\n", number(*rates.energy_j / kJoulesPerKwh * *query.gco2_per_kwh))
+             : "  # emissions: not known without the carbon intensity of the grid (--gco2-per-kwh N)\n";
+  std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, number(*rates.energy_j),
+                                   number(rates.half_width_j.value_or(0), 2), coverage_of(result, rates));
+  if (query.gco2_per_kwh) source += fmt::format(", at {} gCO2eq/kWh", number(*query.gco2_per_kwh));
+  out += fmt::format("  source: {}\n", yaml_text(source));
+  if (!query.training_type.empty()) out += fmt::format("  training_type: {}\n", yaml_text(query.training_type));
+  if (!query.location.empty()) out += fmt::format("  geographical_location: {}\n", yaml_text(query.location));
+  if (!hardware.empty()) out += fmt::format("  hardware_used: {}\n", yaml_text(hardware));
+  return out;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, layers step by step, or power over time.
+// Numbers are as exact as they are known to us; what is not known is empty.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/export/exports.h"
+#include "report/export/table_escapes.h"
+#include "report/plot/plots.h"
+
+namespace joulemap::report {
+namespace {
+
+class CsvLine {
+ public:
+  CsvLine& add(std::string_view text) {
+    return put(csv_text(text));
+  }
+  CsvLine& add(const char* text) { return add(std::string_view(text)); }
+  CsvLine& add(const std::string& text) { return add(std::string_view(text)); }
+  CsvLine& add(double number) { return put(std::isfinite(number) ? fmt::format("{}", number) : ""); }
+  CsvLine& add(std::uint64_t number) { return put(fmt::format("{}", number)); }
+  template <class T>
+  CsvLine& add(const std::optional<T>& maybe) {
+    return maybe ? add(*maybe) : put("");
+  }
+  std::string end() && { return std::move(line_) + "\r\n"; }
+
+ private:
+  CsvLine& put(std::string_view cell) {
+    if (has_cells_) line_ += ',';
+    has_cells_ = true;
+    line_ += cell;
+    return *this;
+  }
+  std::string line_;
+  bool has_cells_ = false;
+};
+
+std::string stages_csv(const std::vector<StageView>& stages) {
+  std::string out = "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n";
+  for (const StageView& stage : stages) {
+    CsvLine line;
+    line.add(stage.number).add(stage.begin_s).add(stage.end_s).add(stage.time_s).add(stage.energy_j);
+    const bool has_power = stage.energy_j && stage.time_s > 0;
+    line.add(has_power ? std::optional(*stage.energy_j / stage.time_s) : std::nullopt);
+    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).end();
+  }
+  return out;
+}
+
+// A line for each layer and step: GPUs' of single steps, CPUs' means of a call over stretches, which have no step.
+std::string layer_steps_csv(const std::vector<LayerSpread>& layers) {
+  std::string out = "device,path,per,step,time_s,energy_j\r\n";
+  for (const LayerSpread& layer : layers) {
+    for (const LayerPoint& point : layer.points) {
+      CsvLine line;
+      line.add(layer.device).add(path_text(layer.path)).add(layer.per);
+      line.add(point.step ? std::optional(fmt::format("{}", *point.step)) : std::nullopt);
+      out += std::move(line.add(point.time_s).add(point.energy_j)).end();
+    }
+  }
+  return out;
+}
+
+std::string domains_csv(const std::vector<DomainEnergy>& domains) {
+  std::string out = "domain,energy_j,uncertainty_j,power_w,provenance,counted,part_of,sensor,reason\r\n";
+  for (const DomainEnergy& domain : domains) {
+    CsvLine line;
+    line.add(domain.name).add(domain.joules).add(domain.uncertainty_j).add(domain.mean_w);
+    line.add(domain.provenance ? to_string(*domain.provenance) : std::string_view());
+    line.add(domain.counted ? "true" : "false").add(domain.part_of).add(domain.sensor).add(domain.reason);
+    out += std::move(line).end();
+  }
+  return out;
+}
+
+std::string power_csv(const ReportResult& run) {
+  CsvLine head;
+  head.add("time_s");
+  for (const PowerSeries& series : run.power) head.add(series.domain + "_w");
+  std::string out = std::move(head).end();
+  const std::size_t slices = run.power.empty() ? 0 : run.power.front().watts.size();
+  for (std::size_t i = 0; i < slices; ++i) {
+    CsvLine line;
+    line.add((static_cast<double>(i) + 0.5) * run.slice_s);
+    for (const PowerSeries& series : run.power) line.add(i < series.watts.size() ? series.watts[i] : std::nullopt);
+    out += std::move(line).end();
+  }
+  return out;
+}
+
+std::string rows_csv(const LevelView& level) {
+  std::string out =
+      "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
+  for (const CauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
+  out += "\r\n";
+  for (const ReportRow& row : level.rows) {
+    CsvLine line;
+    line.add(row.device).add(path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
+    line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
+    line.add(row.basis).add(row.cause ? to_string(row.cause->largest) : std::string_view());
+    line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
+    for (const CauseClass each : kCauseClasses)
+      line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
+    out += std::move(line).end();
+  }
+  const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
+    if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,\r\n", name, *energy_j);
+  };
+  add_nobodys("idle", level.idle_j);
+  add_nobodys("not attributed", level.unattributed_j);
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> csv_text(const RunView& view, const ExportQuery& query) {
+  if (query.by == "step") return stages_csv(view.steps);
+  if (query.by == "epoch") return stages_csv(view.epochs);
+  if (query.by == "layer-step") return layer_steps_csv(view.layer_spreads);
+  if (query.by == "domain") return domains_csv(view.run.domains);
+  if (query.by == "power") return power_csv(view.run);
+  const LevelView* const level = level_of(view, query.by);
+  return level != nullptr ? rows_csv(*level) : domains_csv(view.run.domains);
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The call graph as Graphviz reads it: a node for each name, as dark as its share of the energy, an edge for each caller and
+// callee with the energy that passes over it. Colours are causes (model/cause_class.h). What draws less than a thousandth is
+// left out, and how much that is stands in the caption.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/printable_text.h"
+#include "model/amount_text.h"
+#include "model/cause_class.h"
+#include "report/export/energy_stacks.h"
+#include "report/export/exports.h"
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kLeastShare = 1e-3;
+constexpr double kLeastTime_s = 1e-12;
+
+struct Node {
+  double within_j = 0;  // with what it calls
+  double own_j = 0;
+  double own_s = 0;
+  std::uint64_t calls = 0;
+  ByCause own_causes_j = {};
+  bool is_named = false;  // what caused some of that was told by a name
+
+  bool has_cause() const { return own_causes_j.sum() > 0; }
+};
+
+struct CallGraph {
+  std::map<std::string, Node> nodes;
+  std::map<std::pair<std::string, std::string>, double> edges_j;
+  ByCause causes_j;
+  double total_j = 0;
+};
+
+CallGraph graph_of(const EnergyStacks& stacks) {
+  CallGraph graph;
+  for (const EnergyStack& stack : stacks.stacks) {
+    const double energy_j = stack.energy_j.value_or(0);
+    if (stack.frames.empty() || energy_j <= 0) continue;
+    graph.total_j += energy_j;
+    std::set<std::string> seen;  // what calls itself is counted once
+    for (const std::string& frame : stack.frames) {
+      if (seen.insert(frame).second) graph.nodes[frame].within_j += energy_j;
+    }
+    for (std::size_t i = 1; i < stack.frames.size(); ++i) {
+      graph.edges_j[{stack.frames[i - 1], stack.frames[i]}] += energy_j;
+    }
+    Node& own = graph.nodes[stack.frames.back()];
+    own.own_j += energy_j;
+    own.own_s += stack.time_s;
+    own.calls += stack.count;
+    if (!stack.cause) continue;
+    const double mean_w = energy_j / std::max(stack.cause->times_s.sum(), kLeastTime_s);
+    own.own_causes_j.add(stack.cause->times_s, mean_w);
+    own.is_named = own.is_named || stack.cause->basis == CauseBasis::name;
+    graph.causes_j.add(stack.cause->times_s, mean_w);
+  }
+  return graph;
+}
+
+std::string quoted_dot(std::string_view text) {
+  std::string out = "\"";
+  for (const char letter : printable(text)) {
+    if (letter == '"' || letter == '\\') out += '\\';
+    out += letter;
+  }
+  return out + "\"";
+}
+
+std::string_view colour_of(CauseClass cause) { return hue(static_cast<std::size_t>(cause)); }
+
+std::string label_of(const std::string& name, const Node& node, double total_j) {
+  std::string label = quoted_dot(name);
+  label.pop_back();
+  label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.within_j, "J"), 100 * node.within_j / total_j);
+  if (node.own_j > 0) {
+    label +=
+        fmt::format("\\nown {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
+  }
+  if (node.has_cause()) {
+    label += fmt::format("\\n{}{}", to_string(node.own_causes_j.largest()), node.is_named ? " (by its name)" : "");
+  }
+  return label + "\"";
+}
+
+std::string caption_of(const CallGraph& graph, const std::string& subject, double left_out_j) {
+  std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
+  for (const CauseClass each : kCauseClasses) {
+    const double energy_j = graph.causes_j[each];
+    if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
+  }
+  if (left_out_j > 0)
+    caption += fmt::format("; names below 0.1 % left out: {} of own energy", amount_text(left_out_j, "J"));
+  return caption;
+}
+
+}  // namespace
+
+Result<std::string> dot_text(const RunView& view, const ExportQuery& query) {
+  const Result<EnergyStacks> stacks = energy_stacks(view, query.by);
+  if (!stacks) return stacks.error();
+  const CallGraph graph = graph_of(*stacks);
+  if (graph.total_j <= 0) return no_energies(stacks->by);
+  const auto is_shown = [&](const std::string& name) {
+    return graph.nodes.at(name).within_j >= kLeastShare * graph.total_j;
+  };
+  std::string nodes;
+  double left_out_j = 0;
+  for (const auto& [name, node] : graph.nodes) {
+    if (!is_shown(name)) {
+      left_out_j += node.own_j;
+      continue;
+    }
+    // The alpha of the colour is the share: a hundredth can still be seen.
+    const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
+    nodes +=
+        fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),
+                    node.has_cause() ? colour_of(node.own_causes_j.largest()) : kNobody, alpha);
+  }
+  std::string edges;
+  for (const auto& [ends, energy_j] : graph.edges_j) {
+    if (!is_shown(ends.first) || !is_shown(ends.second)) continue;
+    edges += fmt::format("  {} -> {} [label=\"{}\", penwidth={:.2f}];\n", quoted_dot(ends.first),
+                         quoted_dot(ends.second), amount_text(energy_j, "J"), 0.5 + 5 * energy_j / graph.total_j);
+  }
+  return fmt::format(
+      "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
+      "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
+      quoted_dot(caption_of(graph, subject_of(view.run), left_out_j)), kMuted, nodes, edges);
+}
+
+}  // namespace joulemap::report

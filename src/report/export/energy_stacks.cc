@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/energy_stacks.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "model/path_tree.h"
+#include "report/plot/plots.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string plain(std::string_view name) { return printable(to_valid_utf8(name)); }
+
+std::vector<std::string> frames_of(const ReportRow& row, std::string_view by) {
+  std::vector<std::string> frames = {plain(row.device.empty() ? "machine" : row.device)};
+  for (const std::string& branch : tree_path(row.path, by)) {
+    const bool is_within = branch.starts_with('.') && frames.size() > 1;
+    frames.push_back(is_within ? frames.back() + plain(branch) : plain(branch));
+  }
+  if (row.path.empty()) frames.push_back(plain(row.display_name.empty() ? row.name : row.display_name));
+  return frames;
+}
+
+}  // namespace
+
+Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
+  const LevelView* const level = level_of(view, by);
+  if (level == nullptr) {
+    return Error{ErrorCode::not_found, fmt::format("the recording holds no {}s", by.empty() ? "layer" : by),
+                 "joulemap report --by layer says why"};
+  }
+  EnergyStacks all{level->by, {}, 0};
+  for (const ReportRow& row : level->rows) {
+    all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
+    if (!row.energy_j) ++all.without_energy;
+  }
+  if (level->idle_j) all.stacks.push_back({{"idle"}, level->idle_j, 0, 0});
+  if (level->unattributed_j) all.stacks.push_back({{"not attributed"}, level->unattributed_j, 0, 0});
+  return all;
+}
+
+}  // namespace joulemap::report

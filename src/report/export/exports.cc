@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/exports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::array<ExportFormat, 7> kFormats = {{
+    {"perfetto", "power as counters beside steps and phases", false, ExportLevels::none, &perfetto_bytes},
+    {"pprof", "stacks with energy, time and calls", false, ExportLevels::one, &pprof_bytes},
+    {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::one, &folded_text},
+    {"speedscope", "stacks in joules and in seconds", true, ExportLevels::one, &speedscope_json},
+    {"dot", "the call graph with energies and causes, for Graphviz", true, ExportLevels::one, &dot_text},
+    {"csv", "one table", true, ExportLevels::one, &csv_text},
+    {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
+}};
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? std::string() : std::string(separator)) + part;
+  return to_valid_utf8(out);
+}
+
+}  // namespace
+
+std::span<const ExportFormat> export_formats() { return kFormats; }
+
+const ExportFormat* export_format(std::string_view name) {
+  const auto found = std::ranges::find(kFormats, name, &ExportFormat::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+Error no_energies(std::string_view by) {
+  return {ErrorCode::not_found, fmt::format("energies by {} are not known", by),
+          fmt::format("joulemap report --by {} says why", by)};
+}
+
+std::string subject_of(const ReportResult& run) {
+  return run.command.empty() ? "a recording" : joined(run.command, " ");
+}
+
+std::string path_text(const std::vector<std::string>& path) { return joined(path, " "); }
+
+}  // namespace joulemap::report

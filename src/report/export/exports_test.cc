@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/exports.h"
+
+#include <gtest/gtest.h>
+
+#include "formats/sqlite.h"
+#include "report/export/energy_stacks.h"
+
+namespace joulemap::report {
+namespace {
+
+ReportRow row_of(std::vector<std::string> path, std::optional<double> energy_j) {
+  ReportRow row;
+  row.path = std::move(path);
+  row.display_name = row.path.back();
+  row.device = "gpu0";
+  row.time_s = 2;
+  row.count = 7;
+  row.energy_j = energy_j;
+  return row;
+}
+
+RunView run_of_three_layers() {
+  RunView view;
+  view.run.command = {"train", "\xff"};
+  view.levels = {{"layer",
+                  {row_of({"train", "forward", "a.b"}, 1.5), row_of({"train", "forward", "say \"x\", y;z"}, 0.25),
+                   row_of({"train", "backward", "a.b"}, std::nullopt)},
+                  {},
+                  1.75,
+                  0.5,
+                  0,
+                  {}}};
+  view.steps = {{.number = 3, .begin_s = 0, .end_s = 1, .time_s = 0.5, .energy_j = 4, .loss = {}}};
+  return view;
+}
+
+TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
+  const Result<std::string> text = folded_text(run_of_three_layers(), {});
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text,
+            "gpu0;train;forward;a;a.b 1500000\n"
+            "gpu0;train;forward;say \"x\", y,z 250000\n"
+            "idle 500000\n");
+}
+
+TEST(Exports, TheCallGraphHasEnergiesOfNamesAndOfCalls) {
+  RunView view = run_of_three_layers();
+  view.levels[0].rows.push_back(row_of({"train", "forward", "aten::copy_"}, 2.25));
+  const Result<std::string> dot = dot_text(view, {});
+  ASSERT_TRUE(dot);
+  EXPECT_NE(dot->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot;
+  EXPECT_NE(dot->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
+}
+
+TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
+  RunView view = run_of_three_layers();
+  Cause by_ledger{CauseClass::launch, CauseBasis::ledger};
+  by_ledger.times_s[CauseClass::launch] = 3;
+  by_ledger.times_s[CauseClass::synchronisation] = 1;
+  view.levels[0].rows[0].cause = by_ledger;
+  view.levels[0].rows[1].cause = cause_by_name("copy_", 1);
+  const Result<std::string> dot = dot_text(view, {});
+  ASSERT_TRUE(dot);
+  EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
+  EXPECT_NE(dot->find("\\nmemory (by its name)\""), std::string::npos);
+  // Of 2.25 J a quarter of 1.5 J was drawn waiting; what is idle has no cause.
+  EXPECT_NE(dot->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
+}
+
+TEST(Exports, StacksWithoutEnergyAreCounted) {
+  const Result<EnergyStacks> stacks = energy_stacks(run_of_three_layers(), "");
+  ASSERT_TRUE(stacks);
+  EXPECT_EQ(stacks->without_energy, 1u);
+  EXPECT_EQ(stacks->stacks.size(), 5u);
+}
+
+TEST(Exports, ALevelThatTheRunDoesNotHoldIsAnError) {
+  EXPECT_FALSE(folded_text(run_of_three_layers(), {"kernel"}));
+  EXPECT_FALSE(pprof_bytes(RunView(), {}));
+  RunView unknown = run_of_three_layers();
+  for (ReportRow& row : unknown.levels[0].rows) row.energy_j.reset();
+  unknown.levels[0].idle_j.reset();
+  EXPECT_FALSE(folded_text(unknown, {}));
+  EXPECT_FALSE(speedscope_json(unknown, {}));
+}
+
+TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
+  const Result<std::string> text = csv_text(run_of_three_layers(), {});
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
+  EXPECT_NE(text->find("gpu0,train backward a.b,a.b,7,2,,,,,,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,,,,,,,\r\n"), std::string::npos);
+}
+
+TEST(Exports, CsvOfStepsTellsTheirPower) {
+  const Result<std::string> text = csv_text(run_of_three_layers(), {"step"});
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n3,0,1,0.5,4,8,,\r\n");
+}
+
+TEST(Exports, TheDatabaseHasNullWhereNothingIsKnown) {
+  const Result<std::string> bytes = sqlite_bytes(run_of_three_layers(), {});
+  ASSERT_TRUE(bytes);
+  const Result<formats::SqliteDatabase> database = formats::SqliteDatabase::from_bytes(*bytes);
+  ASSERT_TRUE(database);
+  formats::SqliteRows rows = database->rows("rows", {"path", "energy_j", "count"});
+  int known = 0;
+  int unknown = 0;
+  while (rows.next()) ++(rows.is_null(1) ? unknown : known);
+  EXPECT_EQ(known, 2);
+  EXPECT_EQ(unknown, 1);
+  formats::SqliteRows steps = database->rows("steps", {"number", "loss"});
+  ASSERT_TRUE(steps.next());
+  EXPECT_EQ(steps.integer(0), 3);
+  EXPECT_TRUE(steps.is_null(1));
+}
+
+}  // namespace
+}  // namespace joulemap::report

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Folded stacks, one a line: "gpu0;train;forward;layer1;layer1.0 123456", in microjoules, because readers want integers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/export/energy_stacks.h"
+#include "report/export/exports.h"
+
+namespace joulemap::report {
+
+Result<std::string> folded_text(const RunView& view, const ExportQuery& query) {
+  const Result<EnergyStacks> found = energy_stacks(view, query.by);
+  if (!found) return found.error();
+  std::string out;
+  for (const EnergyStack& stack : found->stacks) {
+    const std::int64_t microjoules = std::llround(stack.energy_j.value_or(0) * 1e6);
+    if (microjoules <= 0) continue;
+    std::string line;
+    for (std::string frame : stack.frames) {
+      std::ranges::replace(frame, ';', ',');
+      line += (line.empty() ? "" : ";") + frame;
+    }
+    out += fmt::format("{} {}\n", line, microjoules);
+  }
+  if (out.empty()) return no_energies(found->by);
+  return out;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/markdown_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMostRows = 30;
+
+// Names hold what Markdown and HTML would obey.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '<') {
+      out += "&lt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else {
+      if (std::string_view("\\`*_{}[]#|>~").find(c) != std::string_view::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : " ") + part;
+  return out;
+}
+
+std::string rate_lines(const RunRates& rates) {
+  std::string out;
+  const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
+    if (value) out += fmt::format("| {} | {} {} |\n", name, number(*value), unit);
+  };
+  add(rates.is_estimated() ? "energy (estimated)" : "energy", rates.energy_j, "J");
+  add("time", rates.time_s, "s");
+  add("per step", rates.energy_of(rates.steps), "J");
+  add("per epoch", rates.energy_of(rates.epochs), "J");
+  add("per sample", rates.energy_of(rates.samples), "J");
+  add("samples per second", rates.samples_per_s(), "");
+  add("energy x delay", rates.energy_delay_js(), "J s");
+  return out.empty() ? out : "| figure | value |\n|---|---|\n" + out + "\n";
+}
+
+std::string domain_lines(const std::vector<DomainEnergy>& domains) {
+  std::string out = "| domain | J | ± | W | from |\n|---|---|---|---|---|\n";
+  for (const DomainEnergy& domain : domains) {
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(domain.name), optional_number(domain.joules),
+                       optional_number(domain.uncertainty_j), optional_number(domain.mean_w), escaped(origin(domain)));
+  }
+  return domains.empty() ? "" : out + "\n";
+}
+
+std::string layer_lines(const RunView& view) {
+  const LevelView* const level = view.level("layer");
+  if (level == nullptr) return {};
+  std::string out = "| layer | device | J | from | to | share | W |\n|---|---|---|---|---|---|---|\n";
+  for (std::size_t i = 0; i < std::min(level->rows.size(), kMostRows); ++i) {
+    const ReportRow& row = level->rows[i];
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
+                       optional_number(row.energy_j), optional_number(row.low_j), optional_number(row.high_j),
+                       row.share ? percent_text(*row.share) : "-", optional_number(row.power_w));
+  }
+  if (level->idle_j) out += fmt::format("| *idle* | | {} | | | | |\n", number(*level->idle_j));
+  if (level->unattributed_j)
+    out += fmt::format("| *not attributed* | | {} | | | | |\n", number(*level->unattributed_j));
+  if (level->rows.size() > kMostRows) out += fmt::format("\n{} more layers.\n", level->rows.size() - kMostRows);
+  return out + "\n";
+}
+
+std::string notes(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& note : diagnostics.list()) out += fmt::format("- {}\n", escaped(note.message));
+  return out.empty() ? out : "Notes:\n\n" + out;
+}
+
+}  // namespace
+
+std::string markdown_summary(const RunView& view) {
+  const std::string command = joined(view.run.command);
+  std::string out = fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escaped(command));
+  if (!view.run.complete) out += "The recording is not complete: this is what it holds.\n\n";
+  return out + rate_lines(view.rates) + domain_lines(view.run.domains) + layer_lines(view) +
+         notes(view.run.diagnostics);
+}
+
+}  // namespace joulemap::report

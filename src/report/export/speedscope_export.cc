@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// speedscope's own JSON: one profile of joules and one of seconds over the same stacks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "formats/json_writer.h"
+#include "report/export/energy_stacks.h"
+#include "report/export/exports.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+struct Weighted {
+  const EnergyStack* stack = nullptr;
+  double weight = 0;
+};
+
+class FrameNumbers {
+ public:
+  explicit FrameNumbers(const std::vector<EnergyStack>& stacks) {
+    for (const EnergyStack& stack : stacks) {
+      for (const std::string& frame : stack.frames) {
+        if (numbers_.try_emplace(frame, names_.size()).second) names_.push_back(frame);
+      }
+    }
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  std::uint64_t number(const std::string& frame) const { return numbers_.at(frame); }
+
+ private:
+  std::map<std::string, std::uint64_t> numbers_;
+  std::vector<std::string> names_;
+};
+
+void write_profile(JsonWriter& json, std::string_view name, std::string_view unit, const FrameNumbers& frames,
+                   const std::vector<Weighted>& weighted) {
+  double sum = 0;
+  for (const Weighted& one : weighted) sum += one.weight;
+  json.begin_object().member("type", "sampled").member("name", name).member("unit", unit);
+  json.member("startValue", 0.0).member("endValue", sum).key("samples").begin_array();
+  for (const Weighted& one : weighted) {
+    json.begin_array();
+    for (const std::string& frame : one.stack->frames) json.value(frames.number(frame));
+    json.end_array();
+  }
+  json.end_array().key("weights").begin_array();
+  for (const Weighted& one : weighted) json.value(one.weight);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+Result<std::string> speedscope_json(const RunView& view, const ExportQuery& query) {
+  const Result<EnergyStacks> found = energy_stacks(view, query.by);
+  if (!found) return found.error();
+  std::vector<Weighted> joules;
+  std::vector<Weighted> times;
+  for (const EnergyStack& stack : found->stacks) {
+    if (stack.energy_j.value_or(0) > 0) joules.push_back({&stack, *stack.energy_j});
+    if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
+  }
+  if (joules.empty()) return no_energies(found->by);
+  // What lies in one branch side by side: speedscope shows stacks in their order first.
+  const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
+  std::ranges::stable_sort(joules, {}, frames_of);
+  std::ranges::stable_sort(times, {}, frames_of);
+  const FrameNumbers frames(found->stacks);
+  JsonWriter json;
+  json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");
+  json.member("exporter", "joulemap").member("name", subject_of(view.run)).member("activeProfileIndex", 0);
+  json.key("shared").begin_object().key("frames").begin_array();
+  for (const std::string& name : frames.names()) json.begin_object().member("name", name).end_object();
+  json.end_array().end_object().key("profiles").begin_array();
+  // speedscope has no unit of energy.
+  write_profile(json, fmt::format("joules by {}", found->by), "none", frames, joules);
+  if (!times.empty()) write_profile(json, fmt::format("time by {}", found->by), "seconds", frames, times);
+  json.end_array().end_object();
+  return std::move(json).text() + "\n";
+}
+
+}  // namespace joulemap::report

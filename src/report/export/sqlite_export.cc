@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A database with all that a page shows: the run, its domains, rows of all levels, steps, epochs, power over time, metrics,
+// what happened when, and the diagnostics. What is not known is NULL.
+#include <fmt/format.h>
+
+#include "formats/sqlite_writer.h"
+#include "report/export/exports.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::SqliteWriter;
+
+void add_run(SqliteWriter& database, const RunView& view) {
+  const RunRates& rates = view.rates;
+  database.begin_table("runs", {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL",
+                                "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
+                                "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
+  database.add_row({subject_of(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
+                    view.run.exit_code, view.run.complete, joules_of(view.run.totals.measured),
+                    joules_of(view.run.totals.estimated), rates.energy_of(rates.steps), rates.energy_of(rates.epochs),
+                    rates.energy_of(rates.samples)});
+}
+
+void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {
+  database.begin_table("domains", {"name TEXT", "energy_j REAL", "uncertainty_j REAL", "power_w REAL",
+                                   "provenance TEXT", "counted INTEGER", "part_of TEXT", "sensor TEXT", "reason TEXT"});
+  for (const DomainEnergy& domain : domains) {
+    std::optional<std::string_view> provenance;
+    if (domain.provenance) provenance = to_string(*domain.provenance);
+    database.add_row({domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, provenance, domain.counted,
+                      domain.part_of, domain.sensor, domain.reason});
+  }
+}
+
+void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
+  database.begin_table("rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL",
+                                "energy_j REAL", "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL",
+                                "share REAL", "basis TEXT", "cause TEXT", "cause_basis TEXT"});
+  for (const LevelView& level : levels) {
+    for (const ReportRow& row : level.rows) {
+      std::optional<std::string_view> cause;
+      std::optional<std::string_view> cause_basis;
+      if (row.cause) cause = to_string(row.cause->largest);
+      if (row.cause) cause_basis = to_string(row.cause->basis);
+      database.add_row({level.by, row.device, path_text(row.path), row.display_name, row.count, row.time_s,
+                        row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis, cause,
+                        cause_basis});
+    }
+  }
+  database.begin_table("levels", {"level TEXT", "attributed_j REAL", "idle_j REAL", "unattributed_j REAL"});
+  for (const LevelView& level : levels) {
+    database.add_row({level.by, level.attributed_j, level.idle_j, level.unattributed_j});
+  }
+}
+
+void add_stages(SqliteWriter& database, std::string_view table, const std::vector<StageView>& stages) {
+  database.begin_table(table, {"number INTEGER", "begin_s REAL", "end_s REAL", "time_s REAL", "energy_j REAL",
+                               "loss REAL", "joules_per_loss REAL"});
+  for (const StageView& stage : stages) {
+    database.add_row(
+        {stage.number, stage.begin_s, stage.end_s, stage.time_s, stage.energy_j, stage.loss, stage.joules_per_loss});
+  }
+}
+
+void add_over_time(SqliteWriter& database, const RunView& view) {
+  const double slice_s = view.run.slice_s;
+  database.begin_table("samples", {"domain TEXT", "begin_s REAL", "end_s REAL", "power_w REAL"});
+  for (const PowerSeries& series : view.run.power) {
+    for (std::size_t i = 0; i < series.watts.size(); ++i) {
+      const auto at = static_cast<double>(i);
+      database.add_row({series.domain, at * slice_s, (at + 1) * slice_s, series.watts[i]});
+    }
+  }
+  database.begin_table("metrics", {"name TEXT", "time_s REAL", "step INTEGER", "value REAL"});
+  for (const MetricSeries& series : view.metrics) {
+    for (const MetricPoint& point : series.points) {
+      database.add_row({series.name, point.time_s, point.step, point.value});
+    }
+  }
+  database.begin_table("spans", {"kind TEXT", "name TEXT", "begin_s REAL", "end_s REAL"});
+  const auto add = [&](std::string_view kind, const std::vector<TimeBand>& bands) {
+    for (const TimeBand& band : bands) database.add_row({kind, band.name, band.begin_s, band.end_s});
+  };
+  add("phase", view.phases);
+  add("region", view.regions);
+  add("probing", view.probing);
+  add("dithering", view.dithering);
+}
+
+void add_diagnostics(SqliteWriter& database, const RunView& view) {
+  database.begin_table("diagnostics", {"level TEXT", "code TEXT", "count INTEGER", "message TEXT", "remedy TEXT"});
+  const auto add = [&](std::optional<std::string_view> level, const Diagnostics& diagnostics) {
+    for (const Diagnostic& one : diagnostics.list()) {
+      database.add_row({level, one.code, one.count, one.message, one.remedy});
+    }
+  };
+  add(std::nullopt, view.run.diagnostics);
+  for (const LevelView& level : view.levels) add(level.by, level.diagnostics);
+}
+
+}  // namespace
+
+Result<std::string> sqlite_bytes(const RunView& view, const ExportQuery&) {
+  SqliteWriter database;
+  add_run(database, view);
+  add_domains(database, view.run.domains);
+  add_levels(database, view.levels);
+  add_stages(database, "steps", view.steps);
+  add_stages(database, "epochs", view.epochs);
+  add_over_time(database, view);
+  add_diagnostics(database, view);
+  return std::move(database).bytes();
+}
+
+}  // namespace joulemap::report

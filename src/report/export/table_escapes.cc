@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/table_escapes.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string with_escapes(std::string_view text, std::string_view special, std::string_view before) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (special.find(c) != special.npos) out += before;
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string markdown_text(std::string_view text) { return with_escapes(text, "|\\`*_<>[]", "\\"); }
+
+std::string latex_text(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    constexpr std::string_view kSpecial = "&%$#_{}";
+    if (c == '\\') {
+      out += "\\textbackslash{}";
+    } else if (c == '~' || c == '^') {
+      out += fmt::format("\\{}{{}}", c);
+    } else if (c == '<' || c == '>') {
+      out += fmt::format("${}$", c);
+    } else {
+      if (kSpecial.find(c) != kSpecial.npos) out += '\\';
+      out += c;
+    }
+  }
+  const std::size_t sign = out.find("±");
+  return sign == std::string::npos ? out
+                                   : out.substr(0, sign) + "$\\pm$" + out.substr(sign + std::string_view("±").size());
+}
+
+std::string csv_text(std::string_view text) {
+  // Spreadsheets compute what begins so. Who reads a name back takes the apostrophe away.
+  constexpr std::string_view kBeginsFormula = "=+-@";
+  std::string shown = printable(text);
+  if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown)) shown.insert(0, "'");
+  if (shown.find_first_of(",\"") == shown.npos) return shown;
+  return "\"" + with_escapes(shown, "\"", "\"") + "\"";
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/table_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/path_tree.h"
+
+namespace joulemap::report {
+namespace {
+
+double sort_value(const ReportRow& row, SortBy sort) {
+  switch (sort) {
+    case SortBy::time:
+      return row.time_s;
+    case SortBy::power:
+      return row.power_w.value_or(0);
+    case SortBy::count:
+      return static_cast<double>(row.count.value_or(0));
+    default:
+      return row.energy_j.value_or(0);
+  }
+}
+
+std::string name_of(const ReportRow& row, std::string_view by) {
+  if (by == "kernel") return row.display_name;
+  std::string name;
+  for (const std::string& element : row.path) name += (name.empty() ? "" : " ") + element;
+  return name;
+}
+
+TableRow rest_of(const std::vector<TableRow>& rows, std::size_t from) {
+  TableRow rest{fmt::format("{} more", rows.size() - from), {}, true};
+  for (std::size_t i = from; i < rows.size(); ++i) {
+    const ReportRow& row = rows[i].row;
+    rest.row.time_s += row.time_s;
+    if (row.energy_j) rest.row.energy_j = rest.row.energy_j.value_or(0) + *row.energy_j;
+  }
+  return rest;
+}
+
+// Not all of them are rows of a report by domain: parts and estimates are shown, too.
+std::vector<TableRow> domain_rows(const ReportResult& result) {
+  std::vector<TableRow> rows;
+  for (const DomainEnergy& domain : result.domains) {
+    TableRow out{domain.name, {}, false};
+    out.row.time_s = result.elapsed_s;
+    out.row.energy_j = domain.joules;
+    out.row.power_w = domain.mean_w;
+    if (domain.joules && domain.uncertainty_j) {
+      out.row.low_j = std::max(*domain.joules - *domain.uncertainty_j, 0.0);
+      out.row.high_j = *domain.joules + *domain.uncertainty_j;
+    }
+    const std::string part = domain.counted || domain.part_of.empty() ? "" : ", in " + domain.part_of;
+    out.row.basis = domain.provenance ? std::string(to_string(*domain.provenance)) + part : domain.reason;
+    rows.push_back(std::move(out));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<double> half_width_of(const ReportRow& row) {
+  return row.low_j && row.high_j ? std::optional((*row.high_j - *row.low_j) / 2) : std::nullopt;
+}
+
+TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most) {
+  TableContent content;
+  if (result.by == "domain") {
+    content.rows = domain_rows(result);
+    return content;
+  }
+  std::set<std::string> devices;
+  for (const ReportRow& row : result.rows) {
+    if (!path_holds(row.path, row.device, query.filter)) continue;
+    content.rows.push_back({name_of(row, result.by), row, false});
+    devices.insert(row.device);
+  }
+  content.tells_device = devices.size() > 1;
+  content.total_j = energy_in_ledger(result);
+  const SortBy sort = query.sort.value_or(is_sequence(result) ? SortBy::order : SortBy::energy);
+  std::stable_sort(content.rows.begin(), content.rows.end(), [&](const TableRow& a, const TableRow& b) {
+    if (sort == SortBy::order) return false;
+    if (sort == SortBy::name) return a.name < b.name;
+    return std::pair(sort_value(a.row, sort), a.row.time_s) > std::pair(sort_value(b.row, sort), b.row.time_s);
+  });
+  if (content.rows.size() > most) {
+    TableRow rest = rest_of(content.rows, most);
+    content.rows.resize(most);
+    content.rows.push_back(std::move(rest));
+  }
+  if (!query.filter.empty()) return content;
+  for (EnergyNode& node : nobodys(result)) content.rows.push_back({node.name, node.sum, true});
+  return content;
+}
+
+}  // namespace joulemap::report

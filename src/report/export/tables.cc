@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/tables.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "report/export/table_escapes.h"
+#include "report/export/table_rows.h"
+#include "report/text/energy_rows.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kUsualRows = 20;
+
+// Cells of texts; the formats differ in how they write them.
+constexpr std::array<std::string_view, 8> kHeads = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
+
+std::vector<std::string> cells_of(const TableRow& line, const TableContent& content) {
+  const ReportRow& row = line.row;
+  const auto text = [](const std::optional<double>& value, int digits) { return value ? number(*value, digits) : ""; };
+  std::vector<std::string> cells = {text(row.energy_j, 4),
+                                    text(half_width_of(row), 2),
+                                    row.energy_j && content.total_j && *content.total_j > 0
+                                        ? fmt::format("{:.1f} %", 100 * *row.energy_j / *content.total_j)
+                                        : "",
+                                    text(row.power_w, 3),
+                                    row.time_s > 0 ? number(row.time_s, 3) : "",
+                                    row.count.value_or(0) > 0 ? fmt::format("{}", *row.count) : "",
+                                    row.energy_j ? row.basis : ""};
+  if (content.tells_device) cells.push_back(row.device);
+  return cells;
+}
+
+std::string markdown(const ReportResult& result, const TableContent& content) {
+  const std::size_t columns = content.tells_device ? 8 : 7;
+  std::string out = fmt::format("| {} |", result.by);
+  std::string rule = "|---|";
+  for (std::size_t i = 0; i < columns; ++i) {
+    out += fmt::format(" {} |", kHeads[i]);
+    rule += i < 6 ? "---:|" : "---|";
+  }
+  out += "\n" + rule + "\n";
+  for (const TableRow& line : content.rows) {
+    out += line.is_rest ? fmt::format("| *{}* |", markdown_text(line.name))
+                        : fmt::format("| {} |", markdown_text(line.name));
+    for (const std::string& text : cells_of(line, content))
+      out += text.empty() ? "  |" : fmt::format(" {} |", markdown_text(text));
+    out += "\n";
+  }
+  return out + "\n" + markdown_text(provenance_sentence(result)) + "\n";
+}
+
+// With booktabs, as journals want it.
+std::string latex(const ReportResult& result, const TableContent& content) {
+  const std::size_t columns = content.tells_device ? 8 : 7;
+  std::string out = "% \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n";
+  out += fmt::format("  \\begin{{tabular}}{{l{}}}\n    \\toprule\n    {}",
+                     content.tells_device ? "rrrrrrll" : "rrrrrrl", latex_text(result.by));
+  for (std::size_t i = 0; i < columns; ++i) out += " & " + latex_text(kHeads[i]);
+  out += " \\\\\n    \\midrule\n";
+  bool has_rule = false;
+  for (const TableRow& line : content.rows) {
+    if (line.is_rest && !has_rule) out += "    \\midrule\n";
+    has_rule = has_rule || line.is_rest;
+    out += "    " + latex_text(line.name);
+    for (const std::string& text : cells_of(line, content)) out += " & " + latex_text(text);
+    out += " \\\\\n";
+  }
+  return out + fmt::format("    \\bottomrule\n  \\end{{tabular}}\n  \\caption{{Energy by {}. {}}}\n\\end{{table}}\n",
+                           latex_text(result.by), latex_text(provenance_sentence(result)));
+}
+
+// For programs: all digits, low and high, empty where nothing is known. RFC 4180, with a line end as Unix has it.
+std::string csv(const ReportResult& result, const TableContent& content) {
+  std::string out = fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis\n", result.by);
+  const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };
+  for (const TableRow& line : content.rows) {
+    const ReportRow& row = line.row;
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_text(line.name), csv_text(row.device), text(row.energy_j),
+                       text(row.low_j), text(row.high_j), text(row.dynamic_j), text(row.power_w),
+                       row.time_s > 0 ? fmt::format("{}", row.time_s) : "",
+                       row.count ? fmt::format("{}", *row.count) : "", csv_text(row.basis));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string provenance_sentence(const ReportResult& result) {
+  std::string measured;
+  std::string estimated;
+  for (const DomainEnergy& domain : result.domains) {
+    if (!domain.counted || !domain.joules) continue;
+    std::string& list = domain.provenance == Provenance::measured ? measured : estimated;
+    list += (list.empty() ? "" : ", ") + domain.name;
+    if (domain.provenance == Provenance::measured) list += " by " + domain.sensor;
+  }
+  std::string out;
+  if (!measured.empty()) out += fmt::format("Measured: {}. ", measured);
+  if (!estimated.empty()) out += fmt::format("Estimated{}: {}. ", measured.empty() ? "" : ", and in no sum", estimated);
+  if (out.empty()) out = "Nothing was measured. ";
+  out += fmt::format("± is half of the {:.0f} % interval.", 100 * result.interval);
+  if (!result.diagnostics.empty()) out += fmt::format(" Notes: {}.", result.diagnostics.list().front().message);
+  if (result.diagnostics.list().size() > 1) out += fmt::format(" And {} more.", result.diagnostics.list().size() - 1);
+  return out;
+}
+
+std::string table_text(const ReportResult& result, TableFormat format, const TableQuery& query) {
+  std::size_t most = query.top.value_or(format == TableFormat::csv ? 0 : kUsualRows);
+  if (most == 0) most = std::numeric_limits<std::size_t>::max();
+  const TableContent content = table_content(result, query.rows, most);
+  if (format == TableFormat::markdown) return markdown(result, content);
+  return format == TableFormat::latex ? latex(result, content) : csv(result, content);
+}
+
+}  // namespace joulemap::report

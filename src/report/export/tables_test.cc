@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables, the sentence to cite and the model card, against the texts in tests/golden.
+#include <gtest/gtest.h>
+
+#include "report/export/citation.h"
+#include "report/export/tables.h"
+
+#include "report/export/table_escapes.h"
+#include "support/golden.h"
+#include "support/ledger_example.h"
+
+namespace joulemap::report {
+namespace {
+
+ReportResult training() {
+  ReportResult result = example_training();
+  result.rows[1].path.back() = "a_b|c & 100%";
+  result.domains[0].device_model = "NVIDIA H200";
+  return result;
+}
+
+TEST(Tables, AreMarkdown) { expect_golden("table.md", table_text(training(), TableFormat::markdown, {{}, 4})); }
+
+TEST(Tables, AreLatex) { expect_golden("table.tex", table_text(training(), TableFormat::latex, {})); }
+
+TEST(Tables, AreCsvWithAllDigits) {
+  ReportResult result = training();
+  result.rows[0].path.back() = "with \"quotes\", and a comma";
+  expect_golden("table.csv", table_text(result, TableFormat::csv, {}));
+}
+
+TEST(Tables, ByDomainTellPartsAndEstimatesApart) {
+  ReportResult result = training();
+  result.by = "domain";
+  expect_golden("table_domains.md", table_text(result, TableFormat::markdown, {}));
+}
+
+TEST(Citation, SaysWhatWasUsedHowSureThatIsAndHowItWasMeasured) {
+  expect_golden("citation.txt", citation_text(training(), "", "0.1.0"));
+  EXPECT_NE(citation_text({}, "", "0.1.0").find("is not known"), std::string::npos);
+}
+
+TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {
+  const Result<std::string> known = model_card(training(), {400, "Berlin, \"DE\"", "fine-tuning", ""}, "0.1.0");
+  ASSERT_TRUE(known);
+  expect_golden("model_card.yaml", *known);
+  const Result<std::string> unknown = model_card(training(), {}, "0.1.0");
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->find("\n  emissions:"), std::string::npos);
+  EXPECT_FALSE(model_card({}, {400, "", "", ""}, "0.1.0")) << "no energy, no card";
+}
+
+TEST(TableEscapes, ACellThatWouldBeAFormulaStandsBehindAnApostrophe) {
+  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_text("@SUM(a,\"b\")"), "\"'@SUM(a,\"\"b\"\")\"");
+  EXPECT_EQ(csv_text("-m"), "'-m");
+  EXPECT_EQ(csv_text("-1.5e3"), "-1.5e3");
+  EXPECT_EQ(csv_text("\t=1"), "?=1");
+  EXPECT_EQ(csv_text("plain"), "plain");
+}
+
+}  // namespace
+}  // namespace joulemap::report

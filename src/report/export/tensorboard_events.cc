@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/tensorboard_events.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "formats/tfrecord.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::ProtobufWriter;
+
+// Numbers of fields and of types, from TensorFlow's event.proto, summary.proto, tensor.proto and types.proto, and from
+// TensorBoard's plugins/hparams/plugin_data.proto and api.proto.
+namespace event {
+constexpr std::uint32_t kWallTime = 1;
+constexpr std::uint32_t kStep = 2;
+constexpr std::uint32_t kFileVersion = 3;
+constexpr std::uint32_t kSummary = 5;
+}  // namespace event
+namespace summary {
+constexpr std::uint32_t kValue = 1;
+constexpr std::uint32_t kTag = 1;
+constexpr std::uint32_t kSimpleValue = 2;
+constexpr std::uint32_t kTensor = 8;
+constexpr std::uint32_t kMetadata = 9;
+constexpr std::uint32_t kPluginData = 1;
+constexpr std::uint32_t kDataClass = 4;
+constexpr std::uint32_t kPluginName = 1;
+constexpr std::uint32_t kPluginContent = 2;
+constexpr int kDataClassTensor = 2;
+}  // namespace summary
+namespace tensor {
+constexpr std::uint32_t kType = 1;
+constexpr std::uint32_t kShape = 2;
+constexpr std::uint32_t kDoubles = 6;
+constexpr std::uint32_t kStrings = 8;
+constexpr std::uint32_t kDimension = 2;
+constexpr std::uint32_t kDimensionSize = 1;
+constexpr int kFloat = 1;
+constexpr int kDouble = 2;
+constexpr int kString = 7;
+}  // namespace tensor
+namespace hparams {
+constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kExperiment = 2;
+constexpr std::uint32_t kSessionStart = 3;
+constexpr std::uint32_t kSessionEnd = 4;
+constexpr std::uint32_t kExperimentCreated = 3;
+constexpr std::uint32_t kParameterInfo = 4;
+constexpr std::uint32_t kMetricInfo = 5;
+constexpr std::uint32_t kInfoName = 1;
+constexpr std::uint32_t kInfoType = 4;
+constexpr std::uint32_t kMetricTag = 2;
+constexpr std::uint32_t kStartParameter = 1;
+constexpr std::uint32_t kStartTime = 5;
+constexpr std::uint32_t kEndStatus = 1;
+constexpr std::uint32_t kEndTime = 2;
+constexpr int kSucceeded = 1;
+constexpr int kFailed = 2;
+constexpr int kStringType = 1;
+constexpr int kBoolType = 2;
+constexpr int kNumberType = 3;
+}  // namespace hparams
+
+ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
+  ProtobufWriter shape;
+  for (const std::size_t size : sizes) {
+    shape.add(tensor::kDimension, ProtobufWriter().add(tensor::kDimensionSize, static_cast<std::uint64_t>(size)));
+  }
+  return shape;
+}
+
+// What stands where TensorBoard wants a tensor and nobody reads it.
+ProtobufWriter no_tensor() {
+  return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, shape_of({0}));
+}
+
+// A google.protobuf.Value.
+ProtobufWriter json_value(const HyperParameter& parameter) {
+  ProtobufWriter value;
+  if (const auto* const number = std::get_if<double>(&parameter.value)) value.add(2, *number);
+  if (const auto* const text = std::get_if<std::string>(&parameter.value)) value.add(3, to_valid_utf8(*text));
+  if (const auto* const truth = std::get_if<bool>(&parameter.value)) value.add(4, *truth ? 1 : 0);
+  return value;
+}
+
+int type_of(const HyperParameter& parameter) {
+  if (std::holds_alternative<double>(parameter.value)) return hparams::kNumberType;
+  return std::holds_alternative<bool>(parameter.value) ? hparams::kBoolType : hparams::kStringType;
+}
+
+ProtobufWriter plugin_data(std::uint32_t field, const ProtobufWriter& message) {
+  return ProtobufWriter().add(hparams::kVersion, 0).add(field, message);
+}
+
+}  // namespace
+
+std::vector<HistogramBucket> buckets_of(std::span<const double> values, std::size_t most_buckets) {
+  if (values.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(values);
+  const double width = (most - least) / static_cast<double>(most_buckets);
+  if (!(width > 0)) {
+    const double half = std::max(std::abs(least) * 0.01, 1e-9);
+    return {{least - half, least + half, static_cast<double>(values.size())}};
+  }
+  std::vector<HistogramBucket> buckets;
+  for (std::size_t i = 0; i < most_buckets; ++i) {
+    buckets.push_back({least + width * static_cast<double>(i), least + width * static_cast<double>(i + 1), 0});
+  }
+  buckets.back().high = most;
+  for (const double value : values) {
+    const auto at = static_cast<std::size_t>((value - least) / width);
+    buckets[std::min(at, most_buckets - 1)].count += 1;
+  }
+  return buckets;
+}
+
+TensorboardEvents::TensorboardEvents(double begin_s) {
+  event_.add(event::kWallTime, begin_s).add(event::kFileVersion, "brain.Event:2");
+  formats::append_tfrecord(file_, event_.bytes());
+}
+
+void TensorboardEvents::add_event(std::int64_t step, double time_s, const ProtobufWriter& summary) {
+  event_.clear();
+  event_.add(event::kWallTime, time_s).add(event::kStep, step).add(event::kSummary, summary);
+  formats::append_tfrecord(file_, event_.bytes());
+}
+
+void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<const TaggedNumber> numbers) {
+  if (numbers.empty()) return;
+  summary_.clear();
+  for (const TaggedNumber& number : numbers) {
+    value_.clear();
+    value_.add(summary::kTag, number.tag).add(summary::kSimpleValue, static_cast<float>(number.value));
+    summary_.add(summary::kValue, value_);
+  }
+  add_event(step, time_s, summary_);
+}
+
+void TensorboardEvents::add_scalar(std::string_view tag, std::int64_t step, double time_s, double value) {
+  const TaggedNumber one{tag, value};
+  add_scalars(step, time_s, {&one, 1});
+}
+
+void TensorboardEvents::add_plugin_value(std::string_view tag, std::int64_t step, double time_s,
+                                         std::string_view plugin, const ProtobufWriter& content,
+                                         const ProtobufWriter& tensor) {
+  const auto data = ProtobufWriter().add(summary::kPluginName, plugin).add(summary::kPluginContent, content);
+  const auto metadata =
+      ProtobufWriter().add(summary::kPluginData, data).add(summary::kDataClass, summary::kDataClassTensor);
+  const auto value = ProtobufWriter()
+                         .add(summary::kTag, to_valid_utf8(tag))
+                         .add(summary::kMetadata, metadata)
+                         .add(summary::kTensor, tensor);
+  add_event(step, time_s, ProtobufWriter().add(summary::kValue, value));
+}
+
+void TensorboardEvents::add_histogram(std::string_view tag, std::int64_t step, double time_s,
+                                      std::span<const HistogramBucket> buckets) {
+  std::vector<double> numbers;
+  for (const HistogramBucket& bucket : buckets) numbers.insert(numbers.end(), {bucket.low, bucket.high, bucket.count});
+  const auto tensor = ProtobufWriter()
+                          .add(tensor::kType, tensor::kDouble)
+                          .add(tensor::kShape, shape_of({buckets.size(), 3}))
+                          .add_packed(tensor::kDoubles, std::span<const double>(numbers));
+  add_plugin_value(tag, step, time_s, "histograms", {}, tensor);
+}
+
+void TensorboardEvents::add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown) {
+  const auto tensor = ProtobufWriter()
+                          .add(tensor::kType, tensor::kString)
+                          .add(tensor::kShape, shape_of({1}))
+                          .add(tensor::kStrings, to_valid_utf8(markdown));
+  add_plugin_value(tag, step, time_s, "text", {}, tensor);
+}
+
+void TensorboardEvents::add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,
+                                            std::span<const std::string> metric_tags) {
+  auto experiment = ProtobufWriter().add(hparams::kExperimentCreated, time_s);
+  for (const HyperParameter& parameter : parameters) {
+    experiment.add(hparams::kParameterInfo, ProtobufWriter()
+                                                .add(hparams::kInfoName, to_valid_utf8(parameter.name))
+                                                .add(hparams::kInfoType, type_of(parameter)));
+  }
+  for (const std::string& tag : metric_tags) {
+    const auto name = ProtobufWriter().add(hparams::kMetricTag, to_valid_utf8(tag));
+    experiment.add(hparams::kMetricInfo, ProtobufWriter().add(hparams::kInfoName, name));
+  }
+  add_plugin_value("_hparams_/experiment", 0, time_s, "hparams", plugin_data(hparams::kExperiment, experiment),
+                   no_tensor());
+}
+
+void TensorboardEvents::add_hparams_session(const HparamsSession& session) {
+  ProtobufWriter start;
+  for (const HyperParameter& parameter : session.parameters) {
+    start.add(hparams::kStartParameter,
+              ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, json_value(parameter)));
+  }
+  start.add(hparams::kStartTime, session.begin_s);
+  add_plugin_value("_hparams_/session_start_info", 0, session.begin_s, "hparams",
+                   plugin_data(hparams::kSessionStart, start), no_tensor());
+  ProtobufWriter end;
+  if (session.succeeded) end.add(hparams::kEndStatus, *session.succeeded ? hparams::kSucceeded : hparams::kFailed);
+  end.add(hparams::kEndTime, session.end_s);
+  add_plugin_value("_hparams_/session_end_info", 0, session.end_s, "hparams", plugin_data(hparams::kSessionEnd, end),
+                   no_tensor());
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/tensorboard_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/export/markdown_summary.h"
+#include "report/export/tensorboard_events.h"
+
+namespace joulemap::report {
+namespace {
+
+// A histogram of fewer values tells nothing; more than so many over time cannot be told apart.
+constexpr std::size_t kLeastInHistogram = 10;
+constexpr std::size_t kMostHistograms = 20;
+
+// Tags are told apart in groups by what stands before their first slash.
+std::string tag_of(std::string group, std::string_view name) {
+  std::ranges::replace(group, '/', '_');
+  std::ranges::replace(group, ' ', '_');
+  return to_valid_utf8("joulemap_" + group + "/" + std::string(name));
+}
+
+std::string tag_of_layer(const LayerSpread& spread) {
+  std::string group = spread.device;
+  for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) group += "_" + spread.path[i];
+  return tag_of(group, spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+}
+
+// "--lr 0.1 --name=x --amp" are what the run was tried with.
+std::vector<HyperParameter> parameters_of(const std::vector<std::string>& command) {
+  std::vector<HyperParameter> parameters;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    std::string_view name = command[i];
+    if (!name.starts_with("--") || name.size() == 2) continue;
+    name.remove_prefix(2);
+    std::optional<std::string_view> text;
+    if (const std::size_t equals = name.find('='); equals != std::string_view::npos) {
+      text = name.substr(equals + 1);
+      name = name.substr(0, equals);
+    } else if (i + 1 < command.size() && !command[i + 1].starts_with("--")) {
+      text = command[++i];
+    }
+    const auto is_it = [&](const HyperParameter& known) { return known.name == name; };
+    if (name.empty() || std::ranges::any_of(parameters, is_it)) continue;
+    HyperParameter parameter{std::string(name), true};
+    if (text) parameter.value = std::string(*text);
+    if (const std::optional<double> number = text ? parse_double(*text) : std::nullopt) parameter.value = *number;
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+class TensorboardExport {
+ public:
+  explicit TensorboardExport(const RunView& view)
+      : view_(view), begin_s_(static_cast<double>(view.run.start_unix_ns.value_or(0)) * 1e-9), events_(begin_s_) {}
+
+  void add_stages(const std::vector<StageView>& stages, const std::string& group);
+  void add_power();
+  void add_metrics();
+  void add_layers();
+  void add_figures();
+  void add_summary() { events_.add_text("joulemap_summary/run", 0, begin_s_, markdown_summary(view_)); }
+  void add_hparams(TensorboardFolder folder);
+  const std::string& bytes() const { return events_.bytes(); }
+
+ private:
+  std::int64_t step_at(double time_s) const;
+  std::int64_t step_of(const LayerPoint& point) const { return point.step.value_or(step_at(point.time_s)); }
+  void add_slices(const std::string& tag, const std::vector<std::optional<double>>& values);
+  void add_histograms(const std::string& tag, const std::vector<LayerPoint>& points);
+
+  const RunView& view_;
+  double begin_s_;  // since 1970
+  TensorboardEvents events_;
+  std::vector<std::string> figure_tags_;
+};
+
+// The training's step that was under way; milliseconds of a run that tells none.
+std::int64_t TensorboardExport::step_at(double time_s) const {
+  if (view_.steps.empty()) return std::llround(time_s * 1e3);
+  const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StageView::begin_s);
+  const StageView& step = after == view_.steps.begin() ? *after : *std::prev(after);
+  const double length_s = step.end_s - step.begin_s;
+  const double part = length_s > 0 ? std::clamp((time_s - step.begin_s) / length_s, 0.0, 1.0) : 0;
+  const auto within = static_cast<std::uint64_t>(part * static_cast<double>(step.count));
+  return static_cast<std::int64_t>(step.number + std::min(within, step.count - 1));
+}
+
+// Where a stage stands for several, means.
+void TensorboardExport::add_stages(const std::vector<StageView>& stages, const std::string& group) {
+  const std::string energy = tag_of(group, "energy_j");
+  const std::string spent = tag_of(group, "energy_so_far_j");
+  const std::string power = tag_of(group, "power_w");
+  const std::string time = tag_of(group, "time_s");
+  const std::string loss = tag_of(group, "loss");
+  const std::string per_loss = tag_of(group, "joules_per_loss");
+  std::vector<TaggedNumber> numbers;
+  std::vector<LayerPoint> points;
+  double sum_j = 0;
+  for (const StageView& stage : stages) {
+    const auto count = static_cast<double>(stage.count);
+    numbers.clear();
+    if (stage.energy_j) {
+      sum_j += *stage.energy_j;
+      numbers.push_back({energy, *stage.energy_j / count});
+      numbers.push_back({spent, sum_j});
+      if (stage.time_s > 0) numbers.push_back({power, *stage.energy_j / stage.time_s});
+      points.push_back({stage.begin_s, *stage.energy_j / count, static_cast<std::int64_t>(stage.number)});
+    }
+    numbers.push_back({time, stage.time_s / count});
+    if (stage.loss) numbers.push_back({loss, *stage.loss});
+    if (stage.joules_per_loss) numbers.push_back({per_loss, *stage.joules_per_loss});
+    events_.add_scalars(static_cast<std::int64_t>(stage.number), begin_s_ + stage.end_s, numbers);
+  }
+  add_histograms(energy, points);
+}
+
+void TensorboardExport::add_slices(const std::string& tag, const std::vector<std::optional<double>>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double middle_s = (static_cast<double>(i) + 0.5) * view_.run.slice_s;
+    if (values[i]) events_.add_scalar(tag, std::llround(middle_s * 1e3), begin_s_ + middle_s, *values[i]);
+  }
+}
+
+void TensorboardExport::add_power() {
+  for (const PowerSeries& series : view_.run.power) add_slices(tag_of("power", series.domain + "_w"), series.watts);
+  for (const ReportTrack& track : view_.run.tracks) add_slices(tag_of("track", track.name), track.values);
+}
+
+void TensorboardExport::add_metrics() {
+  for (const MetricSeries& series : view_.metrics) {
+    const std::string tag = tag_of("metric", series.name);
+    for (const MetricPoint& point : series.points) {
+      events_.add_scalar(tag, point.step.value_or(step_at(point.time_s)), begin_s_ + point.time_s, point.value);
+    }
+  }
+}
+
+// Over time, so that TensorBoard has ridges to show. A tag is either of numbers or of histograms.
+void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerPoint>& points) {
+  const std::size_t pieces = std::min(points.size() / kLeastInHistogram, kMostHistograms);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    std::vector<double> joules;
+    const std::size_t end = (piece + 1) * points.size() / pieces;
+    for (std::size_t i = piece * points.size() / pieces; i < end; ++i) joules.push_back(points[i].energy_j);
+    const LayerPoint& last = points[end - 1];
+    events_.add_histogram(tag + "/spread", step_of(last), begin_s_ + last.time_s, buckets_of(joules));
+  }
+}
+
+void TensorboardExport::add_layers() {
+  for (const LayerSpread& spread : view_.layer_spreads) {
+    const std::string tag = tag_of_layer(spread);
+    for (const LayerPoint& point : spread.points) {
+      events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
+    }
+    add_histograms(tag, spread.points);
+  }
+}
+
+void TensorboardExport::add_figures() {
+  const RunRates& rates = view_.rates;
+  const auto add = [&](std::string_view name, const std::optional<double>& value) {
+    if (!value) return;
+    figure_tags_.push_back(tag_of("run", name));
+    events_.add_scalar(figure_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
+  };
+  add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
+  add("time_s", rates.time_s);
+  add("joules_per_step", rates.energy_of(rates.steps));
+  add("joules_per_epoch", rates.energy_of(rates.epochs));
+  add("joules_per_sample", rates.energy_of(rates.samples));
+  add("samples_per_s", rates.samples_per_s());
+  add("energy_delay_js", rates.energy_delay_js());
+}
+
+void TensorboardExport::add_hparams(TensorboardFolder folder) {
+  HparamsSession session{parameters_of(view_.run.command), begin_s_, begin_s_ + view_.run.elapsed_s, {}};
+  std::string hosts;
+  for (const std::string& host : view_.run.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
+  session.parameters.push_back({"joulemap host", hosts});
+  if (view_.run.exit_code) session.succeeded = *view_.run.exit_code == 0;
+  if (folder == TensorboardFolder::own) events_.add_hparams_columns(begin_s_, session.parameters, figure_tags_);
+  events_.add_hparams_session(session);
+}
+
+}  // namespace
+
+std::string tensorboard_file(const RunView& view, TensorboardFolder folder) {
+  TensorboardExport out(view);
+  out.add_summary();
+  out.add_stages(view.steps, "step");
+  out.add_stages(view.epochs, "epoch");
+  out.add_power();
+  out.add_metrics();
+  out.add_layers();
+  out.add_figures();
+  out.add_hparams(folder);
+  return out.bytes();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "report/export/tensorboard_events.h"
+#include "report/export/tensorboard_export.h"
+
+namespace joulemap::report {
+namespace {
+
+double counted(const std::vector<HistogramBucket>& buckets) {
+  return std::accumulate(buckets.begin(), buckets.end(), 0.0,
+                         [](double sum, const HistogramBucket& bucket) { return sum + bucket.count; });
+}
+
+// Payloads of records, whose checksums are other tests' business.
+std::vector<std::string> records_of(const std::string& file) {
+  std::vector<std::string> records;
+  for (std::size_t at = 0; at + 12 <= file.size();) {
+    std::uint64_t size = 0;
+    for (int i = 7; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(file[at + static_cast<std::size_t>(i)]);
+    records.push_back(file.substr(at + 12, size));
+    at += 16 + size;
+  }
+  return records;
+}
+
+bool any_holds(const std::vector<std::string>& records, std::string_view text) {
+  return std::ranges::any_of(records, [&](const std::string& one) { return one.find(text) != std::string::npos; });
+}
+
+RunView run_of_two_steps() {
+  RunView view;
+  view.run.command = {"python", "train.py", "--lr", "0.1", "--amp", "--name=\xff"};
+  view.run.start_unix_ns = 1'790'000'000'000'000'000;
+  view.run.elapsed_s = 2;
+  view.steps = {{.number = 4, .begin_s = 0, .end_s = 1, .time_s = 1, .energy_j = 10, .loss = 2},
+                {.number = 5, .begin_s = 1, .end_s = 2, .time_s = 1, .energy_j = {}, .loss = {}}};
+  return view;
+}
+
+TEST(Tensorboard, BucketsHoldEveryValueOnce) {
+  const std::vector<double> values = {1, 1, 2, 3, 10};
+  const std::vector<HistogramBucket> buckets = buckets_of(values, 9);
+  ASSERT_EQ(buckets.size(), 9u);
+  EXPECT_EQ(counted(buckets), 5);
+  EXPECT_EQ(buckets.front().low, 1);
+  EXPECT_EQ(buckets.front().count, 2);
+  EXPECT_EQ(buckets.back().high, 10);
+  EXPECT_EQ(buckets.back().count, 1);
+}
+
+TEST(Tensorboard, EqualValuesAreOneBucketAroundThem) {
+  const std::vector<double> values = {0.02, 0.02, 0.02};
+  const std::vector<HistogramBucket> buckets = buckets_of(values);
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_LT(buckets[0].low, 0.02);
+  EXPECT_GT(buckets[0].high, 0.02);
+  EXPECT_EQ(buckets[0].count, 3);
+  EXPECT_TRUE(buckets_of({}).empty());
+}
+
+TEST(Tensorboard, AnEnergyThatIsNotKnownIsNotWritten) {
+  RunView view = run_of_two_steps();
+  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::own)), "joulemap_step/energy_j"));
+  view.steps[0].energy_j.reset();
+  const std::vector<std::string> records = records_of(tensorboard_file(view, TensorboardFolder::own));
+  EXPECT_FALSE(any_holds(records, "joulemap_step/energy_j"));
+  EXPECT_TRUE(any_holds(records, "joulemap_step/time_s"));
+}
+
+TEST(Tensorboard, ColumnsOfHparamsAreLeftToWhoeverWasThereFirst) {
+  const RunView view = run_of_two_steps();
+  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::own)), "_hparams_/experiment"));
+  const std::vector<std::string> shared = records_of(tensorboard_file(view, TensorboardFolder::shared));
+  EXPECT_FALSE(any_holds(shared, "_hparams_/experiment"));
+  EXPECT_TRUE(any_holds(shared, "_hparams_/session_start_info"));
+}
+
+TEST(Tensorboard, BytesThatAreNoTextBecomeSome) {
+  EXPECT_FALSE(any_holds(records_of(tensorboard_file(run_of_two_steps(), TensorboardFolder::own)), "\xff"));
+}
+
+}  // namespace
+}  // namespace joulemap::report

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/analysis_json.h"
+
+#include "formats/cause_json.h"
+#include "formats/diagnostics_json.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+std::uint64_t count(std::size_t number) { return number; }
+
+void write_flags(JsonWriter& json, const std::vector<AnalysisFlag>& flags) {
+  json.key("flags").begin_array();
+  for (const AnalysisFlag& flag : flags) {
+    json.begin_object().member("code", flag.code).member("message", flag.message);
+    json.text_or_null("remedy", flag.remedy).end_object();
+  }
+  json.end_array();
+}
+
+void write_levels(JsonWriter& json, const AnalysisResult& result, std::string_view name,
+                  const std::vector<std::optional<std::size_t>>& levels) {
+  json.key(name).begin_object();
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (levels[i]) json.member(result.factors[i].name, result.factors[i].levels[*levels[i]]);
+  }
+  json.end_object();
+}
+
+void write_spread(JsonWriter& json, std::string_view name, const std::optional<Spread>& spread) {
+  json.key(name);
+  if (!spread) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("mean", spread->mean)
+      .member("median", spread->median)
+      .member("low", spread->low)
+      .member("high", spread->high)
+      .member("sd", spread->standard_deviation)
+      .member("n", count(spread->values.size()));
+  json.key("values").begin_array();
+  for (const double value : spread->values) json.value(value);
+  json.end_array().key("outliers").begin_array();
+  for (const std::size_t place : spread->outliers) json.value(count(place));
+  json.end_array().end_object();
+}
+
+// Energy and time are always there, null where they were not asked for.
+void write_spreads(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
+  std::optional<Spread> energy;
+  std::optional<Spread> time;
+  for (std::size_t i = 0; i < result.measures.size(); ++i) {
+    if (result.measures[i].kind == MeasureKind::energy) energy = cell.measures[i];
+    if (result.measures[i].kind == MeasureKind::time) time = cell.measures[i];
+  }
+  write_spread(json, "energy_j", energy);
+  write_spread(json, "time_s", time);
+  for (const auto& [name, kind] : {std::pair{"domains", MeasureKind::domain}, {"metrics", MeasureKind::metric}}) {
+    json.key(name).begin_object();
+    for (std::size_t i = 0; i < result.measures.size(); ++i) {
+      if (result.measures[i].kind == kind) write_spread(json, result.measures[i].name, cell.measures[i]);
+    }
+    json.end_object();
+  }
+}
+
+void write_functions(JsonWriter& json, const AnalysisCell& cell) {
+  json.key("functions").begin_array();
+  for (const CellFunction& one : cell.functions) {
+    json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
+    json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
+    json.member("share", one.share);
+    formats::write_cause(json, one.cause);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
+  json.begin_object();
+  write_levels(json, result, "factors", {cell.levels.begin(), cell.levels.end()});
+  json.member("n", count(cell.n)).member("rows", count(cell.rows));
+  write_spreads(json, result, cell);
+  json.key("epochs");
+  if (cell.epochs) {
+    json.begin_object()
+        .member("count", count(cell.epochs->epochs))
+        .member("first_j", cell.epochs->first_j)
+        .member("later_j", cell.epochs->later_j)
+        .member("first_s", cell.epochs->first_s)
+        .member("later_s", cell.epochs->later_s)
+        .end_object();
+  } else {
+    json.null();
+  }
+  write_functions(json, cell);
+  write_flags(json, cell.flags);
+  json.end_object();
+}
+
+// Null for what is no energy.
+void write_basis(JsonWriter& json, const Measure& measure) {
+  json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
+  for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.left_out}}) {
+    json.key(name);
+    if (!measure.provenance) {
+      json.null();
+      continue;
+    }
+    json.begin_array();
+    for (const std::string& domain : *list) json.value(domain);
+    json.end_array();
+  }
+}
+
+void write_measures(JsonWriter& json, const AnalysisResult& result) {
+  json.key("measures").begin_array();
+  for (const Measure& measure : result.measures) {
+    json.begin_object().member("name", measure.name).text_or_null("unit", measure.unit);
+    json.member("compared", measure.weighed);
+    write_basis(json, measure);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comparison& one) {
+  const ExperimentFactor& factor = result.factors[one.factor];
+  json.begin_object().member("factor", factor.name);
+  json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
+  write_levels(json, result, "within", one.within);
+  json.member("metric", result.measures[one.measure].name)
+      .member("unit", result.measures[one.measure].unit)
+      .member("test", one.test)
+      .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
+      .member("exact", one.is_exact)
+      .member("n_a", count(one.n_a))
+      .member("n_b", count(one.n_b))
+      .member("statistic", one.statistic)
+      .member("p", one.p)
+      .member("p_adjusted", one.p_adjusted)
+      .member("family", count(one.family))
+      .member("a12", one.a12)
+      .member("a12_low", one.a12_low)
+      .member("a12_high", one.a12_high)
+      .member("cliff", one.cliff)
+      .member("difference", one.difference)
+      .member("low", one.low)
+      .member("high", one.high)
+      .member("percent", one.percent)
+      .member("percent_low", one.percent_low)
+      .member("percent_high", one.percent_high);
+  json.key("minimum_n");
+  one.minimum_n ? json.value(count(*one.minimum_n)) : json.null();
+  write_basis(json, result.measures[one.measure]);
+  json.member("different", one.is_different).member("verdict", one.verdict).end_object();
+}
+
+void write_associations(JsonWriter& json, const AnalysisResult& result) {
+  json.key("associations").begin_array();
+  for (const Association& one : result.associations) {
+    json.begin_object();
+    if (one.cell) {
+      const std::vector<std::size_t>& levels = result.cells[*one.cell].levels;
+      write_levels(json, result, "factors", {levels.begin(), levels.end()});
+    } else {
+      json.key("factors").null();
+    }
+    json.member("x", result.measures[one.x].name)
+        .member("y", result.measures[one.y].name)
+        .member("n", count(one.n))
+        .member("spearman", one.spearman)
+        .member("spearman_p", one.spearman_p)
+        .member("kendall", one.kendall)
+        .member("kendall_p", one.kendall_p)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_pareto(JsonWriter& json, const AnalysisResult& result) {
+  json.key("pareto").begin_array();
+  for (const ParetoSet& set : result.pareto) {
+    json.begin_object();
+    write_levels(json, result, "within", set.within);
+    json.key("metrics").begin_array();
+    for (const std::size_t measure : set.measures) json.value(result.measures[measure].name);
+    json.end_array().member("resamples", count(set.resamples)).key("points").begin_array();
+    for (const ParetoPoint& point : set.points) {
+      const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
+      json.begin_object();
+      write_levels(json, result, "factors", {levels.begin(), levels.end()});
+      json.member("on_front", point.is_on_front).member("probability", point.probability).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string analysis_json(const AnalysisResult& result) {
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.analysis/1")
+      .member("name", result.name)
+      .member("blocked", result.is_blocked)
+      .member("alpha", result.alpha)
+      .member("adjustment", result.adjustment)
+      .member("seed", result.seed)
+      .member("resamples", count(result.resamples));
+  write_measures(json, result);
+  json.key("cells").begin_array();
+  for (const AnalysisCell& cell : result.cells) write_cell(json, result, cell);
+  json.end_array().key("comparisons").begin_array();
+  for (const Comparison& one : result.comparisons) write_comparison(json, result, one);
+  json.end_array();
+  write_associations(json, result);
+  write_pareto(json, result);
+  write_flags(json, result.flags);
+  json.member("methods", result.methods);
+  formats::write_diagnostics(json, result.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

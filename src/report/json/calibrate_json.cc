@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/calibrate_json.h"
+
+#include "formats/diagnostics_json.h"
+#include "report/json/sampler_cost_json.h"
+
+namespace joulemap::report {
+
+void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibration> calibrations) {
+  json.key("calibration").begin_array();
+  for (const ChannelCalibration& known : calibrations) {
+    json.begin_object()
+        .member("channel", known.channel)
+        .text_or_null("device", known.device)
+        .text_or_null("driver", known.driver)
+        .member("refresh_s", known.refresh_s)
+        .member("refresh_spread_s", known.refresh_spread_s)
+        .member("phase_s", known.phase_s)
+        .text_or_null("phase_of", known.phase_of)
+        .member("read_wall_s", known.read_wall_s)
+        .member("read_cpu_s", known.read_cpu_s)
+        .member("idle_w", known.idle_w)
+        .member("made_unix_ns", known.made_unix_ns)
+        .member("lag_s", known.lag_s)
+        .member("lag_low_s", known.lag_low_s)
+        .member("lag_high_s", known.lag_high_s)
+        .member("window_s", known.window_s)
+        .member("memory_s", known.memory_s)
+        .member("active_idle_w", known.active_idle_w)
+        .member("loaded_w", known.loaded_w)
+        .member("settle_s", known.settle_s)
+        .member("settle_w", known.settle_w)
+        .member("sleep_s", known.sleep_s)
+        .member("sleep_w", known.sleep_w)
+        .member("gain", known.gain)
+        .member("gain_spread", known.gain_spread)
+        .text_or_null("gain_of", known.gain_of)
+        .end_object();
+  }
+  json.end_array();
+}
+
+std::string calibrate_json(const CalibrateResult& result) {
+  formats::JsonWriter json;
+  json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.watched_s);
+  write_calibrations(json, result.findings);
+  json.key("loaded").begin_array();
+  for (const std::string& domain : result.loaded) json.value(domain);
+  json.end_array();
+  json.text_or_null("kept_in", result.kept_in);
+  write_sampler_costs(json, result.samplers);
+  formats::write_diagnostics(json, result.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

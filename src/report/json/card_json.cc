@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "formats/json_writer.h"
+#include "report/text/card_text.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+void write_row(JsonWriter& json, const predict::CardRow& row) {
+  constexpr double kPicojoules = 1e12;
+  json.begin_object().member("size", row.size).key("parameters").begin_object();
+  for (const auto& [name, value] : row.operation.parameters.all()) json.member(name, value);
+  json.end_object()
+      .member("precision", name_of(row.operation.dtype))
+      .member("pass", name_of(row.operation.pass))
+      .member("energy_j", row.energy_j)
+      .member("time_s", row.time_s)
+      .member("flops", row.flops)
+      .member("bytes", row.bytes)
+      .member("pj_per_flop", row.flops > 0 ? kPicojoules * row.energy_j / row.flops : NAN)  // null
+      .member("bound", name_of(row.bound))
+      .member("trust", row.trust)
+      .end_object();
+}
+
+}  // namespace
+
+std::string card_json(const predict::Card& card) {
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.card/1")
+      .member("name", card.subject.name)
+      .member("kind", name_of(card.subject.kind))
+      .text_or_null("form", card.subject.form)
+      .text_or_null("variant", card.subject.variant)
+      .member("device", card.device)
+      .member("basis", card.fitted ? "fitted" : "datasheet")
+      .member("is_measured", card.is_measured)
+      .key("rows")
+      .begin_array();
+  for (const predict::CardRow& row : card.rows) write_row(json, row);
+  json.end_array().key("advice").begin_array();
+  for (const std::string& sentence : card.advice) json.value(sentence);
+  json.end_array().end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

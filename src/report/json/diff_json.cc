@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/diff_json.h"
+
+#include "formats/diagnostics_json.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+void write_energy(JsonWriter& json, std::string_view name, const std::optional<ComparedEnergy>& energy) {
+  json.key(name);
+  if (!energy) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("energy_j", energy->energy_j)
+      .member("low_j", energy->low_j)
+      .member("high_j", energy->high_j)
+      .end_object();
+}
+
+void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
+  json.begin_object();
+  write_texts(json, "path", entry.path);
+  json.member("name", entry.name).member("display_name", entry.display_name).text_or_null("device", entry.device);
+  write_energy(json, "a", entry.a);
+  write_energy(json, "b", entry.b);
+  json.member("difference_j", entry.difference_j)
+      .member("low_j", entry.low_j)
+      .member("high_j", entry.high_j)
+      .member("relative", entry.relative)
+      .member("verdict", to_string(entry.verdict))
+      .member("p_adjusted", entry.p_adjusted)
+      .end_object();
+}
+
+void write_recording(JsonWriter& json, const ComparedRecording& recording) {
+  json.begin_object()
+      .member("input", recording.input)
+      .member("steps", recording.steps)
+      .member("units", recording.units)
+      .member("energy_j", recording.energy_j)
+      .member("within", recording.within)
+      .key("left_out");
+  if (!recording.left_out) {
+    json.null().end_object();
+    return;
+  }
+  json.begin_object()
+      .member("warm_up_steps", static_cast<std::uint64_t>(recording.left_out->warm_up_steps))
+      .member("long_steps", static_cast<std::uint64_t>(recording.left_out->long_steps))
+      .member("time_s", recording.left_out->time_s)
+      .member("energy_j", recording.left_out->energy_j)
+      .member("is_settled", recording.left_out->is_settled)
+      .end_object()
+      .end_object();
+}
+
+void write_variation(JsonWriter& json, const RunDifference& difference) {
+  const RunVariation& variation = difference.variation;
+  json.key("run_variation")
+      .begin_object()
+      .member("prior_sd", variation.prior_sd)
+      .member("prior_degrees_of_freedom", variation.prior_degrees_of_freedom)
+      .member("prior_is_given", variation.is_given)
+      .member("sd", variation.sd)
+      .member("degrees_of_freedom", variation.degrees_of_freedom)
+      .end_object()
+      .member("smallest_change", difference.smallest_change);
+  json.key("establishes").begin_array();
+  for (const EstablishedChange& one : difference.establish) {
+    json.begin_object()
+        .member("recordings", static_cast<std::uint64_t>(one.recordings))
+        .member("relative", one.relative)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) {
+  json.key(name).begin_object();
+  write_texts(json, "inputs", run.inputs);
+  write_texts(json, "command", run.command);
+  json.member("units", run.units)
+      .member("time_s", run.time_s)
+      .member("scatter", run.scatter)
+      .member("provenance", run.is_estimated ? "estimated" : "measured");
+  json.key("recordings").begin_array();
+  for (const ComparedRecording& recording : run.recordings) write_recording(json, recording);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string diff_json(const RunDifference& difference) {
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.diff/1")
+      .member("interval", difference.interval)
+      .member("by", difference.by)
+      .member("per", difference.per)
+      .member("state", difference.is_steady ? "steady" : "whole_run")
+      .member("entry_interval", difference.entry_interval);
+  write_variation(json, difference);
+  write_run(json, "a", difference.a);
+  write_run(json, "b", difference.b);
+  write_texts(json, "domains", difference.domains);
+  json.key("total");
+  write_entry(json, difference.total);
+  json.key("entries").begin_array();
+  for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
+  json.end_array().member("fail_over", difference.fail_over).member("failed", difference.failed);
+  formats::write_diagnostics(json, difference.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

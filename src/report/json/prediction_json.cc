@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/prediction_json.h"
+
+#include "formats/diagnostics_json.h"
+#include "formats/json_writer.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+using predict::Explanation;
+using predict::Prediction;
+using predict::PredictionReport;
+
+constexpr double kInterval = 0.9;
+
+void write_layers(JsonWriter& json, const Prediction& prediction) {
+  json.key("layers").begin_array();
+  for (const predict::LayerPrediction& layer : prediction.layers) {
+    json.begin_object()
+        .member("name", layer.name)
+        .member("op", layer.op)
+        .member("energy_j", layer.energy_j)
+        .member("low_j", layer.low_j)
+        .member("high_j", layer.high_j)
+        .member("time_s", layer.time_s)
+        .member("flops", layer.flops)
+        .member("bytes", layer.bytes)
+        .member("physical_j", layer.physical_j)
+        .member("trust", layer.trust)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_unknown(JsonWriter& json, const Prediction& prediction) {
+  json.key("unknown_ops").begin_array();
+  for (const predict::UnknownOperation& one : prediction.unknown) {
+    json.begin_object()
+        .member("layer", one.layer)
+        .member("op", one.source)
+        .member("reason", one.reason)
+        .member("bounded", one.bounded)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_tariff(JsonWriter& json, const predict::Tariff& tariff) {
+  json.key("tariff")
+      .begin_object()
+      .member("grid_gco2_kwh", tariff.intensity())
+      .member("grid_is_assumed", !tariff.grid_gco2_kwh.has_value())
+      .member("price_kwh", tariff.price_kwh)
+      .member("pue", tariff.pue)
+      .end_object();
+}
+
+void write_lifetime(JsonWriter& json, const PredictionReport& report) {
+  json.key("lifetime");
+  if (!report.lifetime) {
+    json.null();
+    return;
+  }
+  const predict::Lifetime& life = *report.lifetime;
+  const predict::Footprint footprint = footprint_of(life.energy_j, report.tariff);
+  json.begin_object()
+      .member("steps", life.steps)
+      .member("inferences", life.inferences)
+      .member("step_j", life.step_j)
+      .member("inference_j", life.inference_j)
+      .member("energy_j", life.energy_j)
+      .member("low_j", life.low_j)
+      .member("high_j", life.high_j)
+      .member("co2_kg", footprint.co2_kg)
+      .member("price", footprint.price)
+      .end_object();
+}
+
+void write_terms(JsonWriter& json, std::string_view name, const predict::Terms& terms) {
+  json.key(name).begin_object();
+  for (std::size_t index = 0; index < predict::kTerms; ++index) json.member(predict::term_names()[index], terms[index]);
+  json.end_object();
+}
+
+void write_features(JsonWriter& json, const Explanation& told) {
+  json.key("features").begin_object();
+  for (std::size_t index = 0; index < told.features.size() && index < predict::feature_names().size(); ++index) {
+    json.member(predict::feature_names()[index], static_cast<double>(told.features[index]));
+  }
+  json.end_object();
+}
+
+void write_explained(JsonWriter& json, const Explanation& told) {
+  const predict::Operation& operation = told.operation;
+  json.begin_object()
+      .member("op", operation.source)
+      .member("kind", name_of(operation.kind))
+      .text_or_null("form", operation.form)
+      .key("parameters")
+      .begin_object();
+  for (const auto& [name, value] : operation.parameters.all()) json.member(name, value);
+  json.end_object()
+      .member("dtype", name_of(operation.dtype))
+      .member("pass", name_of(operation.pass))
+      .member("count", operation.count)
+      .member("flops", told.work.flops)
+      .member("bytes", told.work.bytes)
+      .member("bound", name_of(told.bound));
+  write_terms(json, "granted_s", told.granted);
+  write_terms(json, "physical_s", told.parts);
+  json.member("physical_time_s", told.estimate.physical_time_s)
+      .member("physical_j", told.physical_j)
+      .member("time_s", told.estimate.time_s)
+      .member("energy_j", told.estimate.energy_j)
+      .member("tree_factor", told.tree_factor)
+      .member("trust", told.estimate.trust);
+  write_features(json, told);
+  json.end_object();
+}
+
+void write_explanation(JsonWriter& json, const PredictionReport& report) {
+  json.key("explanation");
+  if (report.explained.empty()) {
+    json.null();
+    return;
+  }
+  json.begin_object().member("layer", report.explained).key("operations").begin_array();
+  for (const Explanation& told : report.explanation) write_explained(json, told);
+  json.end_array().end_object();
+}
+
+void write_totals(JsonWriter& json, const PredictionReport& report) {
+  const Prediction& prediction = report.prediction;
+  json.member("energy_j", prediction.energy_j)
+      .member("low_j", prediction.low_j)
+      .member("high_j", prediction.high_j)
+      .member("time_s", prediction.time_s)
+      .member("power_w", prediction.power_w)
+      .member("gpu_s", prediction.gpu_s)
+      .member("host_s", prediction.host_s)
+      .member("idle_j", prediction.idle_j)
+      .member("flops", prediction.flops)
+      .member("is_total_sound", prediction.is_total_sound)
+      .member("is_lower_bound", is_lower_bound(prediction));
+  const predict::Footprint footprint = footprint_of(prediction.energy_j, report.tariff);
+  json.member("co2_kg", footprint.co2_kg).member("price", footprint.price);
+}
+
+}  // namespace
+
+std::string prediction_json(const PredictionReport& report) {
+  const Prediction& prediction = report.prediction;
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.prediction/1")
+      .member("interval", kInterval)
+      .text_or_null("model", report.model)
+      .member("format", report.format)
+      .member("device", prediction.device)
+      .member("basis", prediction.fitted ? "fitted" : "datasheet")
+      .member("pass", prediction.training ? "training" : "inference")
+      .member("batch", report.batch)
+      .member("precision", report.precision)
+      .member("mode", name_of(report.mode))
+      .text_or_null("optimizer", report.optimizer);
+  write_totals(json, report);
+  write_layers(json, prediction);
+  write_unknown(json, prediction);
+  write_tariff(json, report.tariff);
+  write_lifetime(json, report);
+  write_explanation(json, report);
+  json.key("notes").begin_array();
+  for (const std::string& note : prediction.notes) json.value(note);
+  json.end_array();
+  formats::write_diagnostics(json, report.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

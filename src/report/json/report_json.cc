@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/report_json.h"
+
+#include "formats/cause_json.h"
+#include "formats/diagnostics_json.h"
+#include "formats/json_writer.h"
+#include "report/json/calibrate_json.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+void write_values(JsonWriter& json, std::string_view name, const std::vector<std::optional<double>>& values) {
+  json.key(name).begin_array();
+  for (const std::optional<double>& value : values) json.value(value);
+  json.end_array();
+}
+
+void write_domains(JsonWriter& json, const ReportResult& result) {
+  json.key("domains").begin_array();
+  for (const DomainEnergy& domain : result.domains) {
+    json.begin_object()
+        .member("name", domain.name)
+        .member("measured_j", domain.joules)
+        .member("uncertainty_j", domain.uncertainty_j)
+        .text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "")
+        .member("mean_w", domain.mean_w)
+        .member("counted", domain.counted)
+        .text_or_null("part_of", domain.part_of)
+        .text_or_null("reason", domain.reason)
+        .member("sensor", domain.sensor)
+        .text_or_null("model", domain.model)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_rows(JsonWriter& json, const ReportResult& result) {
+  json.key("rows").begin_array();
+  for (const ReportRow& row : result.rows) {
+    json.begin_object();
+    write_texts(json, "path", row.path);
+    json.member("name", row.name)
+        .member("display_name", row.display_name)
+        .text_or_null("device", row.device)
+        .member("count", row.count)
+        .member("time_s", row.time_s)
+        .member("energy_j", row.energy_j)
+        .member("low_j", row.low_j)
+        .member("high_j", row.high_j)
+        .member("dynamic_j", row.dynamic_j)
+        .member("power_w", row.power_w)
+        .member("share", row.share)
+        .member("basis", row.basis);
+    formats::write_cause(json, row.cause);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_power(JsonWriter& json, const ReportResult& result) {
+  json.key("power").begin_object().member("slice_s", result.slice_s).key("domains").begin_array();
+  for (const PowerSeries& series : result.power) {
+    json.begin_object().member("name", series.domain);
+    write_values(json, "watts", series.watts);
+    json.end_object();
+  }
+  json.end_array().key("tracks").begin_array();
+  for (const ReportTrack& track : result.tracks) {
+    json.begin_object().member("name", track.name).member("unit", unit_of(track.quantity));
+    write_values(json, "values", track.values);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_counter_steps(JsonWriter& json, const ReportResult& result) {
+  json.key("counter_steps").begin_array();
+  for (const CounterSteps& steps : result.counter_steps) {
+    json.begin_object()
+        .member("channel", steps.channel)
+        .member("period_s", steps.period_s)
+        .member("half_width_s", steps.half_width_s)
+        .member("last_step_monotonic_ns", steps.last_step_ns)
+        .member("slips", steps.slips)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_setting(JsonWriter& json, const ReportResult& result) {
+  json.key("metrics").begin_array();
+  for (const ReportedMetric& metric : result.metrics) {
+    json.begin_object()
+        .member("name", metric.name)
+        .member("count", metric.count)
+        .member("first", metric.first)
+        .member("last", metric.last)
+        .end_object();
+  }
+  json.end_array().key("environment").begin_object();
+  for (const EnvironmentFact& fact : result.environment) json.member(fact.name, fact.value);
+  json.end_object();
+  write_calibrations(json, result.calibration);
+}
+
+}  // namespace
+
+std::string report_json(const ReportResult& result) {
+  JsonWriter json;
+  json.begin_object().member("schema", "joulemap.report/1").member("interval", result.interval);
+  write_texts(json, "inputs", result.inputs);
+  write_texts(json, "command", result.command);
+  write_texts(json, "hosts", result.hosts);
+  json.member("start_unix_ns", result.start_unix_ns)
+      .member("start_monotonic_ns", result.start_monotonic_ns)
+      .member("exit_code", result.exit_code)
+      .member("signal", result.signal)
+      .member("complete", result.complete)
+      .member("by", result.by)
+      .member("elapsed_s", result.elapsed_s)
+      .member("measured_j", joules_of(result.totals.measured))
+      .member("estimated_j", joules_of(result.totals.estimated))
+      .member("attributed_j", result.attributed_j)
+      .member("idle_j", result.idle_j)
+      .member("unattributed_j", result.unattributed_j);
+  write_domains(json, result);
+  write_rows(json, result);
+  write_power(json, result);
+  write_counter_steps(json, result);
+  json.member("steps", result.steps).member("epochs", result.epochs);
+  write_setting(json, result);
+  json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
+  result.own_cpu_s&& result.elapsed_s > 0 ? json.value(*result.own_cpu_s / result.elapsed_s) : json.null();
+  json.key("probe_s");
+  result.probe ? json.value(result.probe->time_s) : json.null();
+  json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);
+  json.member("dither_s", result.dither_s);
+  json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
+  formats::write_diagnostics(json, result.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

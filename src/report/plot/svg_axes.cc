@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plot/svg_axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+namespace {
+
+double nice_step(double low, double high, int wanted) {
+  const double raw = (high - low) / std::max(wanted, 1);
+  if (!(raw > 0) || !std::isfinite(raw)) return 1;
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+constexpr double kTickSize = 12;
+
+}  // namespace
+
+std::vector<double> nice_ticks(double low, double high, int wanted) {
+  std::vector<double> ticks;
+  const double step = nice_step(low, high, wanted);
+  const double first = std::ceil(low / step - 1e-9);
+  for (double i = first; i * step <= high + 1e-9 * step && ticks.size() < 100; ++i) ticks.push_back(i * step);
+  return ticks;
+}
+
+Range nice_range(double low, double high, int wanted) {
+  const double step = nice_step(low, high, wanted);
+  return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step};
+}
+
+std::string tick_text(double value, double step) {
+  if (std::abs(value) < step * 1e-6) return "0";
+  const bool is_thousands = std::abs(value) >= 10'000 && step >= 100;
+  const double unit = is_thousands ? 1000 : 1;
+  const double least = step / unit;
+  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(least) - 1e-9)), 0, 9);
+  return fmt::format("{:.{}f}{}", value / unit, decimals, is_thousands ? "k" : "");
+}
+
+void draw_y_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted) {
+  const std::vector<double> ticks = nice_ticks(axes.y.low, axes.y.high, wanted);
+  const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
+  double widest = 0;
+  for (const double tick : ticks) {
+    const double y = axes.y.at(tick);
+    const std::string label = tick_text(tick, step);
+    widest = std::max(widest, text_width(label, kTickSize));
+    canvas.line({axes.inside.x, y}, {axes.inside.right(), y}, {tick == 0 ? kAxis : kGrid, 1});
+    canvas.text({axes.inside.x - 8, y + 4}, label, {kTickSize, kMuted, Anchor::end});
+  }
+  canvas.text({axes.inside.x - 8 - widest - 12, axes.inside.y + axes.inside.height / 2}, title,
+              {kTickSize, kMuted, Anchor::middle, false, -90});
+}
+
+void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted, bool has_lines) {
+  const std::vector<double> ticks = nice_ticks(axes.x.low, axes.x.high, wanted);
+  const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
+  const double y = axes.inside.bottom();
+  for (const double tick : ticks) {
+    const double x = axes.x.at(tick);
+    canvas.line({x, has_lines ? axes.inside.y : y}, {x, y + 4}, {has_lines ? kGrid : kAxis, 1});
+    canvas.text({x, y + 18}, tick_text(tick, step), {kTickSize, kMuted, Anchor::middle});
+  }
+  canvas.line({axes.inside.x, y}, {axes.inside.right(), y}, {kAxis, 1});
+  canvas.text({axes.inside.x + axes.inside.width / 2, y + 38}, title, {kTickSize, kMuted, Anchor::middle});
+}
+
+}  // namespace joulemap::report

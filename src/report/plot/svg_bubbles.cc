@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "model/amount_text.h"
+#include "report/plot/experiment_plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_cells.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/analysis_tables.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kHeight = 420;
+constexpr double kLeast = 6;
+constexpr double kMost = 20;
+
+struct Bubble {
+  std::size_t cell = 0;
+  double time_s = 0;
+  double energy_j = 0;
+  std::optional<double> metric;
+};
+
+std::set<std::size_t> front_of(const AnalysisResult& result) {
+  std::set<std::size_t> front;
+  for (const ParetoSet& set : result.pareto) {
+    for (const ParetoPoint& point : set.points) {
+      if (point.is_on_front) front.insert(point.cell);
+    }
+  }
+  return front;
+}
+
+// Powers of ten, as cells may differ by orders of magnitude.
+void draw_log_axes(SvgCanvas& canvas, const Box& inside, const Scale& x, const Scale& y) {
+  for (const Scale* scale : {&x, &y}) {
+    for (double power = std::ceil(scale->low - 1e-9); power <= scale->high + 1e-9; ++power) {
+      const double at = scale->at(power);
+      if (scale == &x) {
+        canvas.line({at, inside.y}, {at, inside.bottom()}, {kGrid, 1});
+        canvas.text({at, inside.bottom() + 18}, amount_text(std::pow(10, power), "s"), {12, kMuted, Anchor::middle});
+      } else {
+        canvas.line({inside.x, at}, {inside.right(), at}, {kGrid, 1});
+        canvas.text({inside.x - 8, at + 4}, amount_text(std::pow(10, power), "J"), {12, kMuted, Anchor::end});
+      }
+    }
+  }
+  canvas.text({inside.x + inside.width / 2, inside.bottom() + 38}, "time, logarithmic", {12, kMuted, Anchor::middle});
+  canvas.text({14, inside.y + inside.height / 2}, "energy, logarithmic", {12, kMuted, Anchor::middle, false, -90});
+}
+
+Scale log_scale(const std::vector<double>& values, double from, double to) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {std::floor(std::log10(*low) - 0.05), std::ceil(std::log10(*high) + 0.05), from, to};
+}
+
+std::vector<Bubble> bubbles_of(const AnalysisResult& result, std::optional<std::size_t> metric) {
+  const std::optional<std::size_t> energy = measure_of_kind(result, MeasureKind::energy);
+  const std::optional<std::size_t> time = measure_of_kind(result, MeasureKind::time);
+  std::vector<Bubble> bubbles;
+  if (!energy || !time) return bubbles;
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    const AnalysisCell& cell = result.cells[i];
+    if (!cell.measures[*energy] || !cell.measures[*time]) continue;
+    Bubble bubble{i, cell.measures[*time]->mean, cell.measures[*energy]->mean, {}};
+    if (metric && cell.measures[*metric]) bubble.metric = cell.measures[*metric]->mean;
+    if (bubble.time_s > 0 && bubble.energy_j > 0) bubbles.push_back(bubble);
+  }
+  return bubbles;
+}
+
+}  // namespace
+
+std::string bubbles_svg(const AnalysisResult& result) {
+  std::optional<std::size_t> metric;
+  for (std::size_t i = 0; i < result.measures.size(); ++i) {
+    if (result.measures[i].kind != MeasureKind::metric || !result.measures[i].weighed) continue;
+    if (!metric || result.measures[i].name == "accuracy") metric = i;
+  }
+  const std::vector<Bubble> bubbles = bubbles_of(result, metric);
+  if (bubbles.empty()) return "";
+  std::vector<double> times;
+  std::vector<double> energies;
+  double least = 0;
+  double most = 0;
+  for (const Bubble& bubble : bubbles) {
+    times.push_back(bubble.time_s);
+    energies.push_back(bubble.energy_j);
+    if (bubble.metric) least = most == 0 && least == 0 ? *bubble.metric : std::min(least, *bubble.metric);
+    if (bubble.metric) most = std::max(most, *bubble.metric);
+  }
+  const std::string title =
+      metric ? fmt::format("Energy and time; size: {}, rim: no other cell beats it", result.measures[*metric].name)
+             : "Energy and time; rim: no other cell beats it";
+  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 60, title, "a bubble for each cell");
+  const CellRoles roles = roles_of(result);
+  draw_hue_legend(canvas, result, roles);
+  const Box inside{kMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kMargin - 90, kHeight};
+  const Scale x = log_scale(times, inside.x, inside.right());
+  const Scale y = log_scale(energies, inside.bottom(), inside.y);
+  draw_log_axes(canvas, inside, x, y);
+  const std::set<std::size_t> front = front_of(result);
+  for (const Bubble& bubble : bubbles) {
+    const AnalysisCell& cell = result.cells[bubble.cell];
+    const double share = bubble.metric && most > least ? (*bubble.metric - least) / (most - least) : 0.3;
+    const std::string name = fmt::format("{}: {}, {}", short_levels(result, cell.levels),
+                                         amount_text(bubble.energy_j, "J"), amount_text(bubble.time_s, "s"));
+    const bool is_on_front = front.contains(bubble.cell);
+    canvas.circle({x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))},
+                  kLeast + share * (kMost - kLeast), {hue_of_cell(roles, cell), 0.6, 0, name},
+                  {is_on_front ? kInk : "none", is_on_front ? 1.6 : 0.0});
+  }
+  if (bubbles.size() <= 30) {
+    for (const Bubble& bubble : bubbles) {
+      canvas.text({x.at(std::log10(bubble.time_s)) + 9, y.at(std::log10(bubble.energy_j)) - 7},
+                  name_without_hue(result, roles, result.cells[bubble.cell]), {10, kMuted});
+    }
+  }
+  return std::move(canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/amount_text.h"
+#include "report/plot/experiment_plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_cells.h"
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kFacetHeight = 210;
+constexpr double kFacetRoom = 62;  // names below, facet's name above
+constexpr double kLeft = 66;
+
+struct Bar {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  std::string_view colour;
+  std::string title;
+};
+
+// Groups of bars side by side, a name below each group.
+struct BarGroup {
+  std::string name;
+  std::vector<Bar> bars;
+};
+
+double most_of(const std::vector<BarGroup>& groups) {
+  double most = 0;
+  for (const BarGroup& group : groups) {
+    for (const Bar& bar : group.bars) most = std::max({most, bar.value, bar.high});
+  }
+  return most;
+}
+
+void draw_bars(SvgCanvas& canvas, const Box& inside, const std::vector<BarGroup>& groups, const AxisUnit& unit) {
+  const double most = most_of(groups) / unit.factor;
+  const Axes axes{inside, {}, {0, nice_range(0, most > 0 ? most : 1, 4).high, inside.bottom(), inside.y}};
+  draw_y_axis(canvas, axes, unit.text, 4);
+  const double width = inside.width / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const double left = inside.x + width * static_cast<double>(i);
+    const double each =
+        std::min(width * 0.8 / static_cast<double>(std::max<std::size_t>(groups[i].bars.size(), 1)), 46.0);
+    double x = left + width / 2 - each * static_cast<double>(groups[i].bars.size()) / 2;
+    for (const Bar& bar : groups[i].bars) {
+      const double top = axes.y.at(std::max(bar.value, 0.0) / unit.factor);
+      canvas.box({x + 1, top, each - 2, inside.bottom() - top}, {bar.colour, 1, 1, bar.title});
+      const double middle = x + each / 2;
+      if (bar.high > bar.low) {
+        const double low = axes.y.at(std::max(bar.low, 0.0) / unit.factor);
+        const double high = axes.y.at(std::max(bar.high, 0.0) / unit.factor);
+        canvas.line({middle, low}, {middle, high}, {kInk, 1.2});
+        for (const double y : {low, high}) canvas.line({middle - 3, y}, {middle + 3, y}, {kInk, 1.2});
+      }
+      x += each;
+    }
+    canvas.text({left + width / 2, inside.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
+                {11, kMuted, Anchor::middle});
+  }
+}
+
+// Two facets in a row where they are small.
+struct FacetGrid {
+  std::size_t columns = 1;
+  double width = 0;
+  Box place(std::size_t index) const {
+    const double x = kMargin + width * static_cast<double>(index % columns);
+    const double y = kPlotTop + 14 + (kFacetHeight + kFacetRoom) * static_cast<double>(index / columns);
+    return {x + kLeft, y + 12, width - kLeft - 12, kFacetHeight - 12};
+  }
+  double height(std::size_t count) const {
+    return kPlotTop + 14 +
+           (kFacetHeight + kFacetRoom) * std::ceil(static_cast<double>(count) / static_cast<double>(columns));
+  }
+};
+
+FacetGrid grid_of(std::size_t facets, std::size_t groups) {
+  FacetGrid grid;
+  grid.columns = facets == 1 || groups > 6 ? 1 : facets % 3 == 0 && groups <= 4 ? 3 : 2;
+  grid.width = (kPlotWidth - 2 * kMargin) / static_cast<double>(grid.columns);
+  return grid;
+}
+
+std::string facets_svg(const AnalysisResult& result, const CellRoles& roles, std::string_view title,
+                       const Measure& measure, const std::vector<Facet>& facets,
+                       const std::vector<std::vector<BarGroup>>& groups, bool has_legend) {
+  std::size_t widest = 1;
+  for (const std::vector<BarGroup>& one : groups) widest = std::max(widest, one.size());
+  const FacetGrid grid = grid_of(facets.size(), widest);
+  SvgCanvas canvas = titled_canvas(grid.height(facets.size()), title, "means by cell");
+  if (has_legend) draw_hue_legend(canvas, result, roles);
+  for (std::size_t i = 0; i < facets.size(); ++i) {
+    const Box inside = grid.place(i);
+    canvas.text({inside.x, inside.y - 8}, facets[i].name, {12, kInk, Anchor::start, true});
+    draw_bars(canvas, inside, groups[i], axis_unit(measure, most_of(groups[i])));
+  }
+  return std::move(canvas).finish();
+}
+
+// The cells of a facet, by level of the grouping factor.
+template <class AddBars>
+std::vector<BarGroup> groups_of(const AnalysisResult& result, const CellRoles& roles, const Facet& facet,
+                                const AddBars& add_bars) {
+  const std::size_t levels = roles.group ? result.factors[*roles.group].levels.size() : 1;
+  std::vector<BarGroup> groups;
+  for (std::size_t level = 0; level < levels; ++level) {
+    BarGroup group;
+    if (roles.group) group.name = result.factors[*roles.group].levels[level];
+    for (const std::size_t index : facet.cells) {
+      const AnalysisCell& cell = result.cells[index];
+      if (!roles.group || cell.levels[*roles.group] == level) add_bars(cell, group.bars);
+    }
+    if (!group.bars.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
+  const CellRoles roles = roles_of(result);
+  const std::vector<Facet> facets = facets_of(result, roles);
+  std::vector<std::vector<BarGroup>> groups;
+  bool has_values = false;
+  for (const Facet& facet : facets) {
+    groups.push_back(groups_of(result, roles, facet, [&](const AnalysisCell& cell, std::vector<Bar>& bars) {
+      const std::optional<Spread>& spread = cell.measures[measure];
+      if (!spread) return;
+      has_values = true;
+      bars.push_back({spread->mean, spread->low, spread->high, hue_of_cell(roles, cell),
+                      amount_text(spread->mean, result.measures[measure].unit)});
+    }));
+  }
+  if (!has_values) return "";
+  const std::string title =
+      fmt::format("{} by {}; bars: means, whiskers: {:.0f} % intervals", result.measures[measure].name,
+                  roles.group ? result.factors[*roles.group].name : "cell", 100 * (1 - result.alpha));
+  return facets_svg(result, roles, title, result.measures[measure], facets, groups, true);
+}
+
+std::string epoch_power_svg(const AnalysisResult& result) {
+  const CellRoles roles = roles_of(result);
+  const std::vector<Facet> facets = facets_of(result, roles);
+  std::vector<std::vector<BarGroup>> groups;
+  bool has_values = false;
+  for (const Facet& facet : facets) {
+    groups.push_back(groups_of(result, roles, facet, [&](const AnalysisCell& cell, std::vector<Bar>& bars) {
+      if (!cell.epochs) return;
+      const EpochSummary& epochs = *cell.epochs;
+      const std::string name = roles.hue ? result.factors[*roles.hue].levels[cell.levels[*roles.hue]] : "";
+      const auto add = [&](std::optional<double> energy_j, std::optional<double> time_s, std::string_view colour,
+                           std::string_view which) {
+        if (!energy_j || !time_s || *time_s <= 0) return;
+        has_values = true;
+        const double power_w = *energy_j / *time_s;
+        bars.push_back({power_w, 0, 0, colour, fmt::format("{} {}: {:.1f} W", name, which, power_w)});
+      };
+      add(epochs.first_j, epochs.first_s, kNobody, "first epoch");
+      add(epochs.later_j, epochs.later_s, hue_of_cell(roles, cell), "later epochs");
+    }));
+  }
+  if (!has_values) return "";
+  return facets_svg(result, roles, "Average power; grey: the first epoch, colour: those after it",
+                    {"power", MeasureKind::metric, "W"}, facets, groups, true);
+}
+
+}  // namespace joulemap::report

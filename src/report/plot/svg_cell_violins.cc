@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/plot/experiment_plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_cells.h"
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kRow = 26;
+constexpr double kNames = 250;
+constexpr int kPoints = 60;
+constexpr double kWidest_percent = 60;  // values farther out are drawn at the edge
+
+struct Line {
+  std::string name;
+  std::string_view colour;
+  std::vector<double> percents;  // from the median
+};
+
+double standard_deviation(const std::vector<double>& values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto n = static_cast<double>(values.size());
+  return n > 1 ? std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1)) : 0;
+}
+
+// Gaussian kernels as wide as Scott's rule says, no narrower than a pixel or two.
+void draw_density(SvgCanvas& canvas, const Axes& axes, double middle, const Line& line) {
+  if (line.percents.size() < 3) return;
+  const double least = (axes.x.high - axes.x.low) / 300;
+  const double width = std::max(
+      1.06 * standard_deviation(line.percents) * std::pow(static_cast<double>(line.percents.size()), -0.2), least);
+  const auto [low, high] = std::minmax_element(line.percents.begin(), line.percents.end());
+  std::vector<Point> upper;
+  double highest = 0;
+  for (int i = 0; i <= kPoints; ++i) {
+    const double at = *low - 2 * width + (*high - *low + 4 * width) * i / kPoints;
+    double sum = 0;
+    for (const double one : line.percents) sum += std::exp(-0.5 * (at - one) * (at - one) / (width * width));
+    upper.push_back({at, sum});
+    highest = std::max(highest, sum);
+  }
+  std::vector<Point> outline;
+  const auto x = [&](double value) { return axes.x.at(std::clamp(value, axes.x.low, axes.x.high)); };
+  const double half = kRow / 2 - 3;
+  for (const Point& point : upper) outline.push_back({x(point.x), middle - half * point.y / highest});
+  for (auto point = upper.rbegin(); point != upper.rend(); ++point) {
+    outline.push_back({x(point->x), middle + half * point->y / highest});
+  }
+  canvas.polygon(outline, {line.colour, 0.35, 0, line.name});
+}
+
+}  // namespace
+
+std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) {
+  const CellRoles roles = roles_of(result);
+  std::vector<Line> lines;
+  double farthest = 1;
+  for (const AnalysisCell& cell : result.cells) {
+    const std::optional<Spread>& spread = cell.measures[measure];
+    if (!spread || spread->median == 0 || spread->values.size() < 2) continue;
+    Line line{name_without_hue(result, roles, cell), hue_of_cell(roles, cell), {}};
+    for (const double value : spread->values) line.percents.push_back(100 * (value / spread->median - 1));
+    for (const double percent : line.percents) farthest = std::max(farthest, std::abs(percent));
+    lines.push_back(std::move(line));
+  }
+  if (lines.empty()) return "";
+  farthest = std::min(nice_range(0, farthest, 4).high, kWidest_percent);
+  const double height = kRow * static_cast<double>(lines.size());
+  SvgCanvas canvas =
+      titled_canvas(kPlotTop + height + 60,
+                    fmt::format("{}: every row, in percent of its cell's median", result.measures[measure].name),
+                    "a line of dots and their density for each cell");
+  draw_hue_legend(canvas, result, roles);
+  const Box inside{kMargin + kNames, kPlotTop + 8, kPlotWidth - 2 * kMargin - kNames - 10, height};
+  const Axes axes{inside, {-farthest, farthest, inside.x, inside.right()}, {}};
+  draw_x_axis(canvas, axes,
+              fmt::format("% from the median; what is farther than {:.0f} % stands at the edge", farthest), 8, true);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const double middle = inside.y + kRow * (static_cast<double>(i) + 0.5);
+    canvas.text({inside.x - 10, middle + 4}, fitted_text(lines[i].name, 12, kNames - 14), {12, kInk, Anchor::end});
+    draw_density(canvas, axes, middle, lines[i]);
+    for (const double percent : lines[i].percents) {
+      canvas.circle({axes.x.at(std::clamp(percent, -farthest, farthest)), middle}, 2.4, {lines[i].colour, 0.9});
+    }
+  }
+  return std::move(canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plot/svg_cells.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+
+CellRoles roles_of(const AnalysisResult& result) {
+  CellRoles roles;
+  for (std::size_t i = 0; i < result.factors.size() && !roles.hue; ++i) {
+    if (result.factors[i].compared && result.factors[i].levels.size() > 1) roles.hue = i;
+  }
+  for (std::size_t i = 0; i < result.factors.size(); ++i) {
+    if (i == roles.hue || result.factors[i].levels.size() < 2) continue;
+    if (!roles.group || result.factors[i].levels.size() > result.factors[*roles.group].levels.size()) roles.group = i;
+  }
+  return roles;
+}
+
+std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& roles) {
+  std::map<std::vector<std::size_t>, Facet> facets;
+  for (std::size_t cell = 0; cell < result.cells.size(); ++cell) {
+    std::vector<std::size_t> key;
+    std::string name;
+    for (std::size_t i = 0; i < result.factors.size(); ++i) {
+      if (i == roles.hue || i == roles.group) continue;
+      const std::size_t level = result.cells[cell].levels[i];
+      key.push_back(level);
+      if (result.factors[i].levels.size() > 1) name += (name.empty() ? "" : ", ") + result.factors[i].levels[level];
+    }
+    Facet& facet = facets[key];
+    facet.name = name;
+    facet.cells.push_back(cell);
+  }
+  std::vector<Facet> list;
+  for (auto& [key, facet] : facets) list.push_back(std::move(facet));
+  return list;
+}
+
+SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description) {
+  SvgCanvas canvas(kPlotWidth, height, title, description);
+  canvas.text({kMargin, 26}, title, {17, kInk, Anchor::start, true});
+  return canvas;
+}
+
+AxisUnit axis_unit(const Measure& measure, double most) {
+  if (measure.unit == "J" && most >= 2e6) return {1e6, "MJ"};
+  if (measure.unit == "J" && most >= 2e3) return {1e3, "kJ"};
+  if (measure.unit == "s" && most >= 7200) return {3600, "h"};
+  return {1, measure.unit};
+}
+
+std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, MeasureKind kind) {
+  for (std::size_t i = 0; i < result.measures.size(); ++i) {
+    if (result.measures[i].kind == kind && result.measures[i].weighed) return i;
+  }
+  return std::nullopt;
+}
+
+std::string_view hue_of_cell(const CellRoles& roles, const AnalysisCell& cell) {
+  return hue(roles.hue ? cell.levels[*roles.hue] : 0);
+}
+
+void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const CellRoles& roles) {
+  if (!roles.hue) return;
+  std::vector<LegendEntry> entries;
+  const std::vector<std::string>& levels = result.factors[*roles.hue].levels;
+  for (std::size_t i = 0; i < levels.size() && i < kHues.size(); ++i) entries.push_back({levels[i], hue(i)});
+  draw_legend(canvas, {kMargin, 36}, kPlotWidth - 2 * kMargin, entries);
+}
+
+std::string name_without_hue(const AnalysisResult& result, const CellRoles& roles, const AnalysisCell& cell) {
+  std::string name;
+  for (std::size_t i = 0; i < result.factors.size(); ++i) {
+    if (i == roles.hue || result.factors[i].levels.size() < 2) continue;
+    name += (name.empty() ? "" : ", ") + result.factors[i].levels[cell.levels[i]];
+  }
+  return name;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plots of an experiment share: which factor gives colours, which groups, which facets; a canvas with a title; the
+// unit in which an axis is told. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/analysis_result.h"
+#include "report/plot/svg_canvas.h"
+
+namespace joulemap::report {
+
+// Roles of factors: at most one of colours and of groups, the others make facets.
+struct CellRoles {
+  std::optional<std::size_t> hue;
+  std::optional<std::size_t> group;
+};
+CellRoles roles_of(const AnalysisResult& result);
+
+struct Facet {
+  std::string name;
+  std::vector<std::size_t> cells;
+};
+std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& roles);
+
+// With its title on top; what is drawn begins below kPlotTop.
+inline constexpr double kPlotTop = 56;
+SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description);
+
+// A unit for people: kJ where joules are thousands. Values are divided by `factor`.
+struct AxisUnit {
+  double factor = 1;
+  std::string text;
+};
+AxisUnit axis_unit(const Measure& measure, double most);
+
+std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, MeasureKind kind);
+std::string_view hue_of_cell(const CellRoles& roles, const AnalysisCell& cell);
+// Colours of the levels, below the title.
+void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const CellRoles& roles);
+// All levels but the one that colours tell.
+std::string name_without_hue(const AnalysisResult& result, const CellRoles& roles, const AnalysisCell& cell);
+
+}  // namespace joulemap::report

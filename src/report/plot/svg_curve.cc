@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plot/svg_curve.h"
+
+#include <algorithm>
+
+namespace joulemap::report {
+
+std::vector<Point> smoothed(std::span<const Point> points, std::size_t width) {
+  const std::size_t half = width / 2;
+  std::vector<double> sums = {0};
+  for (const Point& point : points) sums.push_back(sums.back() + point.y);
+  std::vector<Point> out;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t reach = std::min({half, i, points.size() - 1 - i});
+    const double sum = sums[i + reach + 1] - sums[i - reach];
+    out.push_back(reach == 0 ? points[i] : Point{points[i].x, sum / static_cast<double>(2 * reach + 1)});
+  }
+  return out;
+}
+
+std::vector<Point> placed(std::span<const Point> values, const Axes& axes) {
+  std::vector<Point> out;
+  for (const Point& value : values) out.push_back({axes.x.at(value.x), axes.y.at(value.y)});
+  return out;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/plot/experiment_plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_cells.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/analysis_tables.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kStrip = 110;
+
+// The first row of a cell that tells the energy of epochs.
+const ExperimentRow* row_with_epochs(const ExperimentData& data, const AnalysisCell& cell) {
+  for (const ExperimentRow& row : data.rows) {
+    if (row.levels == cell.levels && row.state == RowState::done && !row.epochs.empty() && row.epochs[0].energy_j) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+void draw_series(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, std::string_view colour) {
+  std::vector<Point> line;
+  for (const EpochResult& epoch : row.epochs) {
+    if (!epoch.energy_j || epoch.elapsed_s <= 0) continue;
+    const double y = axes.y.at(*epoch.energy_j / epoch.elapsed_s);
+    line.push_back({axes.x.at(epoch.start_s), y});
+    line.push_back({axes.x.at(epoch.start_s + epoch.elapsed_s), y});
+    const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);
+    canvas.line({end, axes.inside.y}, {end, axes.inside.bottom()}, {kAxis, 1, "4 3"});
+  }
+  canvas.polyline(line, {colour, 2});
+}
+
+}  // namespace
+
+std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t most) {
+  std::vector<std::pair<const AnalysisCell*, const ExperimentRow*>> shown;
+  double longest_s = 0;
+  double highest_w = 0;
+  for (const AnalysisCell& cell : result.cells) {
+    const ExperimentRow* const row = row_with_epochs(data, cell);
+    if (row == nullptr || shown.size() == most) continue;
+    shown.emplace_back(&cell, row);
+    for (const EpochResult& epoch : row->epochs) {
+      longest_s = std::max(longest_s, epoch.start_s + epoch.elapsed_s);
+      if (epoch.energy_j && epoch.elapsed_s > 0) highest_w = std::max(highest_w, *epoch.energy_j / epoch.elapsed_s);
+    }
+  }
+  if (shown.empty() || longest_s <= 0) return "";
+  const CellRoles roles = roles_of(result);
+  SvgCanvas canvas = titled_canvas(kPlotTop + kStrip * static_cast<double>(shown.size()) + 60,
+                                   "Power from epoch to epoch; dashes: an epoch ends", "the first row of each cell");
+  draw_hue_legend(canvas, result, roles);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const Box inside{kMargin + 60, kPlotTop + 22 + kStrip * static_cast<double>(i), kPlotWidth - 2 * kMargin - 80,
+                     kStrip - 30};
+    const Axes axes{inside,
+                    {0, longest_s, inside.x, inside.right()},
+                    {0, nice_range(0, highest_w, 3).high, inside.bottom(), inside.y}};
+    draw_y_axis(canvas, axes, "W", 3);
+    if (i + 1 == shown.size()) draw_x_axis(canvas, axes, "seconds since the run began", 8);
+    canvas.text({inside.x, inside.y - 5}, short_levels(result, shown[i].first->levels), {11, kInk});
+    draw_series(canvas, axes, *shown[i].second, hue_of_cell(roles, *shown[i].first));
+  }
+  return std::move(canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/activity.h"
+#include "report/plot/plots.h"
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/energy_rows.h"
+#include "report/text/energy_tree.h"
+#include "report/text/kernel_names.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kRow = 26;
+constexpr double kLeastWidth = 0.6;  // narrower boxes would only cost bytes
+
+std::size_t depth_of(const EnergyNode& node, double least_j) {
+  std::size_t deepest = 0;
+  for (const EnergyNode& child : node.children) {
+    if (child.sum.energy_j.value_or(0) >= least_j) deepest = std::max(deepest, 1 + depth_of(child, least_j));
+  }
+  return deepest;
+}
+
+// The phase that a branch is in, or begins: "train backward" is backward.
+std::string phase_in(const std::string& name, const std::string& outer) {
+  for (const char* phase :
+       {"forward", "backward", "optimizer", "dataloader", "loss", "gradients", "recompute", "probe"}) {
+    const std::string_view known(phase);
+    if (name == known || name.ends_with(" " + std::string(known)) || name.starts_with(std::string(known) + " ") ||
+        name.find(" " + std::string(known) + " ") != std::string::npos)
+      return phase;
+  }
+  return outer;
+}
+
+class Flame {
+ public:
+  Flame(SvgCanvas& canvas, double total_j, double width, bool are_kernels)
+      : canvas_(canvas), total_j_(total_j), width_(width), are_kernels_(are_kernels) {}
+
+  double width_of(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_ : 0; }
+
+  void draw(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour, double opacity) {
+    const double energy_j = node.sum.energy_j.value_or(0);
+    const double width = width_of(energy_j);
+    if (width < kLeastWidth) return;
+    const std::string phase = phase_in(node.name, outer_phase);
+    if (phase != outer_phase) {
+      colour = colour_of_phase(phase);
+      opacity = 1;
+    }
+    const std::string name = are_kernels_ ? brief_kernel_name(node.name, 60) : printable(node.name);
+    canvas_.box({at.x, at.y, std::max(width - 1, 0.4), kRow - 2}, {colour, opacity, 2, title_of(name, node, energy_j)});
+    const std::string wide = fmt::format("{}  {} J", name, number(energy_j, 3));
+    const bool fits = text_width(wide, 11) <= width - 10;
+    const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kInk;
+    const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
+    const bool tells = columns_of(shorter) >= std::min<std::size_t>(columns_of(name), 6);
+    if (tells) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
+    double x = at.x;
+    for (const EnergyNode& child : node.children) {
+      draw(child, {x, at.y + kRow}, phase, colour, std::max(opacity * 0.86, 0.3));
+      x += width_of(child.sum.energy_j.value_or(0));
+    }
+  }
+
+ private:
+  std::string title_of(const std::string& name, const EnergyNode& node, double energy_j) const {
+    std::string title = fmt::format("{}: {} J, {}", name, number(energy_j), percent_text(energy_j / total_j_));
+    if (node.sum.low_j && node.sum.high_j)
+      title += fmt::format(" (90 %: {} to {} J)", number(*node.sum.low_j), number(*node.sum.high_j));
+    if (node.sum.power_w) title += fmt::format(", {} W", number(*node.sum.power_w, 3));
+    return title;
+  }
+  static bool is_dark(std::string_view colour, double opacity) {
+    return opacity > 0.7 && colour != kNobody && colour != kHues[4] && colour != kHues[5];
+  }
+
+  SvgCanvas& canvas_;
+  double total_j_;
+  double width_;
+  bool are_kernels_;
+};
+
+// Replaying modules is no part of what the program did; what it cost stands below. Whether there was any.
+bool without_probing(EnergyNode& root) {
+  const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
+  bool is_any = false;
+  for (EnergyNode& device : root.children) {
+    double probed_j = 0;
+    for (const EnergyNode& child : device.children) probed_j += is_probe(child) ? child.sum.energy_j.value_or(0) : 0;
+    if (std::erase_if(device.children, is_probe) == 0) continue;
+    is_any = true;
+    if (device.sum.energy_j) *device.sum.energy_j -= probed_j;
+    device.sum.low_j = device.sum.high_j = std::nullopt;  // they were of both
+  }
+  return is_any;
+}
+
+}  // namespace
+
+Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
+  const LevelView* const level = level_of(view, query.by);
+  if (level == nullptr || !level->attributed_j)
+    return nothing_to_plot("no energies of what ran", "report --by layer says why");
+  const ReportResult result = report_of(view, *level);
+  EnergyNode root = energy_tree(result, {{}, query.filter});
+  const bool is_whole = query.filter.empty();
+  const bool is_probed = is_whole && without_probing(root);
+  if (is_whole) {
+    for (EnergyNode& node : nobodys_without_probing(result)) root.children.push_back(std::move(node));
+  }
+  double total_j = 0;
+  for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
+  if (!(total_j > 0)) return nothing_to_plot("no energy in what is shown", "another --filter");
+  const double width = kPlotWidth - 2 * kMargin;
+  const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
+  Frame frame =
+      framed(view, level,
+             fmt::format("Where {} J went, by {}{}", number(total_j), level->by, is_probed ? ", without probing" : ""),
+             kRow * static_cast<double>(levels) + 14);
+  Flame flame(frame.canvas, total_j, width, level->by == "kernel");
+  const double top = frame.inside.y + 6;
+  frame.canvas.box({frame.inside.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
+  frame.canvas.text({frame.inside.x + 5, top + 16}, fmt::format("all  {} J", number(total_j)),
+                    {11, "#ffffff", Anchor::start, true});
+  double x = frame.inside.x;
+  for (const EnergyNode& child : root.children) {
+    const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
+    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kNobody : std::string_view("#66758a"), 1);
+    x += flame.width_of(child.sum.energy_j.value_or(0));
+  }
+  return std::move(frame.canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plot/svg_frame.h"
+
+#include <fmt/format.h>
+
+#include "model/run_rates.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/energy_rows.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kHeader = 66;
+constexpr double kFooterLine = 17;
+
+std::string subject_of(const ReportResult& run) {
+  std::string subject;
+  for (const std::string& argument : run.command) subject += (subject.empty() ? "" : " ") + argument;
+  return subject.empty() ? "a recording" : subject;
+}
+
+std::string energy_line(const RunView& view) {
+  const RunRates rates = run_rates(view.run);
+  if (!rates.energy_j)
+    return fmt::format("{} in {}; energies are not known", subject_of(view.run), duration_text(rates.time_s));
+  std::string sensors;
+  for (const DomainEnergy& domain : view.run.domains) {
+    if (!domain.counted || domain.provenance != rates.provenance) continue;
+    if (sensors.find(domain.sensor) == std::string::npos) sensors += (sensors.empty() ? "" : ", ") + domain.sensor;
+  }
+  std::string out = fmt::format("{} J ± {} J {}{} in {}", number(*rates.energy_j),
+                                number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
+                                rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
+                                duration_text(rates.time_s));
+  if (rates.steps.value_or(0) > 1)
+    out += fmt::format("; {} J a step, {} steps", number(*rates.energy_of(rates.steps), 3), *rates.steps);
+  return out;
+}
+
+std::vector<std::string> footer_lines(const RunView& view, const LevelView* level) {
+  std::string first;
+  if (level != nullptr && level->attributed_j) {
+    first =
+        fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by, number(*level->attributed_j),
+                    number(level->idle_j.value_or(0), 3), number(level->unattributed_j.value_or(0), 3));
+  }
+  if (view.run.probe) {
+    first += fmt::format("Probing: {} J in {}. ", optional_number(view.run.probe->energy_j),
+                         duration_text(view.run.probe->time_s));
+  }
+  if (view.run.own_cpu_s && view.run.elapsed_s > 0) {
+    first += fmt::format("Recording: {:.2g} % of a CPU. ", 100 * *view.run.own_cpu_s / view.run.elapsed_s);
+  }
+  std::vector<std::string> lines = {first};
+  const auto& notes = level != nullptr ? level->diagnostics.list() : view.run.diagnostics.list();
+  std::size_t count = view.run.diagnostics.list().size() + (level != nullptr ? level->diagnostics.list().size() : 0);
+  if (!notes.empty())
+    lines.push_back((count > 1 ? fmt::format("{} notes; ", count) : "Note: ") + notes.front().message);
+  return lines;
+}
+
+}  // namespace
+
+Frame framed(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot) {
+  const std::vector<std::string> footer = footer_lines(view, level);
+  const double footer_height = kFooterLine * static_cast<double>(footer.size()) + 18;
+  const double width = kPlotWidth;
+  SvgCanvas canvas(width, kHeader + height_of_plot + footer_height, title, energy_line(view));
+  canvas.text({kMargin, 32}, title, {20, kInk, Anchor::start, true});
+  canvas.text({width - kMargin, 32}, fitted_text(subject_of(view.run), 12, 380), {12, kMuted, Anchor::end});
+  canvas.text({kMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kMargin), {13, kMuted});
+  double y = kHeader + height_of_plot + 16;
+  for (const std::string& line : footer) {
+    canvas.text({kMargin, y}, fitted_text(line, 11, width - 2 * kMargin), {11, kMuted});
+    y += kFooterLine;
+  }
+  return {std::move(canvas), {kMargin, kHeader, width - 2 * kMargin, height_of_plot}};
+}
+
+double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries) {
+  constexpr double kSize = 12;
+  constexpr double kLine = 20;
+  double x = at.x;
+  double y = at.y;
+  for (const LegendEntry& entry : entries) {
+    const double used = 16 + text_width(entry.name, kSize) + 16;
+    if (x > at.x && x + used > at.x + width) {
+      x = at.x;
+      y += kLine;
+    }
+    canvas.box({x, y, 11, 11}, {entry.colour, 1, 2});
+    canvas.text({x + 16, y + 10}, entry.name, {kSize, kInk});
+    x += used;
+  }
+  return entries.empty() ? 0 : y - at.y + kLine;
+}
+
+}  // namespace joulemap::report

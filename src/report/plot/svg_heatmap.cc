@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "model/activity.h"
+#include "model/path_tree.h"
+#include "report/plot/plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kRow = 20;
+constexpr double kNames = 280;
+constexpr std::size_t kUsualLayers = 40;
+
+struct Layer {
+  double energy_j = 0;
+  std::map<std::string, double> by_phase;  // joules
+};
+
+// The last element is the layer, what stands before it the phase.
+std::map<std::string, Layer> layers_of(const LevelView& level, const std::string& filter) {
+  std::map<std::string, Layer> layers;
+  for (const ReportRow& row : level.rows) {
+    if (!row.energy_j || row.path.empty() || row.path.front() == kProbeMode) continue;
+    if (!path_holds(row.path, row.device, filter)) continue;
+    const std::string phase = row.path.size() > 1 ? row.path[row.path.size() - 2] : row.device;
+    Layer& layer = layers[row.path.back()];
+    layer.energy_j += *row.energy_j;
+    layer.by_phase[phase] += *row.energy_j;
+  }
+  return layers;
+}
+
+// "layer2" before "layer10".
+bool comes_before(const std::string& a, const std::string& b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t i = 0;
+  std::size_t k = 0;
+  while (i < a.size() && k < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[k])) {
+      const std::size_t end_a = std::min(a.find_first_not_of("0123456789", i), a.size());
+      const std::size_t end_b = std::min(b.find_first_not_of("0123456789", k), b.size());
+      if (end_a - i != end_b - k) return end_a - i < end_b - k;
+      const int order = a.compare(i, end_a - i, b, k, end_b - k);
+      if (order != 0) return order < 0;
+      i = end_a;
+      k = end_b;
+      continue;
+    }
+    if (a[i] != b[k]) return a[i] < b[k];
+    ++i;
+    ++k;
+  }
+  return a.size() < b.size();
+}
+
+// From near white to a deep blue; as light as the share is small. Steps of lightness are even.
+std::string shade(double share) {
+  constexpr std::array<std::array<double, 3>, 4> kStops = {
+      {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
+  const double place = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(place), kStops.size() - 2);
+  std::string out = "#";
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double mixed =
+        kStops[below][i] + (place - static_cast<double>(below)) * (kStops[below + 1][i] - kStops[below][i]);
+    out += fmt::format("{:02x}", static_cast<int>(std::lround(mixed)));
+  }
+  return out;
+}
+
+struct Table {
+  std::vector<std::string> layers;
+  std::vector<std::string> phases;
+  double highest_j = 0;
+};
+
+Table table_of(const std::map<std::string, Layer>& layers, std::size_t most) {
+  std::vector<std::pair<double, std::string>> by_energy;
+  for (const auto& [name, layer] : layers) by_energy.emplace_back(layer.energy_j, name);
+  std::sort(by_energy.rbegin(), by_energy.rend());
+  by_energy.resize(std::min(by_energy.size(), most));
+  Table table;
+  std::map<std::string, double> phases;
+  for (const auto& [energy_j, name] : by_energy) {
+    table.layers.push_back(name);
+    for (const auto& [phase, joules] : layers.at(name).by_phase) {
+      phases[phase] += joules;
+      table.highest_j = std::max(table.highest_j, joules);
+    }
+  }
+  std::sort(table.layers.begin(), table.layers.end(), comes_before);
+  for (const auto& [phase, joules] : phases) table.phases.push_back(phase);
+  const auto rank = [](const std::string& phase) { return phase == "forward" ? 0 : phase == "backward" ? 1 : 2; };
+  std::stable_sort(table.phases.begin(), table.phases.end(),
+                   [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  return table;
+}
+
+void draw_scale(SvgCanvas& canvas, const Box& box, double highest_j) {
+  constexpr int kSteps = 48;
+  for (int i = 0; i < kSteps; ++i) {
+    const double height = box.height / kSteps;
+    const std::string colour = shade(1 - (i + 0.5) / kSteps);
+    canvas.box({box.x, box.y + i * height, box.width, height + 0.4}, {colour});
+  }
+  const Scale scale{0, highest_j, box.bottom(), box.y};
+  const std::vector<double> ticks = nice_ticks(0, highest_j, 4);
+  const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
+  for (const double tick : ticks)
+    canvas.text({box.right() + 6, scale.at(tick) + 4}, tick_text(tick, step) + " J", {11, kMuted});
+}
+
+}  // namespace
+
+Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
+  const LevelView* const level = level_of(view, query.by);
+  if (level == nullptr) return nothing_to_plot("no layers", "record a program that uses PyTorch, Keras or JAX");
+  const std::map<std::string, Layer> layers = layers_of(*level, query.filter);
+  if (layers.empty()) return nothing_to_plot("no energies of layers", "report --by layer says why");
+  const Table table = table_of(layers, query.top.value_or(kUsualLayers));
+  const double height = kRow * static_cast<double>(table.layers.size()) + 46;
+  Frame frame = framed(view, level, "Energy of layers by phase", height);
+  const double cell_width =
+      std::clamp((frame.inside.width - kNames - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
+  const double left = frame.inside.x + kNames;
+  const double top = frame.inside.y + 30;
+  for (std::size_t k = 0; k < table.phases.size(); ++k) {
+    const double middle = left + (static_cast<double>(k) + 0.5) * cell_width;
+    frame.canvas.text({middle, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
+                      {12, kInk, Anchor::middle, true});
+  }
+  for (std::size_t i = 0; i < table.layers.size(); ++i) {
+    const double y = top + kRow * static_cast<double>(i);
+    frame.canvas.text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kNames - 14), {12, kInk, Anchor::end});
+    for (std::size_t k = 0; k < table.phases.size(); ++k) {
+      const auto& by_phase = layers.at(table.layers[i]).by_phase;
+      const auto known = by_phase.find(table.phases[k]);
+      if (known == by_phase.end()) continue;
+      const double share = table.highest_j > 0 ? known->second / table.highest_j : 0;
+      const std::string colour = shade(share);
+      const double x = left + static_cast<double>(k) * cell_width;
+      const std::string title = fmt::format("{} {}: {} J", table.phases[k], table.layers[i], number(known->second));
+      frame.canvas.box({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
+      frame.canvas.text({x + cell_width / 2, y + 14}, number(known->second, 3),
+                        {11, share > 0.58 ? std::string_view("#ffffff") : kInk, Anchor::middle});
+    }
+  }
+  draw_scale(frame.canvas, {frame.inside.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);
+  return std::move(frame.canvas).finish();
+}
+
+}  // namespace joulemap::report

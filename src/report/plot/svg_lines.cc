@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/path_tree.h"
+#include "report/plot/plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_curve.h"
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kHeight = 340;
+constexpr double kLeft = 62;
+constexpr std::size_t kUsualLines = 7;     // as many as there are hues that all tell apart
+constexpr std::size_t kUsualWindows = 50;  // points are smoothed over such a part of the run, unless it is said
+constexpr double kShareOfPoints = 0.995;   // a few points far above would press all lines flat
+
+struct Line {
+  const LayerSpread* layer;
+  std::vector<Point> points;
+};
+
+// By steps where all are known by their numbers, else by seconds.
+bool has_steps(const std::vector<const LayerSpread*>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [](const LayerSpread* layer) {
+    return std::all_of(layer->points.begin(), layer->points.end(),
+                       [](const LayerPoint& point) { return point.step.has_value(); });
+  });
+}
+
+std::vector<Line> lines_of(const std::vector<const LayerSpread*>& layers, bool by_steps,
+                           std::optional<std::size_t> width) {
+  std::vector<Line> lines;
+  for (const LayerSpread* layer : layers) {
+    std::vector<Point> points;
+    for (const LayerPoint& point : layer->points) {
+      points.push_back({by_steps ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
+    }
+    const std::size_t window = width.value_or(points.size() / kUsualWindows);
+    lines.push_back({layer, smoothed(points, window)});
+  }
+  return lines;
+}
+
+double highest_of(const std::vector<Line>& lines) {
+  std::vector<double> all;
+  for (const Line& line : lines) {
+    for (const Point& point : line.points) all.push_back(point.y);
+  }
+  std::sort(all.begin(), all.end());
+  const double usual = all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * kShareOfPoints)];
+  return all.back() < 1.5 * usual ? all.back() : usual * 1.05;
+}
+
+std::string how_smooth(const PlotQuery& query, const std::vector<Line>& lines) {
+  const std::size_t width = query.smooth.value_or(lines.front().points.size() / kUsualWindows);
+  return width > 1 ? fmt::format("; means over {} points", width / 2 * 2 + 1) : "";
+}
+
+}  // namespace
+
+Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
+  std::vector<const LayerSpread*> shown;
+  for (const LayerSpread& spread : view.layer_spreads) {
+    if (spread.points.size() < 2 || !path_holds(spread.path, spread.device, query.filter)) continue;
+    if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
+  }
+  if (shown.empty()) {
+    return nothing_to_plot(fmt::format("no such {}s step by step", spread_level_of(query)),
+                           "record a program whose steps joulemap knows; see docs/capture.md");
+  }
+  const bool by_steps = has_steps(shown);
+  std::vector<Line> lines = lines_of(shown, by_steps, query.smooth);
+  std::vector<LegendEntry> names;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    names.push_back({fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), hue(i)});
+  }
+  const std::string per = shown.front()->per;
+  SvgCanvas tried(kPlotWidth, 0, "", "");
+  const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kMargin, names);
+  const std::string title = fmt::format("Energy of {}s over the run", spread_level_of(query));
+  Frame frame = framed(view, level_of(view, spread_level_of(query)), title, kHeight + 70 + height_of_names);
+  const double legend = draw_legend(frame.canvas, {frame.inside.x, frame.inside.y + 8}, frame.inside.width, names);
+  const Box inside{frame.inside.x + kLeft, frame.inside.y + legend + 24, frame.inside.width - kLeft, kHeight};
+  double first = lines.front().points.front().x;
+  double last = first;
+  for (const Line& line : lines) {
+    first = std::min(first, line.points.front().x);
+    last = std::max(last, line.points.back().x);
+  }
+  const double highest = highest_of(lines);
+  const Axes axes{
+      inside, {first, last, inside.x, inside.right()}, {0, nice_range(0, highest, 5).high, inside.bottom(), inside.y}};
+  draw_y_axis(frame.canvas, axes, fmt::format("joules a {}", per));
+  draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + how_smooth(query, lines), 8);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high);
+    frame.canvas.polyline(placed(lines[i].points, axes), {hue(i), 1.6});
+  }
+  return std::move(frame.canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/run_rates.h"
+#include "report/plot/plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_curve.h"
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kLossHeight = 320;
+constexpr double kEpochHeight = 190;
+constexpr double kLeft = 62;
+constexpr std::size_t kMostEpochBars = 60;
+constexpr std::size_t kWindows = 20;  // the loss is smoothed over such a part of the run
+
+const MetricSeries* loss_of(const RunView& view) {
+  const MetricSeries* found = nullptr;
+  for (const MetricSeries& series : view.metrics) {
+    if (series.points.empty()) continue;
+    if (series.name == "loss") return &series;
+    if (found == nullptr && series.name.find("loss") != std::string::npos) found = &series;
+  }
+  return found;
+}
+
+// Joules that the machine had drawn by then: the sum of the domains that are counted.
+class SpentEnergy {
+ public:
+  explicit SpentEnergy(const RunView& view) : slice_s_(view.run.slice_s) {
+    const RunRates rates = run_rates(view.run);
+    for (const PowerSeries& series : view.run.power) {
+      const bool counts =
+          std::any_of(view.run.domains.begin(), view.run.domains.end(), [&](const DomainEnergy& domain) {
+            return domain.name == series.domain && domain.counted && domain.provenance == rates.provenance;
+          });
+      if (!counts) continue;
+      sums_j_.resize(std::max(sums_j_.size(), series.watts.size() + 1));
+      double sum_j = 0;
+      for (std::size_t i = 0; i < series.watts.size(); ++i) {
+        sum_j += series.watts[i].value_or(0) * slice_s_;
+        sums_j_[i + 1] += sum_j;
+      }
+    }
+  }
+  bool is_known() const { return sums_j_.size() > 1 && sums_j_.back() > 0; }
+  double by(double time_s) const {
+    const double place = std::clamp(time_s / slice_s_, 0.0, static_cast<double>(sums_j_.size() - 1));
+    const auto below = std::min(static_cast<std::size_t>(place), sums_j_.size() - 2);
+    return sums_j_[below] + (place - static_cast<double>(below)) * (sums_j_[below + 1] - sums_j_[below]);
+  }
+
+ private:
+  double slice_s_;
+  std::vector<double> sums_j_;
+};
+
+void draw_epochs(SvgCanvas& canvas, const Box& inside, const RunView& view) {
+  double highest = 0;
+  for (const StageView& epoch : view.epochs) highest = std::max(highest, epoch.joules_per_loss.value_or(0));
+  const auto count = static_cast<double>(view.epochs.size());
+  const Axes axes{
+      inside, {0, count, inside.x, inside.right()}, {0, nice_range(0, highest, 4).high, inside.bottom(), inside.y}};
+  draw_y_axis(canvas, axes, "J for each unit of loss", 4);
+  const double width = inside.width / count;
+  for (std::size_t i = 0; i < view.epochs.size(); ++i) {
+    const StageView& epoch = view.epochs[i];
+    const double x = inside.x + static_cast<double>(i) * width;
+    canvas.text({x + width / 2, inside.bottom() + 17}, fmt::format("{}", epoch.number), {11, kMuted, Anchor::middle});
+    if (!epoch.joules_per_loss) continue;
+    const double y = axes.y.at(*epoch.joules_per_loss);
+    canvas.box({x + width * 0.2, y, width * 0.6, inside.bottom() - y}, {kHues[2], 1, 2});
+    if (width > 34)
+      canvas.text({x + width / 2, y - 5}, number(*epoch.joules_per_loss, 3), {11, kMuted, Anchor::middle});
+  }
+  canvas.line({inside.x, inside.bottom()}, {inside.right(), inside.bottom()}, {kAxis, 1});
+  canvas.text({inside.x + inside.width / 2, inside.bottom() + 36}, "epoch; none where the loss did not fall",
+              {12, kMuted, Anchor::middle});
+}
+
+}  // namespace
+
+Result<std::string> loss_svg(const RunView& view) {
+  const MetricSeries* const loss = loss_of(view);
+  if (loss == nullptr) return nothing_to_plot("no loss", "jm.log(loss=...) reports it, or a loss module of PyTorch");
+  const SpentEnergy spent(view);
+  if (!spent.is_known()) return nothing_to_plot("no energy over time", "joulemap doctor tells what can be measured");
+  std::vector<Point> points;
+  double low = loss->points.front().value;
+  double high = low;
+  for (const MetricPoint& point : loss->points) {
+    if (!std::isfinite(point.value)) continue;
+    points.push_back({spent.by(point.time_s), point.value});
+    low = std::min(low, point.value);
+    high = std::max(high, point.value);
+  }
+  const bool has_epochs = view.epochs.size() < kMostEpochBars &&
+                          std::any_of(view.epochs.begin(), view.epochs.end(),
+                                      [](const StageView& epoch) { return epoch.joules_per_loss.has_value(); });
+  const double height = kLossHeight + 64 + (has_epochs ? kEpochHeight + 68 : 0);
+  Frame frame = framed(view, nullptr, "Loss against energy", height);
+  const Box inside{frame.inside.x + kLeft, frame.inside.y + 12, frame.inside.width - kLeft, kLossHeight};
+  const Range y = nice_range(low > 0 && low < 0.25 * high ? 0 : low, high, 5);
+  const Range x = {0, points.empty() ? 1 : points.back().x};
+  const Axes axes{inside, {0, x.high, inside.x, inside.right()}, {y.low, y.high, inside.bottom(), inside.y}};
+  draw_y_axis(frame.canvas, axes, loss->name);
+  draw_x_axis(frame.canvas, axes, "joules spent so far, starting up included", 8);
+  frame.canvas.polyline(placed(points, axes), {"#b9d3e6", 1});
+  const std::vector<Point> way = placed(smoothed(points, points.size() / kWindows), axes);
+  frame.canvas.polyline(way, {kHues[0], 2.2});
+  if (!points.empty()) {
+    frame.canvas.circle(way.back(), 4, {kHues[0]});
+    frame.canvas.text({way.back().x - 8, way.back().y - 10},
+                      fmt::format("{} after {} J", number(points.back().y, 3), number(points.back().x, 3)),
+                      {12, kInk, Anchor::end, true});
+  }
+  if (has_epochs) draw_epochs(frame.canvas, {inside.x, inside.bottom() + 66, inside.width, kEpochHeight}, view);
+  return std::move(frame.canvas).finish();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plots: round ticks, escaped texts, the same bytes again, and an error where there is nothing to show.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <sstream>
+
+#include "report/plot/plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_canvas.h"
+#include "report/plot/svg_curve.h"
+#include "support/golden.h"
+#include "support/ledger_example.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr Plot kPlots[] = {Plot::timeline, Plot::violin, Plot::box,   Plot::lines,
+                           Plot::bars,     Plot::loss,   Plot::flame, Plot::heatmap};
+
+RunView view_of(const ReportResult& result) {
+  RunView view;
+  view.run = result;
+  view.run.by = "domain";
+  view.levels = {{"layer", result.rows, result.groups, result.attributed_j, result.idle_j, result.unattributed_j,
+                  result.diagnostics}};
+  view.phases = {{"train forward", 1, 3}, {"train backward", 3, 6}, {"train forward", 6, 8}};
+  view.epochs = {{1, 1, 1, 4, 3, 1500, 1.5, {}}, {2, 1, 4, 9, 5, 2500, 0.5, 2500}};
+  MetricSeries loss{"loss", 8, {}};
+  for (int i = 0; i < 8; ++i) loss.points.push_back({1.0 + i, i, 2.0 / (1 + i)});
+  view.metrics = {loss};
+  LayerSpread spread{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
+  for (std::size_t i = 0; i < kSpreadQuantiles; ++i) spread.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
+  for (int i = 0; i < 400; ++i) spread.points.push_back({0.1 * i, i % 2 == 0 ? 3.0 : 4.0, i});
+  view.layer_spreads = {spread};
+  return view;
+}
+
+TEST(SvgCurve, IsSmoothedOverItsNeighboursAndKeepsItsEnds) {
+  const std::vector<Point> points = {{0, 0}, {1, 6}, {2, 0}, {3, 6}, {4, 0}};
+  const auto heights = [](const std::vector<Point>& curve) {
+    std::vector<double> y;
+    for (const Point& point : curve) y.push_back(point.y);
+    return y;
+  };
+  EXPECT_EQ(heights(smoothed(points, 1)), (std::vector<double>{0, 6, 0, 6, 0}));
+  EXPECT_EQ(heights(smoothed(points, 3)), (std::vector<double>{0, 2, 4, 2, 0}));
+  EXPECT_TRUE(smoothed({}, 3).empty());
+}
+
+TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
+  EXPECT_EQ(nice_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(nice_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
+  const std::uint64_t seed = 7;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 1000; ++i) {
+    const double low = std::ldexp(1.0, static_cast<int>(random() % 60) - 30) * static_cast<double>(random() % 100);
+    const double high = low + std::ldexp(1.0, static_cast<int>(random() % 60) - 30) + 1e-9 * low;
+    const std::vector<double> ticks = nice_ticks(low, high, 6);
+    ASSERT_LE(ticks.size(), 16u);
+    const double room = 1e-6 * (high - low) + 1e-12 * high;
+    for (const double tick : ticks)
+      ASSERT_TRUE(tick >= low - room && tick <= high + room) << low << " " << high << " " << tick;
+  }
+}
+
+TEST(SvgAxes, LabelsAreAsShortAsTheirStepsAllow) {
+  EXPECT_EQ(tick_text(0.30000000000000004, 0.1), "0.3");
+  EXPECT_EQ(tick_text(1500, 500), "1500");
+  EXPECT_EQ(tick_text(20000, 5000), "20k");
+  EXPECT_EQ(tick_text(0, 1), "0");
+}
+
+TEST(SvgCanvas, TextsFromOutsideAreNoMarkup) {
+  SvgCanvas canvas(10, 10, "<t>", "a & b");
+  canvas.text({1, 1}, "<script>alert(\"x\")</script>\x1b");
+  canvas.box({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
+  const std::string svg = std::move(canvas).finish();
+  EXPECT_EQ(svg.find("<script"), std::string::npos);
+  EXPECT_EQ(svg.find('\x1b'), std::string::npos);
+  EXPECT_NE(svg.find("a &amp; b"), std::string::npos);
+}
+
+TEST(SvgCanvas, NumbersThatAreNoneBreakNothing) {
+  SvgCanvas canvas(10, 10, "", "");
+  canvas.line({std::nan(""), 0}, {INFINITY, 1}, {});
+  const std::string svg = std::move(canvas).finish();
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST(Plots, AreTheSameBytesAgain) {
+  const RunView view = view_of(example_training());
+  for (const Plot plot : kPlots) {
+    const Result<std::string> first = plot_svg(view, {plot, "", "", {}});
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_EQ(*first, *plot_svg(view, {plot, "", "", {}}));
+    EXPECT_NE(first->find("</svg>"), std::string::npos);
+  }
+}
+
+TEST(Plots, LookAsTheyDid) {
+  const RunView view = view_of(example_training());
+  expect_golden("plot_bars.svg", *plot_svg(view, {Plot::bars, "", "", {}}));
+  expect_golden("plot_flame.svg", *plot_svg(view, {Plot::flame, "", "", {}}));
+  expect_golden("plot_box.svg", *plot_svg(view, {Plot::box, "", "", {}}));
+}
+
+TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
+  RunView view = view_of(example_training());
+  LayerSpread other = view.layer_spreads.front();
+  other.path = {"train", "forward", "fc"};
+  view.layer_spreads.push_back(other);
+  const std::string both = *plot_svg(view, {Plot::lines, "", "conv1|fc", {}});
+  EXPECT_NE(both.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_NE(both.find("forward fc"), std::string::npos);
+  EXPECT_NE(both.find("means over 9 points"), std::string::npos);
+  const std::string one = *plot_svg(view, {Plot::lines, "", "fc", {}, 1});
+  EXPECT_EQ(one.find("layer1.0.conv1"), std::string::npos);
+  EXPECT_EQ(one.find("means over"), std::string::npos);
+}
+
+TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
+  RunView view = view_of(example_training());
+  for (std::size_t i = 0; i < kSpreadQuantiles; ++i)
+    view.layer_spreads[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
+  const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
+  double zero_x = 1e9;  // the first of the lines from top to bottom
+  for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
+    double x1 = 0;
+    double x2 = 0;
+    ASSERT_EQ(std::sscanf(svg.c_str() + at, "<line x1=\"%lf\" y1=\"%*f\" x2=\"%lf\"", &x1, &x2), 2);
+    if (x1 == x2) zero_x = std::min(zero_x, x1);
+  }
+  const std::size_t polygon = svg.find("<polygon points=\"") + 17;
+  std::istringstream points(svg.substr(polygon, svg.find('"', polygon) - polygon));
+  double x = 0;
+  double y = 0;
+  char comma = 0;
+  std::size_t count = 0;
+  for (; points >> x >> comma >> y; ++count) EXPECT_GE(x, zero_x - 0.01);
+  EXPECT_GT(count, 100u);
+}
+
+TEST(Plots, SpreadsAreOfTheLevelThatIsAskedForOrRefused) {
+  for (const Plot plot : {Plot::violin, Plot::box, Plot::lines}) {
+    EXPECT_TRUE(can_plot({plot, "", "", {}}));
+    EXPECT_TRUE(can_plot({plot, "layer", "", {}}));
+    EXPECT_TRUE(can_plot({plot, "phase", "", {}}));
+    const Status refused = can_plot({plot, "op", "", {}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::usage);
+    const std::string svg = *plot_svg(view_of(example_training()), {plot, "phase", "", {}});
+    EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
+  }
+  EXPECT_FALSE(can_plot({Plot::timeline, "phase", "", {}})) << "it shows the run";
+  EXPECT_TRUE(can_plot({Plot::bars, "op", "", {}}));
+}
+
+TEST(Plots, TellWhatIsNobodysAndTheNotes) {
+  const RunView view = view_of(example_training());
+  for (const Plot plot : {Plot::bars, Plot::flame, Plot::heatmap}) {
+    const std::string svg = *plot_svg(view, {plot, "", "", {}});
+    EXPECT_NE(svg.find("450 J idle"), std::string::npos);
+    EXPECT_NE(svg.find("shared out by time"), std::string::npos);
+  }
+}
+
+TEST(Plots, OfARunThatHoldsNothingAreAnErrorWithARemedy) {
+  for (const Plot plot : kPlots) {
+    const Result<std::string> svg = plot_svg({}, {plot, "", "", {}});
+    ASSERT_FALSE(svg);
+    EXPECT_FALSE(svg.error().remedy.empty());
+  }
+}
+
+TEST(Plots, SurviveOddNumbers) {
+  ReportResult result = example_training();
+  result.rows[0].energy_j = 0;
+  result.rows[1].low_j = result.rows[1].high_j = std::nullopt;
+  result.power[0].watts.assign(10, std::nullopt);
+  RunView view = view_of(result);
+  view.layer_spreads[0].quantiles_j.assign(kSpreadQuantiles, 2.0);
+  view.metrics[0].points[3].value = std::nan("");
+  for (const Plot plot : kPlots) {
+    const Result<std::string> svg = plot_svg(view, {plot, "", "", {}});
+    if (svg) {
+      EXPECT_EQ(svg->find("nan"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::report

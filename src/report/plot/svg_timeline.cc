@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/plot/plots.h"
+#include "report/plot/svg_axes.h"
+#include "report/plot/svg_frame.h"
+#include "report/plot/svg_theme.h"
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr double kPower = 300;
+constexpr double kStrip = 36;
+constexpr double kColumn = 2;  // of the strip of phases
+constexpr double kTrack = 74;
+constexpr double kLeft = 58;
+constexpr std::size_t kMostTracks = 4;
+constexpr std::size_t kMostEpochLabels = 24;
+
+using Values = std::vector<std::optional<double>>;
+
+// A counter that is renewed every 100 ms tells nothing of slices that are shorter: they would show when it was read.
+constexpr double kPeriods = 1;
+
+double longest_period_s(const RunView& view) {
+  double longest_s = 0;
+  for (const CounterSteps& steps : view.run.counter_steps) longest_s = std::max(longest_s, steps.period_s);
+  return longest_s;
+}
+
+std::size_t slices_in(double time_s, double slice_s) {
+  return slice_s > 0 ? std::max<std::size_t>(static_cast<std::size_t>(std::ceil(time_s / slice_s)), 1) : 1;
+}
+
+Values means_of(const Values& values, std::size_t together) {
+  Values means;
+  for (std::size_t from = 0; from < values.size(); from += together) {
+    double sum = 0;
+    double known = 0;
+    for (std::size_t i = from; i < std::min(from + together, values.size()); ++i) {
+      if (!values[i]) continue;
+      sum += *values[i];
+      ++known;
+    }
+    means.push_back(known > 0 ? std::optional(sum / known) : std::nullopt);
+  }
+  return means;
+}
+
+// One line for each stretch without gaps.
+void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s, const Stroke& stroke) {
+  std::vector<Point> points;
+  const auto flush = [&] {
+    if (points.size() == 1) points.push_back({points[0].x + 0.8, points[0].y});
+    canvas.polyline(points, stroke);
+    points.clear();
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) {
+      flush();
+      continue;
+    }
+    points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
+  }
+  flush();
+}
+
+// A sensor that is read now and then has gaps that say nothing: its points are joined.
+void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s,
+                       const Stroke& stroke) {
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
+  }
+  canvas.polyline(points, stroke);
+}
+
+double highest_of(const Values& values) {
+  double highest = 0;
+  for (const std::optional<double>& value : values) highest = std::max(highest, value.value_or(0));
+  return highest;
+}
+
+bool is_estimated(const RunView& view, const std::string& name) {
+  for (const DomainEnergy& domain : view.run.domains) {
+    if (domain.name == name) return domain.provenance == Provenance::estimated;
+  }
+  return false;
+}
+
+// Steps are shorter than a pixel: in each column the phases share the height as they share the time.
+void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<TimeBand>& bands,
+                 const std::vector<LegendEntry>& order) {
+  const auto columns = static_cast<std::size_t>(axes.inside.width / kColumn);
+  std::vector<std::map<std::string_view, double>> time(columns);
+  const double column_s = (axes.x.high - axes.x.low) / static_cast<double>(columns);
+  const auto column_of = [&](double time_s) {
+    return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
+  };
+  for (const TimeBand& band : bands) {
+    for (std::size_t i = column_of(band.begin_s); i <= column_of(band.end_s); ++i) {
+      const double from = std::max(band.begin_s, static_cast<double>(i) * column_s);
+      const double to = std::min(band.end_s, static_cast<double>(i + 1) * column_s);
+      if (to > from) time[i][band.name] += to - from;
+    }
+  }
+  for (std::size_t i = 0; i < columns; ++i) {
+    double bottom = y + kStrip;
+    for (const LegendEntry& phase : order) {
+      const auto known = time[i].find(phase.name);
+      if (known == time[i].end()) continue;
+      const double height = kStrip * std::min(known->second / column_s, 1.0);
+      bottom -= height;
+      canvas.box({axes.inside.x + kColumn * static_cast<double>(i), bottom, kColumn + 0.2, height}, {phase.colour});
+    }
+  }
+}
+
+std::vector<LegendEntry> phase_legend(const RunView& view) {
+  std::map<std::string, double> time;
+  for (const TimeBand& band : view.phases) time[band.name] += band.end_s - band.begin_s;
+  std::vector<std::pair<double, std::string>> names;
+  for (const auto& [name, lasted] : time) names.emplace_back(lasted, name);
+  std::sort(names.rbegin(), names.rend());
+  std::vector<LegendEntry> legend;
+  for (const auto& [lasted, name] : names) {
+    if (legend.size() < 6)
+      legend.push_back({name, colour_of_phase(std::string_view(name).substr(name.rfind(' ') + 1))});
+  }
+  return legend;
+}
+
+void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, double bottom) {
+  if (view.epochs.size() < 2) return;
+  const std::size_t every = (view.epochs.size() + kMostEpochLabels - 1) / kMostEpochLabels;
+  for (std::size_t i = 0; i < view.epochs.size(); i += every) {
+    const double x = axes.x.at(view.epochs[i].begin_s);
+    canvas.line({x, axes.inside.y}, {x, bottom}, {kAxis, 1, "2 3"});
+    canvas.text({x + 4, axes.inside.y + 11}, fmt::format("epoch {}", view.epochs[i].number), {10, kMuted});
+  }
+}
+
+// Those that say the most: temperature, clocks, use, memory; one of each unit and name.
+std::vector<const ReportTrack*> tracks_of(const RunView& view) {
+  std::vector<const ReportTrack*> tracks;
+  for (const ReportTrack& track : view.run.tracks) {
+    const bool is_known =
+        std::any_of(track.values.begin(), track.values.end(), [](const auto& value) { return value.has_value(); });
+    if (!is_known || unit_of(track.quantity) == "W" || track.name.find("limit") != std::string::npos) continue;
+    if (tracks.size() < kMostTracks) tracks.push_back(&track);
+  }
+  return tracks;
+}
+
+double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
+  std::vector<LegendEntry> legend;
+  std::size_t index = 0;
+  const double least_s = kPeriods * longest_period_s(view);
+  for (const PowerSeries& series : view.run.power) {
+    const bool estimated = is_estimated(view, series.domain);
+    const std::string_view colour = hue(index++);
+    const std::size_t together = slices_in(least_s, view.run.slice_s);
+    draw_curve(canvas, axes, means_of(series.watts, together), view.run.slice_s * static_cast<double>(together),
+               {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
+    legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
+  }
+  return draw_legend(canvas, {axes.inside.x, axes.inside.y - 24}, axes.inside.width, legend);
+}
+
+}  // namespace
+
+Result<std::string> timeline_svg(const RunView& view) {
+  double highest = 0;
+  const std::size_t together = slices_in(kPeriods * longest_period_s(view), view.run.slice_s);
+  for (const PowerSeries& series : view.run.power) {
+    highest = std::max(highest, highest_of(means_of(series.watts, together)));
+  }
+  if (!(highest > 0)) return nothing_to_plot("no power over time", "joulemap doctor tells what can be measured");
+  const std::vector<const ReportTrack*> tracks = tracks_of(view);
+  const bool has_phases = !view.phases.empty();
+  const double height = 40 + kPower + (has_phases ? kStrip + 34 : 0) + kTrack * static_cast<double>(tracks.size()) + 54;
+  Frame frame = framed(view, nullptr, "Power over time", height);
+  const Box inside{frame.inside.x + kLeft, frame.inside.y + 36, frame.inside.width - kLeft, kPower};
+  const Range range = nice_range(0, highest, 5);
+  Axes axes{inside, {0, view.run.elapsed_s, inside.x, inside.right()}, {0, range.high, inside.bottom(), inside.y}};
+  draw_y_axis(frame.canvas, axes, "watts");
+  const double bottom = frame.inside.bottom() - 54;
+  for (const TimeBand& band : view.probing) {
+    frame.canvas.box({axes.x.at(band.begin_s), inside.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPower},
+                     {"#8a94a3", 0.12, 0, "probing"});
+  }
+  draw_epochs(frame.canvas, axes, view, bottom);
+  draw_power(frame.canvas, axes, view);
+  double y = inside.bottom() + 8;
+  if (has_phases) {
+    const std::vector<LegendEntry> phases = phase_legend(view);
+    draw_phases(frame.canvas, axes, y, view.phases, phases);
+    draw_legend(frame.canvas, {inside.x, y + kStrip + 6}, inside.width, phases);
+    y += kStrip + 34;
+  }
+  for (const ReportTrack* track : tracks) {
+    const std::string_view unit = unit_of(track->quantity);
+    const Box small{inside.x, y + 18, inside.width, kTrack - 26};
+    const Range values = nice_range(0, std::max(highest_of(track->values), 1e-9), 2);
+    const Axes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
+    draw_y_axis(frame.canvas, own, "", 2);
+    frame.canvas.text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
+                      {11, kMuted});
+    draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kInk, 1.2});
+    y += kTrack;
+  }
+  axes.inside.height = bottom - axes.inside.y;
+  draw_x_axis(frame.canvas, axes, "seconds since the command began", 10);
+  return std::move(frame.canvas).finish();
+}
+
+}  // namespace joulemap::report

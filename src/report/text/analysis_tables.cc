@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/analysis_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "model/amount_text.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+
+std::string p_or_nothing(const std::optional<double>& p) { return p ? p_text(*p) : "-"; }
+
+std::string interval_text(double low, double high, std::string_view unit) {
+  return amount_text(low, unit) + " to " + amount_text(high, unit);
+}
+
+std::string codes_of(const std::vector<AnalysisFlag>& flags) {
+  std::set<std::string> known;
+  std::string text;
+  for (const AnalysisFlag& flag : flags) {
+    if (known.insert(flag.code).second) text += (text.empty() ? "" : ", ") + flag.code;
+  }
+  return text;
+}
+
+std::vector<std::string> factor_names(const AnalysisResult& result) {
+  std::vector<std::string> names;
+  for (const ExperimentFactor& factor : result.factors) names.push_back(factor.name);
+  return names;
+}
+
+std::vector<std::string> level_names(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < levels.size(); ++i) names.push_back(result.factors[i].levels[levels[i]]);
+  return names;
+}
+
+std::string percent_words(const Comparison& one) {
+  if (!one.percent) return "-";
+  return fmt::format("{:+.1f} %", *one.percent);
+}
+
+std::string levels_of(const AnalysisResult& result, const Comparison& one) {
+  const ExperimentFactor& factor = result.factors[one.factor];
+  return one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
+               : fmt::format("{} levels", factor.levels.size());
+}
+
+std::string short_test(const Comparison& one) {
+  if (one.test == "wilcoxon-signed-rank") return "signed-rank";
+  return one.test;
+}
+
+std::string conclusion(const Comparison& one) {
+  if (!one.p) return "not tested";
+  if (!one.is_different) return "not shown";
+  if (!one.a) return "differ";
+  return one.difference.value_or(0) < 0 ? "less" : "more";
+}
+
+}  // namespace
+
+std::string short_levels(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels) {
+  std::string text;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (levels[i]) text += (text.empty() ? "" : ", ") + result.factors[i].levels[*levels[i]];
+  }
+  return text;
+}
+
+std::string short_levels(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
+  return short_levels(result, std::vector<std::optional<std::size_t>>(levels.begin(), levels.end()));
+}
+
+TextTable cells_table(const AnalysisResult& result) {
+  TextTable table;
+  table.caption = "Cells: means with intervals";
+  table.heads = factor_names(result);
+  table.is_number.assign(table.heads.size(), false);
+  table.heads.emplace_back("n");
+  table.is_number.push_back(true);
+  for (const Measure& measure : result.measures) {
+    table.heads.push_back(measure.name);
+    table.is_number.push_back(true);
+    if (measure.kind != MeasureKind::energy) continue;
+    table.heads.push_back(fmt::format("{:.0f} %", 100 * (1 - result.alpha)));
+    table.is_number.push_back(true);
+  }
+  table.heads.emplace_back("flags");
+  table.is_number.push_back(false);
+  for (const AnalysisCell& cell : result.cells) {
+    std::vector<std::string> row = level_names(result, cell.levels);
+    row.push_back(fmt::format("{}", cell.n));
+    for (std::size_t i = 0; i < result.measures.size(); ++i) {
+      const Measure& measure = result.measures[i];
+      const std::optional<Spread>& spread = cell.measures[i];
+      row.push_back(spread ? amount_text(spread->mean, measure.unit) : "-");
+      if (measure.kind == MeasureKind::energy) {
+        row.push_back(spread ? interval_text(spread->low, spread->high, measure.unit) : "-");
+      }
+    }
+    row.push_back(codes_of(cell.flags));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+TextTable comparisons_table(const AnalysisResult& result) {
+  TextTable table{fmt::format("Comparisons; p adjusted by {}", result.adjustment),
+                  {"within", "metric", "levels", "difference", "%", "A12", "test", "p", "adjusted", "shown"},
+                  {false, false, false, true, true, true, false, true, true, false},
+                  {}};
+  for (const Comparison& one : result.comparisons) {
+    const Measure& measure = result.measures[one.measure];
+    table.rows.push_back({short_levels(result, one.within), measure.name, levels_of(result, one),
+                          one.difference ? amount_text(*one.difference, measure.unit) : "-", percent_words(one),
+                          one.a12 ? fmt::format("{:.2f}", *one.a12) : "-", short_test(one), p_or_nothing(one.p),
+                          p_or_nothing(one.p_adjusted), conclusion(one)});
+  }
+  return table;
+}
+
+TextTable verdicts_table(const AnalysisResult& result) {
+  TextTable table{"Verdicts", {"within", "metric", "test", "verdict"}, {false, false, false, false}, {}};
+  for (const Comparison& one : result.comparisons) {
+    table.rows.push_back(
+        {short_levels(result, one.within), result.measures[one.measure].name, short_test(one), one.verdict});
+  }
+  return table;
+}
+
+TextTable epochs_table(const AnalysisResult& result) {
+  TextTable table{"Epochs, the first apart",
+                  {"cell", "epochs", "first", "later", "first takes", "later take"},
+                  {false, true, true, true, true, true},
+                  {}};
+  const auto amount = [](const std::optional<double>& value, std::string_view unit) {
+    return value ? amount_text(*value, unit) : "-";
+  };
+  for (const AnalysisCell& cell : result.cells) {
+    if (!cell.epochs) continue;
+    table.rows.push_back({short_levels(result, cell.levels), fmt::format("{}", cell.epochs->epochs),
+                          amount(cell.epochs->first_j, "J"), amount(cell.epochs->later_j, "J"),
+                          amount(cell.epochs->first_s, "s"), amount(cell.epochs->later_s, "s")});
+  }
+  return table;
+}
+
+TextTable pareto_table(const AnalysisResult& result) {
+  TextTable table{"Cells that no other beats in everything, and how likely that is",
+                  {"within", "cell", "on the front", "probability"},
+                  {false, false, false, true},
+                  {}};
+  for (const ParetoSet& set : result.pareto) {
+    for (const ParetoPoint& point : set.points) {
+      std::vector<std::optional<std::size_t>> own;
+      const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
+      for (std::size_t i = 0; i < levels.size(); ++i) {
+        own.push_back(set.within[i] ? std::nullopt : std::optional(levels[i]));
+      }
+      table.rows.push_back({short_levels(result, set.within), short_levels(result, own),
+                            point.is_on_front ? "yes" : "no", fmt::format("{:.2f}", point.probability)});
+    }
+  }
+  return table;
+}
+
+TextTable associations_table(const AnalysisResult& result) {
+  TextTable table{
+      "Energy and time", {"cell", "n", "Spearman", "p", "Kendall", "p"}, {false, true, true, true, true, true}, {}};
+  const auto coefficient = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:+.2f}", *value) : "-";
+  };
+  for (const Association& one : result.associations) {
+    table.rows.push_back({one.cell ? short_levels(result, result.cells[*one.cell].levels) : "medians of all cells",
+                          fmt::format("{}", one.n), coefficient(one.spearman), p_or_nothing(one.spearman_p),
+                          coefficient(one.kendall), p_or_nothing(one.kendall_p)});
+  }
+  return table;
+}
+
+TextTable flags_table(const AnalysisResult& result) {
+  TextTable table{"Flags", {"where", "flag", "what", "remedy"}, {false, false, false, false}, {}};
+  for (const AnalysisFlag& flag : result.flags) {
+    table.rows.push_back({"the experiment", flag.code, flag.message, flag.remedy});
+  }
+  for (const AnalysisCell& cell : result.cells) {
+    for (const AnalysisFlag& flag : cell.flags) {
+      table.rows.push_back({short_levels(result, cell.levels), flag.code, flag.message, flag.remedy});
+    }
+  }
+  return table;
+}
+
+TextTable exact_cells(const AnalysisResult& result) {
+  TextTable table;
+  table.heads = factor_names(result);
+  for (const char* head : {"metric", "unit", "n", "mean", "median", "low", "high", "sd", "outliers", "flags"}) {
+    table.heads.emplace_back(head);
+  }
+  for (const AnalysisCell& cell : result.cells) {
+    for (std::size_t i = 0; i < result.measures.size(); ++i) {
+      const std::optional<Spread>& spread = cell.measures[i];
+      if (!spread) continue;
+      std::vector<std::string> row = level_names(result, cell.levels);
+      row.insert(row.end(),
+                 {result.measures[i].name, result.measures[i].unit, fmt::format("{}", spread->values.size()),
+                  exact(spread->mean), exact(spread->median), exact(spread->low), exact(spread->high),
+                  exact(spread->standard_deviation), fmt::format("{}", spread->outliers.size()), codes_of(cell.flags)});
+      table.rows.push_back(std::move(row));
+    }
+  }
+  table.is_number.assign(table.heads.size(), false);
+  return table;
+}
+
+TextTable exact_comparisons(const AnalysisResult& result) {
+  TextTable table;
+  table.heads = {"factor", "a", "b"};
+  for (const ExperimentFactor& factor : result.factors) table.heads.push_back("within_" + factor.name);
+  for (const char* head :
+       {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "a12_low", "a12_high", "cliff",
+        "difference", "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
+    table.heads.emplace_back(head);
+  }
+  for (const Comparison& one : result.comparisons) {
+    const ExperimentFactor& factor = result.factors[one.factor];
+    std::vector<std::string> row = {factor.name, one.a ? factor.levels[*one.a] : "",
+                                    one.b ? factor.levels[*one.b] : ""};
+    for (std::size_t i = 0; i < one.within.size(); ++i) {
+      row.push_back(one.within[i] ? result.factors[i].levels[*one.within[i]] : "");
+    }
+    row.insert(row.end(),
+               {result.measures[one.measure].name, one.test, fmt::format("{}", one.n_a), fmt::format("{}", one.n_b),
+                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family), exact(one.a12), exact(one.a12_low),
+                exact(one.a12_high), exact(one.cliff), exact(one.difference), exact(one.low), exact(one.high),
+                exact(one.percent), exact(one.percent_low), exact(one.percent_high), one.is_different ? "yes" : "no",
+                one.verdict});
+    table.rows.push_back(std::move(row));
+  }
+  table.is_number.assign(table.heads.size(), false);
+  return table;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/analysis_text.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "report/export/table_escapes.h"
+#include "report/text/analysis_tables.h"
+#include "report/text/diagnostics_text.h"
+#include "report/text/function_tables.h"
+#include "report/text/text_table.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+void add_section(std::string& out, const TextStyle& style, std::string_view title, const TextTable& table) {
+  if (table.rows.empty()) return;
+  out += "\n" + style.strong(title) + "\n" + terminal_table(table, "  ", style.columns);
+}
+
+std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
+  if (result.flags.empty()) return "";
+  std::string out = "\n" + style.strong("Before the numbers") + "\n";
+  for (const AnalysisFlag& flag : result.flags) {
+    const std::string remedy = flag.remedy.empty() ? "" : fmt::format(" -> {}", flag.remedy);
+    out += wrapped(fmt::format("  {} ", padded(flag.code, 18)), printable(flag.message + remedy), style.columns);
+  }
+  return out;
+}
+
+// The first of each code in a cell: energy comes before its parts, and what is true of it is true of them mostly. All of
+// them are in the other formats.
+std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style) {
+  std::string out;
+  for (const AnalysisCell& cell : result.cells) {
+    std::set<std::string_view> told;
+    for (const AnalysisFlag& flag : cell.flags) {
+      if (!told.insert(flag.code).second) continue;
+      out += wrapped(fmt::format("  {} ", padded(flag.code, 18)),
+                     printable(fmt::format("{}: {}", short_levels(result, cell.levels), flag.message)), style.columns);
+    }
+  }
+  return out.empty() ? out : "\n" + style.strong("Flags of cells") + "\n" + out;
+}
+
+std::string functions_text(const AnalysisResult& result, const TextStyle& style) {
+  std::string out;
+  for (const AnalysisCell& cell : result.cells) {
+    if (cell.functions.empty()) continue;
+    out += "  " + printable(short_levels(result, cell.levels)) + "\n";
+    out += terminal_table(brief_functions(cell), "    ", style.columns);
+  }
+  return out.empty() ? out : "\n" + style.strong("Functions that draw the most, and why") + "\n" + out;
+}
+
+std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
+  std::string out;
+  for (const Comparison& one : result.comparisons) {
+    const MeasureKind kind = result.measures[one.measure].kind;
+    if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
+    // Of two tests of the same thing, the one that the design allows.
+    if (!result.is_blocked && one.pairing == Pairing::paired) continue;
+    const std::string where = short_levels(result, one.within);
+    out += wrapped("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
+  }
+  return out.empty() ? out : "\n" + style.strong("In words") + "\n" + out;
+}
+
+// A terminal is too narrow for the names of a cell's flags, which follow below: how many there are.
+TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
+  cells.is_number.back() = true;
+  for (std::size_t i = 0; i < cells.rows.size(); ++i) {
+    const std::size_t flags = result.cells[i].flags.size();
+    cells.rows[i].back() = flags == 0 ? "" : std::to_string(flags);
+  }
+  return cells;
+}
+
+template <class Table>
+std::string document(const AnalysisResult& result, const Table& add) {
+  std::string out;
+  for (const TextTable& table :
+       {flags_table(result), cells_table(result), comparisons_table(result), verdicts_table(result),
+        epochs_table(result), functions_table(result), pareto_table(result), associations_table(result)}) {
+    if (!table.rows.empty()) out += add(table);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string analysis_headline(const AnalysisResult& result) {
+  std::size_t rows = 0;
+  for (const AnalysisCell& cell : result.cells) rows += cell.n;
+  std::size_t shown = 0;
+  for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
+  std::string text = fmt::format("{} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})",
+                                 result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
+                                 result.comparisons.size(), result.alpha, result.adjustment);
+  for (const Measure& measure : result.measures) {
+    if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
+    text += fmt::format("; energy is {}:", to_string(*measure.provenance));
+    for (const std::string& domain : measure.domains) text += (domain == measure.domains[0] ? " " : ", ") + domain;
+  }
+  return text;
+}
+
+std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {
+  std::string out = wrapped("", printable(result.name + ": " + analysis_headline(result)), style.columns);
+  out += flags_text(result, style);
+  add_section(out, style, "Cells", counted_flags(cells_table(result), result));
+  out += cell_flags_text(result, style);
+  add_section(out, style, "Epochs, the first apart", epochs_table(result));
+  out += functions_text(result, style);
+  add_section(out, style, "Comparisons", comparisons_table(result));
+  out += verdicts_text(result, style);
+  add_section(out, style, "What no other beats", pareto_table(result));
+  add_section(out, style, "Energy and time", associations_table(result));
+  out += "\n" + style.strong("Methods") + "\n" + wrapped("  ", printable(result.methods), style.columns);
+  return out + diagnostics_text(result.diagnostics);
+}
+
+std::string analysis_markdown(const AnalysisResult& result) {
+  return fmt::format("# {}\n\n{}\n\n", markdown_text(result.name), markdown_text(analysis_headline(result))) +
+         document(
+             result,
+             [](const TextTable& table) { return "## " + table.caption + "\n\n" + markdown_table(table) + "\n"; }) +
+         "## Methods\n\n" + markdown_text(result.methods) + "\n";
+}
+
+std::string analysis_latex(const AnalysisResult& result) {
+  return "% \\usepackage{booktabs,longtable}\n" +
+         document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) + "\\paragraph{Methods.} " +
+         latex_text(result.methods) + "\n";
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/card_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/energy_text.h"
+#include "report/text/text_table.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+using predict::Card;
+using predict::CardRow;
+using predict::Pass;
+
+std::string per_flop(const CardRow& row) {
+  return row.flops > 0 ? number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
+}
+
+std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward) {
+  std::vector<std::string> cells = {std::string(name_of(first.operation.dtype)), energy_text(first.energy_j),
+                                    duration_text(first.time_s), per_flop(first), std::string(name_of(first.bound))};
+  if (backward != nullptr) {
+    cells.push_back(energy_text(backward->energy_j));
+    cells.push_back(duration_text(backward->time_s));
+  }
+  return cells;
+}
+
+bool has_backward(const Card& card) {
+  for (const CardRow& row : card.rows) {
+    if (row.operation.pass == Pass::backward) return true;
+  }
+  return false;
+}
+
+// A line for each size, and under it one for each precision; the backward pass stands to the right of its forward pass.
+std::string table_text(const Card& card, std::size_t columns) {
+  TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
+  if (has_backward(card)) {
+    table.heads.insert(table.heads.end(), {"backward", "time"});
+    table.is_number.insert(table.is_number.end(), {true, true});
+  }
+  std::vector<std::string_view> sizes;
+  for (std::size_t index = 0; index < card.rows.size(); ++index) {
+    const CardRow& row = card.rows[index];
+    if (row.operation.pass == Pass::backward) continue;
+    const bool followed = index + 1 < card.rows.size() && card.rows[index + 1].operation.pass == Pass::backward;
+    table.rows.push_back(cells_of(row, followed ? &card.rows[index + 1] : nullptr));
+    sizes.push_back(row.size);
+  }
+  const std::string lines = terminal_table(table, "    ", columns);
+  std::string out;
+  std::size_t number_of_line = 0;
+  for (const std::string_view line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
+    const std::size_t row = number_of_line++;  // the first line has the heads
+    if (row > 0 && (row == 1 || sizes[row - 1] != sizes[row - 2])) out += fmt::format("  {}\n", sizes[row - 1]);
+    out += fmt::format("{}\n", line);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string card_text(const Card& card, const TextStyle& style) {
+  std::string what = std::string(name_of(card.subject.kind));
+  for (const std::string* more : {&card.subject.form, &card.subject.variant}) {
+    if (!more->empty()) what += " " + *more;
+  }
+  std::string out =
+      "\n " + style.strong(fmt::format("{} ({}) on {}: one call", printable(card.subject.name), what, card.device)) +
+      "\n";
+  out +=
+      card.fitted
+          ? wrapped(" ", "By the model that is fitted to measurements of this GPU; what fits into its cache is there.",
+                    style.columns)
+          : wrapped(" ",
+                    "By the datasheet of this GPU, which nothing was measured on: good for comparing, not for "
+                    "counting.",
+                    style.columns);
+  if (!card.is_measured) {
+    out += wrapped(" WARNING: ",
+                   "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
+                   "by a factor of three.",
+                   style.columns);
+  }
+  out += "\n" + table_text(card, style.columns) + "\n";
+  for (const std::string& sentence : card.advice) out += wrapped(" - ", sentence, style.columns);
+  return out + "\n";
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/diff_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "report/text/diagnostics_text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/kernel_names.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kNumber = 8;
+constexpr std::size_t kPercent = 7;
+constexpr std::size_t kRange = 19;
+
+std::string signed_number(double value, int digits = 3) { return (value > 0 ? "+" : "") + number(value, digits); }
+
+std::string percent_of(const DifferenceEntry& entry) {
+  if (!entry.relative || !entry.b) return {};
+  const double percent = 100 * *entry.relative;
+  if (percent > 9999) return ">+9999%";
+  return fmt::format("{:+.{}f}%", percent, std::abs(percent) < 9.95 ? 1 : 0);
+}
+
+std::string range_of(const DifferenceEntry& entry) {
+  if (!entry.low_j || !entry.high_j) return "not known";
+  return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
+}
+
+std::string path_of(const DifferenceEntry& entry, std::string_view by, bool tells_device, std::size_t columns) {
+  const std::string device = entry.device.empty() || !tells_device ? "" : entry.device + " ";
+  if (by == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
+  std::string path = device;
+  for (std::size_t i = 0; i < entry.path.size(); ++i) path += (i > 0 ? " " : "") + printable(entry.path[i]);
+  if (entry.path.empty()) path += entry.display_name;
+  return shortened(path, columns);
+}
+
+bool has_several_devices(const RunDifference& difference) {
+  return std::any_of(difference.entries.begin(), difference.entries.end(),
+                     [&](const DifferenceEntry& entry) { return entry.device != difference.entries.front().device; });
+}
+
+class Table {
+ public:
+  Table(const RunDifference& difference, const TextStyle& style)
+      : by_(difference.by),
+        style_(style),
+        name_(style.columns - 2 * (kNumber + 1) - kPercent - kRange - 4),
+        tells_device_(has_several_devices(difference)) {}
+
+  std::string header() const {
+    const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumber, "B", kNumber,
+                                         "change", kPercent, "B - A within", kRange);
+    return style_.faint(text) + "\n";
+  }
+  std::string line(const DifferenceEntry& entry) const {
+    const auto energy = [](const std::optional<ComparedEnergy>& one) { return one ? number(one->energy_j) : "-"; };
+    const std::string change = right_aligned(percent_of(entry), kPercent);
+    const std::string shown = entry.verdict == Verdict::grew     ? style_.bad(change)
+                              : entry.verdict == Verdict::shrank ? style_.good(change)
+                                                                 : change;
+    return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n", padded(path_of(entry, by_, tells_device_, name_), name_),
+                       energy(entry.a), kNumber, energy(entry.b), kNumber, shown, range_of(entry), kRange);
+  }
+
+ private:
+  std::string by_;
+  TextStyle style_;
+  std::size_t name_;
+  bool tells_device_;
+};
+
+// "331 of 343 steps" where some are left out.
+std::string compared_units(const ComparedRun& run, std::string_view per) {
+  double steps = 0;
+  for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
+  if (per == "step" && steps > run.units) return fmt::format("{:.0f} of {:.0f} steps", run.units, steps);
+  return fmt::format("{:.0f} {}s", run.units, per);
+}
+
+std::string run_line(std::string_view letter, const ComparedRun& run, std::string_view per, const TextStyle& style) {
+  std::string what;
+  for (const std::string& file : run.inputs) what += (what.empty() ? "" : " ") + printable(file);
+  if (run.inputs.size() > 1) what = fmt::format("{} recordings: {}", run.inputs.size(), what);
+  std::string units = per == "run" ? "" : ", " + compared_units(run, per);
+  if (run.time_s) units += fmt::format(", {}{}", duration_text(*run.time_s), per == "run" ? "" : " each");
+  if (run.is_estimated) units += ", estimated";
+  const std::size_t used = units.size() + letter.size() + 3;
+  return fmt::format(" {}  {}{}\n", letter, shortened(what, style.columns > used + 12 ? style.columns - used : 12),
+                     units);
+}
+
+std::string section(const RunDifference& difference, Verdict verdict, std::string_view heading, std::size_t most,
+                    const Table& table, const TextStyle& style) {
+  std::string out;
+  std::size_t count = 0;
+  double rest_j = 0;
+  for (const DifferenceEntry& entry : difference.entries) {
+    if (entry.verdict != verdict) continue;
+    if (most > 0 && count >= most) {
+      rest_j += entry.difference_j.value_or(0);
+    } else {
+      out += table.line(entry);
+    }
+    ++count;
+  }
+  if (count == 0) return {};
+  if (most > 0 && count > most)
+    out += fmt::format("   and {} more, together {} J\n", count - most, signed_number(rest_j));
+  return "\n " + style.strong(fmt::format("{} ({})", heading, count)) + "\n" + out;
+}
+
+std::string rest_text(const RunDifference& difference) {
+  std::size_t noise = 0;
+  std::size_t unknown = 0;
+  double noise_j = 0;
+  for (const DifferenceEntry& entry : difference.entries) {
+    if (entry.verdict == Verdict::unknown) ++unknown;
+    if (entry.verdict != Verdict::within_noise) continue;
+    ++noise;
+    noise_j += entry.difference_j.value_or(0);
+  }
+  std::string out = fmt::format("\n Within the noise: {} {}, together {} J\n", noise, noise == 1 ? "entry" : "entries",
+                                signed_number(noise_j));
+  if (unknown > 0) out += fmt::format(" Of unknown uncertainty: {} entries\n", unknown);
+  return out;
+}
+
+std::string total_sentence(const RunDifference& difference) {
+  const DifferenceEntry& total = difference.total;
+  const std::string amount = percent_of(total);
+  switch (total.verdict) {
+    case Verdict::grew:
+      return fmt::format("B needs more: {}, and that is beyond the noise.", amount);
+    case Verdict::shrank:
+      return fmt::format("B needs less: {}, and that is beyond the noise.", amount);
+    default:
+      return fmt::format("A and B do not differ by more than noise ({}).", amount);
+  }
+}
+
+std::string short_percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
+// "the smallest ... is 8.7 %; 3 recordings of each could establish 3.9 %, 5 2.8 %."
+std::string noise_sentence(const RunDifference& difference) {
+  if (!difference.smallest_change) return {};
+  const RunVariation& variation = difference.variation;
+  const std::size_t of_a = difference.a.recordings.size();
+  const std::size_t of_b = difference.b.recordings.size();
+  std::string out;
+  if (of_a + of_b <= 2) {
+    out = fmt::format(
+        "With one recording of each, runs of one program are taken to differ by {} (standard "
+        "deviation, {}).",
+        short_percent(variation.prior_sd), variation.is_given ? "as given" : "--run-sd");
+  } else {
+    out = fmt::format(
+        "Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
+        "of {}).",
+        short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
+  }
+  out += fmt::format(" The smallest change that this comparison can establish is {}",
+                     short_percent(*difference.smallest_change));
+  std::string more;
+  for (const EstablishedChange& one : difference.establish) {
+    if (one.recordings <= std::max(of_a, of_b)) continue;
+    more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings,
+                        short_percent(one.relative));
+  }
+  return out + more + ".";
+}
+
+std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
+  std::size_t warm_up = 0;
+  std::size_t rare = 0;
+  double time_s = 0;
+  double energy_j = 0;
+  for (const ComparedRecording& recording : run.recordings) {
+    if (!recording.left_out) return {};
+    warm_up += recording.left_out->warm_up_steps;
+    rare += recording.left_out->long_steps;
+    time_s += recording.left_out->time_s;
+    energy_j += recording.left_out->energy_j.value_or(0);
+  }
+  if (run.recordings.empty()) return {};
+  std::string what = "start-up";
+  if (warm_up > 0) what += fmt::format(", {} {} of warm-up", warm_up, warm_up == 1 ? "step" : "steps");
+  if (rare > 0) what += fmt::format(", {} far longer {}", rare, rare == 1 ? "step" : "steps");
+  what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
+  return fmt::format("Left out of {}: {} ({}, {} J).", letter, what, duration_text(time_s), number(energy_j, 3));
+}
+
+std::string left_out_text(const RunDifference& difference) {
+  if (!difference.is_steady) return "Whole runs are compared, start-up and shutdown included.";
+  return fmt::format("{} {} --whole-run counts them.", left_out_sentence("A", difference.a),
+                     left_out_sentence("B", difference.b));
+}
+
+std::string gate_sentence(const RunDifference& difference) {
+  if (!difference.fail_over) return {};
+  return fmt::format(" {}: --fail-over {}% fails when the total grew by more than that and beyond the noise.",
+                     difference.failed ? "Failed" : "Passed", fmt::format("{:g}", 100 * *difference.fail_over));
+}
+
+}  // namespace
+
+std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style) {
+  const Table table(difference, style);
+  const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
+  std::string out = "\n " +
+                    style.strong(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
+                                             difference.is_steady ? "steady state" : "whole runs")) +
+                    "\n";
+  out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
+  out += table.header() + table.line(difference.total);
+  out += "\n" + wrapped(" ", total_sentence(difference) + gate_sentence(difference), style.columns);
+  if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrapped(" ", noise, style.columns);
+  out += wrapped(" ", left_out_text(difference), style.columns);
+  constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
+                                                                              {Verdict::shrank, "Shrank"},
+                                                                              {Verdict::appeared, "New in B"},
+                                                                              {Verdict::gone, "Gone from A"}}};
+  for (const auto& [verdict, heading] : kSections) out += section(difference, verdict, heading, most, table, style);
+  out += rest_text(difference);
+  const std::string notes = diagnostics_text(difference.diagnostics);
+  if (!notes.empty()) out += "\n" + notes;
+  return out + "\n";
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `joulemap diff` for people: the total, what grew, what shrank, what is new or gone, and how much is only noise.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "model/run_difference.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+
+// At most `most` lines under each heading; 0: all.
+std::string diff_text(const RunDifference& difference, std::size_t most, const TextStyle& style);
+
+}  // namespace joulemap::report

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/doctor_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/text/diagnostics_text.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string verdict(const DoctorResult& result) {
+  const auto any = [&](SensorState state) {
+    return std::any_of(result.sensors.begin(), result.sensors.end(),
+                       [&](const SensorStatus& sensor) { return sensor.state == state; });
+  };
+  if (any(SensorState::measured)) return "Energy can be measured here.";
+  if (any(SensorState::denied))
+    return "Energy could be measured here, but you may not: see below for the line that helps.";
+  if (any(SensorState::estimated)) return "Nothing can be measured here; CPU and memory are estimated.";
+  return "Nothing can be measured or estimated here.";
+}
+
+std::string channels_line(const SensorStatus& sensor) {
+  std::string line;
+  for (const Channel& channel : sensor.channels) {
+    line += fmt::format("{}{} ({}, {})", line.empty() ? "" : ", ", channel.name, to_string(channel.kind),
+                        unit_of(channel.quantity));
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string doctor_text(const DoctorResult& result) {
+  std::string out =
+      fmt::format("joulemap {} on {}{}\n", result.version, result.host.machine,
+                  result.host.container.empty() ? "" : ", in a container (" + result.host.container + ")");
+  out += verdict(result) + "\n";
+  for (const SensorStatus& sensor : result.sensors) {
+    const std::string indent(13, ' ');
+    out += "\n";
+    out += wrapped(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
+    out += remedy_text(indent, sensor.remedy);
+    if (!sensor.channels.empty()) out += wrapped(indent + "reads: ", channels_line(sensor));
+    for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
+      out += wrapped(indent + "note: ", diagnostic.message);
+      out += remedy_text(indent, diagnostic.remedy);
+    }
+  }
+  return out;
+}
+
+}  // namespace joulemap::report

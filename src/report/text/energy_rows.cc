@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/energy_rows.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace joulemap::report {
+
+std::string number(double value, int digits) {
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size >= 1e9 || size < 1e-6) return fmt::format("{:.{}e}", value, digits - 1);
+  int decimals = digits - 1;
+  for (double limit = 10; limit <= size && decimals > 0; limit *= 10) --decimals;
+  for (double limit = 1; limit > size && decimals < 9; limit /= 10) ++decimals;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string optional_number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
+
+std::string origin(const DomainEnergy& domain) {
+  if (!domain.joules) return fmt::format("no value: {}", domain.reason);
+  const std::string_view provenance = to_string(*domain.provenance);
+  if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
+  if (!domain.counted) return fmt::format("{}, not added", provenance);
+  if (domain.provenance == Provenance::estimated) return std::string(provenance);
+  return fmt::format("{}, {}", provenance, domain.sensor);
+}
+
+std::string row_text(const EnergyRow& row) {
+  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j, 2)) : "";
+  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules), spread,
+                                       optional_number(row.watts), row.name, row.origin);
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+EnergyRow row_of(const DomainEnergy& domain) {
+  const bool is_part = !domain.part_of.empty() && !domain.counted;
+  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, origin(domain)};
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/energy_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+struct Prefix {
+  double unit;
+  std::string_view letter;
+};
+constexpr std::array<Prefix, 8> kPrefixes = {
+    {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}}};
+constexpr double kRoundsUp = 0.9995;
+
+// The largest unit that leaves something before the point; nothing is told in less than millionths.
+Prefix prefix_of(double amount) {
+  for (const Prefix& prefix : kPrefixes) {
+    if (std::abs(amount) >= kRoundsUp * prefix.unit) return prefix;
+  }
+  return amount == 0 ? Prefix{1, ""} : kPrefixes.back();
+}
+
+}  // namespace
+
+std::string energy_text(double energy_j) {
+  const Prefix prefix = prefix_of(energy_j);
+  return fmt::format("{} {}J", number(energy_j / prefix.unit, 3), prefix.letter);
+}
+
+std::string interval_text(double energy_j, double low_j, double high_j) {
+  const double unit = prefix_of(energy_j).unit;
+  return fmt::format("{} ({} .. {})", energy_text(energy_j), number(low_j / unit, 3), number(high_j / unit, 3));
+}
+
+std::string prefixed_text(double amount) {
+  const Prefix prefix = prefix_of(amount);
+  return fmt::format("{} {}", number(amount / prefix.unit, 3), prefix.letter);
+}
+
+}  // namespace joulemap::report

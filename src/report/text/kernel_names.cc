@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/kernel_names.h"
+
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+// Cut at the first "(" that opens parameters: not "(anonymous namespace)", not one within template arguments.
+std::string_view without_parameters(std::string_view name) {
+  constexpr std::string_view kAnonymous = "(anonymous";
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>' && depth > 0) --depth;
+    if (name[i] == '(' && depth == 0 && i > 0 && !name.substr(i).starts_with(kAnonymous)) return name.substr(0, i);
+  }
+  return name;
+}
+
+struct Parts {
+  std::string_view spaces;     // "at::native::"
+  std::string_view base;       // "vectorized_elementwise_kernel"
+  std::string_view arguments;  // "4, float", of the template
+};
+
+Parts parts_of(std::string_view name) {
+  const std::size_t open = name.find('<');
+  const std::string_view plain = name.substr(0, open);
+  const std::size_t colons = plain.rfind("::");
+  const std::size_t begin = colons == std::string_view::npos ? 0 : colons + 2;
+  Parts parts{plain.substr(0, begin), plain.substr(begin), {}};
+  const std::size_t close = name.rfind('>');
+  if (open != std::string_view::npos && close != std::string_view::npos && close > open)
+    parts.arguments = name.substr(open + 1, close - open - 1);
+  return parts;
+}
+
+}  // namespace
+
+std::string brief_kernel_name(std::string_view name, std::size_t columns) {
+  constexpr std::string_view kReturns = "void ";
+  constexpr std::size_t kLeastArguments = 4;
+  if (name.starts_with(kReturns)) name.remove_prefix(kReturns.size());
+  const std::string_view called = without_parameters(name);
+  if (columns_of(called) <= columns) return std::string(called);
+  const Parts parts = parts_of(called);
+  if (parts.arguments.empty()) return shortened(parts.base, columns);
+  std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
+  if (columns_of(whole) <= columns) return whole;
+  const std::size_t used = columns_of(parts.base) + 4;  // "<..", ">"
+  if (used + kLeastArguments > columns) return shortened(parts.base, columns);
+  const std::size_t left = columns - used;
+  return std::string(parts.base) + "<.." + std::string(parts.arguments.substr(parts.arguments.size() - left)) + ">";
+}
+
+}  // namespace joulemap::report

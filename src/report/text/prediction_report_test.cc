@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What predict and card print, against the texts in tests/golden.
+#include <gtest/gtest.h>
+
+#include "report/json/prediction_json.h"
+#include "report/text/card_text.h"
+#include "report/text/energy_text.h"
+#include "report/text/prediction_text.h"
+#include "support/golden.h"
+
+namespace joulemap::report {
+namespace {
+
+predict::LayerPrediction layer(std::string name, std::string op, double energy_j) {
+  return {.name = std::move(name),
+          .op = std::move(op),
+          .energy_j = energy_j,
+          .low_j = 0.7 * energy_j,
+          .high_j = 1.4 * energy_j,
+          .time_s = energy_j / 400,
+          .flops = 1e11 * energy_j,
+          .bytes = 1e8 * energy_j,
+          .physical_j = 0.9 * energy_j,
+          .trust = 1};
+}
+
+predict::PredictionReport prediction() {
+  predict::PredictionReport report;
+  report.model = "resnet18";
+  report.format = "onnx";
+  report.batch = 32;
+  report.precision = "default";
+  report.optimizer = "adamw";
+  predict::Prediction& told = report.prediction;
+  told.device = "NVIDIA H200";
+  told.training = true;
+  told.layers = {layer("/layer1/conv1/Conv", "Conv", 1.5), layer("/layer1/relu/Relu", "Relu", 0.02),
+                 layer("optimizer", "adamw", 0.4)};
+  told.idle_j = 0.18;
+  told.energy_j = 2.1;
+  told.low_j = 1.8;
+  told.high_j = std::nullopt;  // an operation is not known
+  told.gpu_s = 0.0048;
+  told.host_s = 0.0063;
+  told.time_s = 0.0063;
+  told.power_w = told.energy_j / told.time_s;
+  told.flops = 1.9e11;
+  told.unknown = {{"/roi/Align", "com.acme.RoiAlign", "an operation of the domain com.acme", true}};
+  told.notes = {"batch 32 instead of the file's 1"};
+  report.tariff = {.grid_gco2_kwh = {}, .price_kwh = 0.25, .pue = 1.2};
+  report.lifetime = predict::Lifetime{.steps = 1'000'000,
+                                      .inferences = 0,
+                                      .step_j = 2.1,
+                                      .inference_j = {},
+                                      .energy_j = 2.1e6,
+                                      .low_j = 1.8e6,
+                                      .high_j = std::nullopt};
+  report.diagnostics.add(
+      {"unknown_operations", 1, "operations that are not known count as ones that read and write", ""});
+  return report;
+}
+
+TEST(PredictionReport, TellsWhatAStepDrawsInText) {
+  expect_golden("prediction.txt", prediction_text(prediction(), 2, {Characters::ascii}));
+  expect_golden("prediction_wide.txt", prediction_text(prediction(), 0, {Characters::unicode, 110}));
+}
+
+TEST(PredictionReport, TellsWhatAStepDrawsInJson) {
+  expect_golden("prediction.json", prediction_json(prediction()) + "\n");
+}
+
+TEST(PredictionReport, ExplainsALayerByItsPhysicsAndFeatures) {
+  predict::PredictionReport report = prediction();
+  predict::Explanation told;
+  told.operation = {.layer = "fc",
+                    .source = "Gemm",
+                    .kind = predict::Kind::dense,
+                    .form = "",
+                    .parameters = {{"rows", 32}, {"in", 512}, {"out", 1000}, {"bias", 1}}};
+  told.work = work_of(told.operation);
+  told.granted = {1e-6, 2e-6, 1e-6, 0, 0, 5e-7};
+  told.parts = {3e-6, 3e-6, 1e-6, 0, 0, 0};
+  told.estimate = {.time_s = 8e-6, .energy_j = 0.0016, .physical_time_s = 7e-6, .physical_power_w = 200, .trust = 1};
+  told.physical_j = 0.0014;
+  told.tree_factor = 0.0016 / 0.0014;
+  told.features.assign(predict::feature_names().size(), 1.5F);
+  report.explained = "fc";
+  report.explanation = {told};
+  const std::string text = explanation_text(report, {Characters::ascii});
+  for (const char* part :
+       {"Why fc", "rows=32;in=512;out=1000;bias=1", "trusted to 100%", "1.14 times the energy", "launch"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  const std::string json = prediction_json(report);
+  for (const char* part :
+       {"\"explanation\":{\"layer\":\"fc\"", "\"tree_factor\"", "\"granted_s\"", "\"cache_fill\":1.5"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(PredictionReport, NamesFromAFileCannotSteerTheTerminal) {
+  predict::PredictionReport report = prediction();
+  report.model = "\x1b[2Jgone";
+  report.prediction.layers.front().name = "a\nb";
+  const std::string text = prediction_text(report, 0, {Characters::ascii});
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find("a\nb"), std::string::npos);
+}
+
+TEST(PredictionReport, EnergiesAreToldInTheUnitThatSuitsThem) {
+  EXPECT_EQ(energy_text(0.0123), "12.3 mJ");
+  EXPECT_EQ(energy_text(2.5e6), "2.50 MJ");
+  EXPECT_EQ(energy_text(0), "0 J");
+  EXPECT_EQ(interval_text(0.0123, 0.009, 0.0151), "12.3 mJ (9.00 .. 15.1)");
+}
+
+TEST(CardReport, HasALineForEachSizeAndPrecisionWithTheBackwardPassBesideIt) {
+  predict::Card card;
+  card.subject = {"torch.nn.Linear", predict::Kind::dense, "", ""};
+  card.device = "NVIDIA H200";
+  for (const predict::Dtype dtype : {predict::Dtype::fp32, predict::Dtype::bf16}) {
+    for (const predict::Pass pass : {predict::Pass::forward, predict::Pass::backward}) {
+      predict::Operation operation;
+      operation.dtype = dtype;
+      operation.pass = pass;
+      operation.parameters = {{"rows", 64}};
+      card.rows.push_back({"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::Bound::memory, 1});
+    }
+  }
+  card.advice = {"At 64 x 1024 -> 1024 bf16 saves next to nothing beside fp32."};
+  expect_golden("card.txt", card_text(card, {Characters::ascii}));
+  expect_golden("card.json", card_json(card) + "\n");
+}
+
+}  // namespace
+}  // namespace joulemap::report

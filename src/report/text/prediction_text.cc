@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/prediction_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "report/text/diagnostics_text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/energy_text.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+using predict::LayerPrediction;
+using predict::Prediction;
+using predict::PredictionReport;
+
+constexpr std::size_t kOperation = 10;
+constexpr std::size_t kEnergy = 23;  // "12.3 mJ (10.1 .. 15.2)"
+constexpr std::size_t kBar = 6;
+constexpr std::size_t kShare = 6;
+constexpr std::size_t kTime = 7;
+constexpr std::size_t kBeside = kOperation + kEnergy + kBar + kShare + kTime + 6;
+constexpr std::size_t kNarrowestName = 12;
+
+std::string line_of(std::string_view value, std::string_view what) {
+  return fmt::format("  {:>12}  {}\n", value, what);
+}
+
+std::string_view unit_of(const Prediction& prediction) { return prediction.training ? "a training step" : "a pass"; }
+
+std::string title(const PredictionReport& report, const TextStyle& style) {
+  const Prediction& prediction = report.prediction;
+  const std::string name = report.model.empty() ? "A network" : printable(report.model);
+  std::string what = fmt::format("{} on {}: {}", shortened(name, 40), prediction.device,
+                                 prediction.training ? "a training step" : "inference");
+  if (report.batch) what += fmt::format(" of batch {}", *report.batch);
+  const std::string how = fmt::format(
+      " {}, {}{}, predicted{}\n", report.precision == "default" ? "types as PyTorch chooses them" : report.precision,
+      name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
+      prediction.fitted ? "" : " by its datasheet");
+  const std::string warning = predict::lower_bound_warning(prediction);
+  const std::string bound = warning.empty() ? "" : wrapped(" WARNING: ", printable(warning), style.columns);
+  return "\n " + style.strong(what) + "\n" + how + bound + "\n";
+}
+
+std::string headline(const PredictionReport& report) {
+  const Prediction& prediction = report.prediction;
+  const std::string interval = prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j),
+                                                               energy_text(*prediction.high_j))
+                                                 : "a lower bound";
+  std::string out = line_of((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
+                            fmt::format("{} ({}), of the GPU alone", unit_of(prediction), interval));
+  if (report.batch && *report.batch > 1) {
+    out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "a sample");
+  }
+  out += line_of(duration_text(prediction.time_s),
+                 fmt::format("the GPU computes for {}, the host launches for {}", duration_text(prediction.gpu_s),
+                             duration_text(prediction.host_s)));
+  out += line_of(fmt::format("{} W", number(prediction.power_w, 3)), "on average");
+  if (prediction.flops > 0) {
+    out += line_of(prefixed_text(prediction.flops) + "FLOP",
+                   fmt::format("{} pJ each", number(1e12 * prediction.energy_j / prediction.flops, 3)));
+  }
+  return out;
+}
+
+class LayerTable {
+ public:
+  LayerTable(const Prediction& prediction, const TextStyle& style)
+      : style_(style),
+        name_(std::max(kNarrowestName, style.columns > kBeside ? style.columns - kBeside : 0)),
+        total_j_(prediction.energy_j) {}
+
+  std::string header() const {
+    return style_.faint(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_, "operation",
+                                    kOperation, "energy (90 %)", kEnergy, "", kBar, "share", kShare, "time", kTime)) +
+           "\n";
+  }
+  std::string line(const LayerPrediction& layer) const {
+    const std::string energy = layer.high_j ? interval_text(layer.energy_j, layer.low_j, *layer.high_j)
+                                            : ">= " + energy_text(layer.energy_j);
+    return text(layer.name, layer.op, energy, layer.energy_j,
+                duration_text(layer.time_s));
+  }
+  std::string text(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
+                   std::string_view time) const {
+    const double share = total_j_ > 0 ? energy_j / total_j_ : 0;
+    std::string out =
+        fmt::format(" {} {} {} {} {} {}", padded(shortened(printable(name), name_), name_),
+                    padded(shortened(printable(op), kOperation), kOperation), right_aligned(energy, kEnergy),
+                    style_.bar_colour(padded(bar_text(share, kBar, style_.characters), kBar)),
+                    right_aligned(percent_text(share), kShare), right_aligned(time, kTime));
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+  }
+
+ private:
+  TextStyle style_;
+  std::size_t name_;
+  double total_j_;
+};
+
+std::vector<const LayerPrediction*> shown_layers(const Prediction& prediction, std::size_t top) {
+  std::vector<const LayerPrediction*> layers;
+  for (const LayerPrediction& layer : prediction.layers) layers.push_back(&layer);
+  if (top == 0) return layers;
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const LayerPrediction* a, const LayerPrediction* b) { return a->energy_j > b->energy_j; });
+  layers.resize(std::min(top, layers.size()));
+  return layers;
+}
+
+std::string layers_text(const Prediction& prediction, std::size_t top, const TextStyle& style) {
+  if (prediction.layers.empty()) return {};
+  const LayerTable table(prediction, style);
+  const std::vector<const LayerPrediction*> shown = shown_layers(prediction, top);
+  std::string out = "\n" + table.header();
+  double rest_j = prediction.energy_j - prediction.idle_j;
+  for (const LayerPrediction* layer : shown) {
+    out += table.line(*layer);
+    rest_j -= layer->energy_j;
+  }
+  if (const std::size_t hidden = prediction.layers.size() - shown.size(); hidden > 0) {
+    out += table.text(fmt::format("and {} more", hidden), "", energy_text(std::max(0.0, rest_j)), rest_j, "");
+  }
+  if (prediction.idle_j > 0) {
+    out += table.text("(the GPU waits)", "", energy_text(prediction.idle_j), prediction.idle_j,
+                      duration_text(std::max(0.0, prediction.time_s - prediction.gpu_s)));
+  }
+  return out;
+}
+
+std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
+  if (prediction.unknown.empty()) return {};
+  std::string out = "\n " + style.strong(fmt::format("Not known ({})", prediction.unknown.size())) + "\n";
+  constexpr std::size_t kMost = 20;
+  for (std::size_t index = 0; index < std::min(kMost, prediction.unknown.size()); ++index) {
+    const predict::UnknownOperation& one = prediction.unknown[index];
+    const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
+    out += wrapped("   ",
+                   fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
+                               one.bounded ? "it counts as a copy of its tensors" : "it is not in the total"),
+                   style.columns);
+  }
+  if (prediction.unknown.size() > kMost) out += fmt::format("   and {} more\n", prediction.unknown.size() - kMost);
+  return out;
+}
+
+std::string cost_of(double energy_j, const predict::Tariff& tariff) {
+  const predict::Footprint footprint = footprint_of(energy_j, tariff);
+  std::string out = prefixed_text(1000 * footprint.co2_kg) + "g CO2";
+  if (footprint.price) out += fmt::format(", {} to pay", number(*footprint.price, 3));
+  return out;
+}
+
+std::string tariff_text(const predict::Tariff& tariff) {
+  std::string out = fmt::format("At {} g/kWh", number(tariff.intensity(), 3));
+  if (!tariff.grid_gco2_kwh) out += ", about the world's mean (--grid-gco2-kwh says another)";
+  if (tariff.price_kwh) out += fmt::format(", {} a kWh", number(*tariff.price_kwh, 3));
+  out += tariff.pue > 1 ? fmt::format(", and {} J of the building for each of the GPU", number(tariff.pue, 3))
+                        : ", without what the building draws (--pue)";
+  return out + ".";
+}
+
+std::string footprint_text(const PredictionReport& report, const TextStyle& style) {
+  const Prediction& prediction = report.prediction;
+  std::string out = fmt::format("\n {}: {}\n", prediction.training ? "A step" : "A pass",
+                                cost_of(prediction.energy_j, report.tariff));
+  if (const std::optional<predict::Lifetime>& life = report.lifetime) {
+    std::string what;
+    if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
+    if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
+    const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
+                                            : "at least " + energy_text(life->energy_j);
+    out += wrapped(" ",
+                   fmt::format("{}: {}, {}", what, energy,
+                               cost_of(life->energy_j, report.tariff)),
+                   style.columns);
+  }
+  return out + wrapped(" ", tariff_text(report.tariff), style.columns);
+}
+
+}  // namespace
+
+std::string prediction_text(const PredictionReport& report, std::size_t top, const TextStyle& style) {
+  const Prediction& prediction = report.prediction;
+  std::string out = title(report, style) + headline(report) + layers_text(prediction, top, style) +
+                    unknown_text(prediction, style) + footprint_text(report, style);
+  if (!prediction.notes.empty()) out += "\n";
+  for (const std::string& note : prediction.notes) out += wrapped(" note: ", printable(note), style.columns);
+  const std::string doubts = diagnostics_text(report.diagnostics);
+  if (!doubts.empty()) out += "\n" + doubts;
+  return out + explanation_text(report, style) + "\n";
+}
+
+}  // namespace joulemap::report

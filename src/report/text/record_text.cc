@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/record_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/text/diagnostics_text.h"
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  if (bytes < 10'000'000) return fmt::format("{} kB", bytes / 1000);
+  return fmt::format("{} MB", bytes / 1'000'000);
+}
+
+std::string total_text(const RecordResult& result) {
+  const EnergyTotals& totals = result.energy.totals;
+  const std::optional<double> measured_j = joules_of(totals.measured);
+  const std::optional<double> estimated_j = joules_of(totals.estimated);
+  if (measured_j && estimated_j) {
+    return fmt::format("{} J measured, {} J estimated", number(*measured_j), number(*estimated_j));
+  }
+  if (measured_j) return fmt::format("{} J measured", number(*measured_j));
+  if (estimated_j) return fmt::format("{} J estimated", number(*estimated_j));
+  return "no energy: no sensor gave a value";
+}
+
+std::string samples_text(const RecordResult& result) {
+  if (!result.is_written) {
+    return fmt::format("joulemap: {} samples were read and none could be written: nothing of this run is in {}\n",
+                       result.samples, result.file);
+  }
+  const std::string lost =
+      result.lost_samples > 0 ? fmt::format(", {} more could not be written", result.lost_samples) : "";
+  const std::uint64_t written = result.samples - std::min(result.samples, result.lost_samples);
+  const std::string size = result.file_bytes > 0 ? size_text(result.file_bytes) : "in parts";
+  return fmt::format("joulemap: {} samples in {} ({}{}); joulemap report {} tells more\n", written, result.file, size,
+                     lost, result.file);
+}
+
+}  // namespace
+
+std::string record_text(const RecordResult& result) {
+  std::string out = fmt::format("\njoulemap: {} s, {}\n", number(result.elapsed_s), total_text(result));
+  out += samples_text(result);
+  Diagnostics all = result.diagnostics;
+  all.add_all(result.energy.diagnostics);
+  return out + diagnostics_text(all);
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/report_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/run_rates.h"
+#include "report/text/diagnostics_text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/sparkline.h"
+#include "report/text/summary_text.h"
+
+namespace joulemap::report {
+namespace {
+
+// Beside a curve stand its name and its range.
+constexpr std::size_t kBesideCurve = 32;
+constexpr std::size_t kMostCurve = 120;
+
+std::string title(const ReportResult& result, const TextStyle& style) {
+  std::string subject;
+  for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
+  const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
+  std::string out = "\n" + style.strong(" Energy of " + what) + "\n";
+  if (!result.complete) out += " The recording is not complete: this is what it holds.\n";
+  return out + "\n";
+}
+
+std::string totals(const ReportResult& result) {
+  std::string out;
+  const auto add = [&](std::string_view name, const std::optional<double>& joules) {
+    if (!joules) return;
+    const std::optional<double> watts = result.elapsed_s > 0 ? std::optional(*joules / result.elapsed_s) : std::nullopt;
+    out += row_text({std::string(name), joules, {}, watts, ""});
+  };
+  add("total measured", joules_of(result.totals.measured));
+  add("total estimated", joules_of(result.totals.estimated));
+  return out.empty() ? out : "  -----------\n" + out;
+}
+
+std::string power_curves(const ReportResult& result, const TextStyle& style) {
+  if (result.power.empty()) return {};
+  const std::size_t columns = std::min(kMostCurve, style.columns - kBesideCurve);
+  std::string out = "\n" + style.strong(fmt::format(" Power over {} s", number(result.elapsed_s))) + "\n";
+  for (const PowerSeries& series : result.power) {
+    double lowest = 0;
+    double highest = 0;
+    bool any = false;
+    for (const std::optional<double>& watts : series.watts) {
+      if (!watts) continue;
+      lowest = any ? std::min(lowest, *watts) : *watts;
+      highest = any ? std::max(highest, *watts) : *watts;
+      any = true;
+    }
+    if (!any) continue;
+    const std::string line = sparkline(series.watts, columns, highest, style.is_unicode());
+    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.bar_colour(line), number(lowest, 3),
+                       number(highest, 3));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style) {
+  std::string out = title(result, style);
+  for (const DomainEnergy& domain : result.domains) out += row_text(row_of(domain));
+  if (result.domains.empty()) out += "  no sensor gave a value\n";
+  out += totals(result) + tree_text(result, view, style) + power_curves(result, style) + summary_text(result, style);
+  const std::string notes = diagnostics_text(result.diagnostics);
+  if (!notes.empty()) out += "\n" + notes;
+  return out + "\n";
+}
+
+}  // namespace joulemap::report

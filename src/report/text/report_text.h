@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `joulemap report` for people: energy by domain, the tree of what ran, power over time, what a step costs, what
+// recording cost, what was wrong. Fits the terminal; reads the same without colour. Pure.
+#pragma once
+
+#include <string>
+
+#include "model/report_result.h"
+#include "report/text/text_style.h"
+#include "report/text/tree_text.h"
+
+namespace joulemap::report {
+
+std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style);
+
+}  // namespace joulemap::report

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/stat_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "report/text/diagnostics_text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string title(const StatResult& result) {
+  std::string subject = "the whole machine";
+  if (!result.command.empty()) {
+    subject.clear();
+    for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
+    subject = quoted(subject, 56);
+  } else if (result.watched_pid) {
+    subject = fmt::format("the machine while process {} ran", *result.watched_pid);
+  }
+  std::string out = fmt::format("\n Energy of {}\n", subject);
+  if (result.runs.size() > 1) {
+    out +=
+        fmt::format(" mean of {} runs, +- half of its {:.0f} % interval\n", result.runs.size(), 100 * result.interval);
+  }
+  return out + "\n";
+}
+
+double mean_elapsed_s(const StatResult& result) {
+  double sum_s = 0;
+  for (const StatRun& run : result.runs) sum_s += run.elapsed_s;
+  return sum_s / static_cast<double>(result.runs.size());
+}
+
+// The run that describes a domain best: the last one in which it has a value, a measured one if there is.
+const DomainEnergy* describe(const StatResult& result, const std::string& name) {
+  const auto rank = [](const DomainEnergy& domain) {
+    return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
+  };
+  const DomainEnergy* best = nullptr;
+  for (const StatRun& run : result.runs) {
+    for (const DomainEnergy& domain : run.domains) {
+      if (domain.name == name && (best == nullptr || rank(domain) >= rank(*best))) best = &domain;
+    }
+  }
+  return best;
+}
+
+// Over the runs in which the domain has a value of that provenance.
+std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& described) {
+  double sum_w = 0;
+  double runs = 0;
+  for (const StatRun& run : result.runs) {
+    for (const DomainEnergy& domain : run.domains) {
+      if (domain.name != described.name || domain.provenance != described.provenance || !domain.mean_w) continue;
+      sum_w += *domain.mean_w;
+      ++runs;
+    }
+  }
+  if (runs == 0) return std::nullopt;
+  return sum_w / runs;
+}
+
+std::string domain_rows(const StatResult& result) {
+  std::string out;
+  for (const StatSummary& summary : result.summary) {
+    const DomainEnergy* domain = describe(result, summary.name);
+    if (domain == nullptr) continue;
+    EnergyRow row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
+                  summary.mean_j,
+                  {},
+                  {},
+                  origin(*domain)};
+    if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
+    row.watts = mean_watts(result, *domain);
+    out += row_text(row);
+  }
+  return out;
+}
+
+// The mean of a total over the runs that have all of its domains: a run without one of them would look cheap.
+std::string total_row(const StatResult& result, Provenance provenance) {
+  std::set<std::string> domains;
+  std::vector<std::pair<ShownEnergy, double>> totals;  // with the elapsed time
+  for (const StatRun& run : result.runs) {
+    std::optional<ShownEnergy> total = energy_of(run.totals, provenance);
+    if (!total) continue;
+    domains.insert(total->domains.begin(), total->domains.end());
+    totals.emplace_back(std::move(*total), run.elapsed_s);
+  }
+  double sum_j = 0;
+  double sum_s = 0;
+  std::size_t runs = 0;
+  for (const auto& [total, elapsed_s] : totals) {
+    if (total.domains.size() < domains.size()) continue;
+    sum_j += total.joules;
+    sum_s += elapsed_s;
+    ++runs;
+  }
+  const std::string name = fmt::format("total {}", to_string(provenance));
+  if (totals.empty()) return {};
+  if (runs == 0) return row_text({name, {}, {}, {}, "no value: no run has all domains"});
+  const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
+  const std::string of = runs < result.runs.size() ? fmt::format("{} of {} runs", runs, result.runs.size()) : "";
+  return row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
+}
+
+std::string total_rows(const StatResult& result) {
+  return total_row(result, Provenance::measured) + total_row(result, Provenance::estimated);
+}
+
+std::string time_lines(const StatResult& result) {
+  const auto runs = static_cast<double>(result.runs.size());
+  double user_s = 0;
+  double system_s = 0;
+  double share = 0;
+  double own_s = 0;
+  std::size_t shares = 0;
+  bool has_times = false;
+  for (const StatRun& run : result.runs) {
+    has_times = has_times || run.user_s;
+    user_s += run.user_s.value_or(0) / runs;
+    system_s += run.system_s.value_or(0) / runs;
+    own_s += run.own_cpu_s / runs;
+    if (!run.process_share) continue;
+    share += *run.process_share;
+    ++shares;
+  }
+  const double elapsed_s = mean_elapsed_s(result);
+  std::string out = fmt::format("  {:>11} s elapsed", number(elapsed_s));
+  if (has_times) out += fmt::format("   {} s user   {} s system", number(user_s), number(system_s));
+  out += "\n";
+  if (shares > 0) {
+    const std::string_view whose = result.watched_pid ? "that process's" : "the command's";
+    out += fmt::format("  {:>11} % of the machine's CPU time was {}\n",
+                       number(100 * share / static_cast<double>(shares)), whose);
+  }
+  const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
+  out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(own_s), own_share);
+  return out;
+}
+
+std::string exit_lines(const StatResult& result) {
+  for (const StatRun& run : result.runs) {
+    if (run.signal)
+      return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal, *run.exit_code);
+    if (run.exit_code.value_or(0) != 0) return fmt::format("  the command failed with exit code {}\n", *run.exit_code);
+  }
+  return {};
+}
+
+std::string model_lines(const StatResult& result) {
+  std::string out;
+  std::set<std::string> shown;
+  for (const StatSummary& summary : result.summary) {
+    const DomainEnergy* domain = describe(result, summary.name);
+    if (domain == nullptr || domain->model.empty() || !shown.insert(domain->model).second) continue;
+    out += wrapped(fmt::format(" estimate of {}: ", domain->name), domain->model);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string stat_text(const StatResult& result) {
+  std::string out = title(result);
+  if (!result.runs.empty()) {
+    const std::string rows = domain_rows(result);
+    out += rows.empty() ? "  no sensor gave a value\n" : rows;
+    const std::string totals = total_rows(result);
+    if (!totals.empty()) out += "  -----------\n" + totals;
+    out += "\n" + time_lines(result) + exit_lines(result);
+  }
+  Diagnostics all = result.diagnostics;
+  for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
+  const std::string notes = model_lines(result) + diagnostics_text(all);
+  if (!notes.empty()) out += "\n" + notes;
+  return out + "\n";
+}
+
+std::string stat_interval_text(const StatInterval& interval, bool first) {
+  std::string out;
+  if (first) out += fmt::format("#{:>11} {:>12} {:>10}  {}\n", "seconds", "joules", "watts", "domain");
+  for (const DomainEnergy& domain : interval.domains) {
+    const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
+    out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, optional_number(domain.joules),
+                       optional_number(domain.mean_w), domain.name, domain.joules ? label : " (" + domain.reason + ")");
+  }
+  return out;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/summary_text.h"
+
+#include <fmt/format.h>
+
+#include "model/run_rates.h"
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+std::string unit_line(std::string_view name, const std::optional<double>& units, const RunRates& rates,
+                      const TextStyle& style) {
+  if (!units || *units <= 0) return {};
+  if (*units == 1) name.remove_suffix(1);  // "1 step"
+  std::string out = fmt::format("  {:>11.0f} {}", *units, name);
+  if (const std::optional<double> each_j = rates.energy_of(units)) {
+    out += fmt::format(", {} J each", number(*each_j));
+    if (rates.half_width_j)
+      out += fmt::format(" ({} {})", style.plus_minus(), number(*each_j * rates.relative_half_width(), 2));
+  }
+  if (rates.time_s > 0) {
+    out += fmt::format(", {} each, {}/s", duration_text(rates.time_s / *units), number(*units / rates.time_s, 3));
+  }
+  return out + "\n";
+}
+
+std::string units_text(const ReportResult& result, const TextStyle& style) {
+  const RunRates rates = run_rates(result);
+  std::string out = unit_line("epochs", rates.epochs, rates, style) + unit_line("steps", rates.steps, rates, style) +
+                    unit_line("samples", rates.samples, rates, style);
+  const std::optional<double> product_js = rates.energy_delay_js();
+  if (!product_js) return out;
+  const bool is_estimated = rates.provenance == Provenance::estimated;
+  out += fmt::format("  {:>11} J s energy-delay product{}", number(*product_js), is_estimated ? " (of estimates)" : "");
+  if (rates.steps) out += fmt::format(", {} J s a step", number(*product_js / *rates.steps / *rates.steps));
+  return out + "\n";
+}
+
+std::string metrics_text(const ReportResult& result) {
+  std::string out;
+  for (const ReportedMetric& metric : result.metrics) {
+    if (metric.name == "samples") continue;
+    out += fmt::format("  {:>11} {} (first {}, {} values)\n", number(metric.last), printable(metric.name),
+                       number(metric.first), metric.count);
+  }
+  return out;
+}
+
+std::string own_costs(const ReportResult& result) {
+  std::string out;
+  if (result.probe) {
+    out += fmt::format("  {:>11} s of it probing, {} J\n", number(result.probe->time_s),
+                       result.probe->energy_j ? number(*result.probe->energy_j) : "?");
+  }
+  if (result.dither_s) {
+    const double share = result.elapsed_s > 0 ? 100 * *result.dither_s / result.elapsed_s : 0;
+    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", number(*result.dither_s), share);
+  }
+  if (result.own_cpu_s) {
+    const double share = result.elapsed_s > 0 ? 100 * *result.own_cpu_s / result.elapsed_s : 0;
+    out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(*result.own_cpu_s), share);
+  }
+  if (result.signal) {
+    out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal,
+                       result.exit_code.value_or(0));
+  } else if (result.exit_code.value_or(0) != 0) {
+    out += fmt::format("  the command failed with exit code {}\n", *result.exit_code);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string summary_text(const ReportResult& result, const TextStyle& style) {
+  return fmt::format("\n  {:>11} s elapsed\n", number(result.elapsed_s)) + units_text(result, style) +
+         metrics_text(result) + own_costs(result);
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/text_style.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// The byte at which the character of that number begins.
+std::size_t byte_of_column(std::string_view text, std::size_t column) {
+  std::size_t at = 0;
+  while (at < text.size() && column > 0) {
+    ++at;
+    while (at < text.size() && continues_a_character(text[at])) ++at;
+    --column;
+  }
+  return at;
+}
+
+struct UnitScale {
+  double from;
+  double unit;
+  std::string_view name;
+};
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !continues_a_character(byte); }));
+}
+
+std::string padded(std::string_view text, std::size_t columns) {
+  const std::size_t used = columns_of(text);
+  return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
+}
+
+std::string right_aligned(std::string_view text, std::size_t columns) {
+  const std::size_t used = columns_of(text);
+  return std::string(used < columns ? columns - used : 0, ' ') + std::string(text);
+}
+
+std::string shortened(std::string_view text, std::size_t columns) {
+  constexpr std::string_view kGap = "..";
+  const std::size_t used = columns_of(text);
+  if (used <= columns) return std::string(text);
+  if (columns <= kGap.size()) return std::string(text.substr(0, byte_of_column(text, columns)));
+  const std::size_t kept = columns - kGap.size();
+  const std::size_t front = (kept + 1) / 2;
+  return std::string(text.substr(0, byte_of_column(text, front))) + std::string(kGap) +
+         std::string(text.substr(byte_of_column(text, used - (kept - front))));
+}
+
+std::string both_ends(std::string_view text, std::size_t columns) {
+  const std::size_t used = columns_of(text);
+  if (used <= 2 * columns) return std::string(text);
+  return std::string(text.substr(0, byte_of_column(text, columns))) +
+         std::string(text.substr(byte_of_column(text, used - columns)));
+}
+
+std::string bar_text(double share, std::size_t columns, Characters characters) {
+  constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double length = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * static_cast<double>(columns);
+  std::string out;
+  if (characters == Characters::ascii) return std::string(static_cast<std::size_t>(std::lround(length)), '#');
+  const auto eighths = static_cast<std::size_t>(std::lround(length * 8));
+  for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
+  return out + std::string(kEighths[eighths % 8]);
+}
+
+std::string percent_text(double share) {
+  const double percent = 100 * share;
+  if (percent > 0 && percent < 0.05) return "<0.1%";
+  return percent >= 99.95 ? fmt::format("{:.0f}%", percent) : fmt::format("{:.1f}%", percent);
+}
+
+std::string duration_text(double time_s) {
+  constexpr std::array<UnitScale, 5> kScales = {
+      {{36000, 3600, "h"}, {999.5, 60, "min"}, {0.9995, 1, "s"}, {0.9995e-3, 1e-3, "ms"}, {0, 1e-6, "us"}}};
+  for (const auto& [from, unit, name] : kScales) {
+    if (time_s >= from) return fmt::format("{} {}", number(time_s / unit, 3), name);
+  }
+  return "0 s";
+}
+
+std::string count_text(unsigned long long count) {
+  constexpr std::array<UnitScale, 3> kScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
+  const auto value = static_cast<double>(count);
+  for (const auto& [from, unit, name] : kScales) {
+    if (value >= from) return fmt::format("{}{}", number(value / unit, 3), name);
+  }
+  return fmt::format("{}", count);
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/export/table_escapes.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kNarrowest = 8;  // that a column of texts is shortened to
+
+std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
+  std::vector<std::size_t> widths;
+  for (const std::string& head : table.heads) widths.push_back(columns_of(head));
+  for (const std::vector<std::string>& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  const auto total = [&] {
+    std::size_t sum = widths.empty() ? 0 : 2 * (widths.size() - 1);
+    for (const std::size_t width : widths) sum += width;
+    return sum;
+  };
+  while (total() > room) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (table.is_number[i] || widths[i] <= kNarrowest) continue;
+      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == widths.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+std::string terminal_line(const TextTable& table, const std::vector<std::string>& row,
+                          const std::vector<std::size_t>& widths) {
+  std::string line;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::string text = shortened(printable(row[i]), widths[i]);
+    if (i > 0) line += "  ";
+    line += table.is_number[i] ? right_aligned(text, widths[i]) : padded(text, widths[i]);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+template <class Escape>
+std::string joined(const std::vector<std::string>& row, std::string_view between, const Escape& escape) {
+  std::string line;
+  for (std::size_t i = 0; i < row.size(); ++i) line += (i > 0 ? std::string(between) : "") + escape(row[i]);
+  return line;
+}
+
+}  // namespace
+
+std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns) {
+  const std::size_t room = columns > indent.size() ? columns - indent.size() : columns;
+  const std::vector<std::size_t> widths = widths_of(table, room);
+  std::string out = std::string(indent) + terminal_line(table, table.heads, widths) + "\n";
+  for (const std::vector<std::string>& row : table.rows) {
+    out += std::string(indent) + terminal_line(table, row, widths) + "\n";
+  }
+  return out;
+}
+
+std::string markdown_table(const TextTable& table) {
+  std::string out = fmt::format("| {} |\n|", joined(table.heads, " | ", markdown_text));
+  for (const bool is_number : table.is_number) out += is_number ? "---:|" : "---|";
+  out += "\n";
+  for (const std::vector<std::string>& row : table.rows) out += "| " + joined(row, " | ", markdown_text) + " |\n";
+  return out;
+}
+
+std::string latex_table(const TextTable& table) {
+  std::string columns;
+  for (const bool is_number : table.is_number) columns += is_number ? 'r' : 'l';
+  std::string out =
+      fmt::format("\\begin{{longtable}}{{{}}}\n  \\caption{{{}}} \\\\\n  \\toprule\n  {} \\\\\n  \\midrule\n", columns,
+                  latex_text(table.caption), joined(table.heads, " & ", latex_text));
+  out += "  \\endhead\n";
+  for (const std::vector<std::string>& row : table.rows) out += "  " + joined(row, " & ", latex_text) + " \\\\\n";
+  return out + "  \\bottomrule\n\\end{longtable}\n";
+}
+
+std::string csv_table(const TextTable& table) {
+  std::string out = joined(table.heads, ",", csv_text) + "\n";
+  for (const std::vector<std::string>& row : table.rows) out += joined(row, ",", csv_text) + "\n";
+  return out;
+}
+
+}  // namespace joulemap::report

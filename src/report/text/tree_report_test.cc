@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tree of a report: what is summed, what is shown, and how it reads at 80 columns and in ASCII.
+#include <gtest/gtest.h>
+
+#include "report/text/kernel_names.h"
+#include "report/text/tree_lines.h"
+#include "report/text/tree_text.h"
+#include "support/golden.h"
+#include "support/ledger_example.h"
+
+namespace joulemap::report {
+namespace {
+
+const EnergyNode* child(const EnergyNode& node, const std::string& name) {
+  for (const EnergyNode& one : node.children) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    longest = std::max(longest, columns_of(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return longest;
+}
+
+TEST(EnergyTree, ABranchHoldsAllThatLiesInItAndWhatItDidItself) {
+  const EnergyNode root = energy_tree(example_training(), {});
+  const EnergyNode* gpu = child(root, "gpu0");
+  ASSERT_NE(gpu, nullptr);
+  const EnergyNode* train = child(*gpu, "train");
+  ASSERT_NE(train, nullptr);
+  const EnergyNode* backward = child(*train, "backward");
+  ASSERT_NE(backward, nullptr);
+  const EnergyNode* layer = child(*backward, "layer1.0");
+  ASSERT_NE(layer, nullptr) << "a branch with one branch is one";
+  EXPECT_DOUBLE_EQ(layer->sum.energy_j.value(), 1500);
+  ASSERT_NE(child(*layer, "(itself)"), nullptr);
+  EXPECT_DOUBLE_EQ(child(*layer, "(itself)")->sum.energy_j.value(), 100);
+}
+
+TEST(EnergyTree, IntervalsOfBranchesAreThoseOfTheLedgerAndNotSumsOfTheirRows) {
+  const EnergyNode root = energy_tree(example_training(), {});
+  const EnergyNode& gpu = *child(root, "gpu0");
+  EXPECT_DOUBLE_EQ(gpu.sum.low_j.value(), 3980);
+  EXPECT_DOUBLE_EQ(gpu.sum.high_j.value(), 4020);
+}
+
+TEST(EnergyTree, ADeviceWithoutEnergyHasTimesAndNoZero) {
+  const EnergyNode root = energy_tree(example_training(), {});
+  ASSERT_NE(child(root, "cpu train forward head"), nullptr);
+  EXPECT_FALSE(child(root, "cpu train forward head")->sum.energy_j);
+}
+
+TEST(TreeLines, TheLargestBranchesAreUnfoldedAsLongAsThereAreLines) {
+  const EnergyNode root = energy_tree(example_training(), {});
+  for (std::size_t most = 1; most < 20; ++most) {
+    const std::vector<TreeLine> lines = tree_lines(root, {{}, most, 0});
+    EXPECT_LE(lines.size(), most);
+  }
+  EXPECT_EQ(tree_lines(root, {1, 100, 0}).size(), 2u) << "devices only";
+}
+
+TEST(TreeLines, WhatIsLeftOutIsSummedUp) {
+  const EnergyNode root = energy_tree(example_training(), {});
+  double shown_j = 0;
+  for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
+    const EnergyNode& node = line.node != nullptr ? *line.node : line.rest;
+    if (line.is_last.size() == 1) shown_j += node.sum.energy_j.value_or(0);
+  }
+  EXPECT_DOUBLE_EQ(shown_j, root.sum.energy_j.value());
+}
+
+TEST(TreeReport, ReadsAt80Columns) {
+  const std::string text = tree_text(example_training(), {}, {Characters::unicode});
+  expect_golden("report_tree.txt", text);
+  EXPECT_LE(longest_line(text), 80u);
+}
+
+TEST(TreeReport, NeedsNoUnicodeAndNoWideTerminal) {
+  const std::string text = tree_text(example_training(), {}, {Characters::ascii, 60});
+  expect_golden("report_tree_ascii.txt", text);
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; }));
+}
+
+TEST(TreeReport, SaysTheBasisInFullWhereThereIsRoom) {
+  expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {Characters::unicode, 120}));
+}
+
+TEST(TreeReport, ATerminalObeysNoNameOfARecording) {
+  ReportResult result = example_training();
+  result.rows[0].path.back() = "evil\x1b[2Jname";
+  const std::string text = tree_text(result, {}, {Characters::unicode});
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(TreeReport, SaysWhenNoRowHoldsTheFilter) {
+  TreeView view;
+  view.query.filter = "no such thing";
+  ReportResult result = example_training();
+  result.groups.clear();
+  EXPECT_NE(tree_text(result, view, {}).find("no row holds this text"), std::string::npos);
+}
+
+TEST(KernelNames, KeepTheNameOfTheFunction) {
+  const std::string name =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, char*>(int, float)";
+  EXPECT_EQ(brief_kernel_name(name, 200),
+            "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, char*>");
+  EXPECT_EQ(brief_kernel_name(name, 50), "vectorized_elementwise_kernel<..add<float>, char*>");
+  EXPECT_LE(columns_of(brief_kernel_name(name, 50)), 50u);
+  EXPECT_EQ(brief_kernel_name(name, 20), "vectorize..se_kernel");
+  EXPECT_EQ(brief_kernel_name("sm90_xmma_gemm_f32", 80), "sm90_xmma_gemm_f32");
+}
+
+}  // namespace
+}  // namespace joulemap::report

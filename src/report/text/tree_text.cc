@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/tree_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "report/text/energy_rows.h"
+#include "report/text/kernel_names.h"
+#include "report/text/sequence_text.h"
+#include "report/text/tree_lines.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+// Of the columns beside the name; each has a blank before it.
+constexpr std::size_t kJoules = 7;
+constexpr std::size_t kSure = 5;
+constexpr std::size_t kShare = 5;
+constexpr std::size_t kWatts = 5;
+constexpr std::size_t kTime = 7;
+constexpr std::size_t kCalls = 5;
+constexpr std::size_t kLeastBar = 6;
+constexpr std::size_t kNarrow = 70;  // with fewer columns there is no room for bars
+constexpr std::size_t kMostBar = 24;
+constexpr std::size_t kLeastName = 14;
+constexpr std::size_t kMostName = 64;
+constexpr std::size_t kBasisWord = 10;
+
+struct Layout {
+  std::size_t name = 0;
+  std::size_t bar = 0;
+  bool has_words = false;  // the basis in full, not as a letter
+};
+
+// The name has what it wants before the bar grows.
+Layout layout_for(std::size_t longest_name, std::size_t columns) {
+  const std::size_t numbers = 1 + kJoules + 1 + kSure + 1 + kShare + 1 + kWatts + 1 + kTime + 1 + kCalls + 1;
+  Layout layout;
+  layout.has_words = columns >= 100;
+  const std::size_t fixed = 1 + numbers + 1 + (layout.has_words ? kBasisWord : 1);
+  const std::size_t least_bar = columns >= kNarrow ? kLeastBar : 0;
+  const std::size_t left = std::max(columns, fixed + kLeastName + least_bar) - fixed;
+  layout.name = std::clamp(std::min(longest_name, left - least_bar), kLeastName, kMostName);
+  layout.bar = least_bar > 0 ? std::clamp(left - layout.name, kLeastBar, kMostBar) : 0;
+  return layout;
+}
+
+std::string branches(const TreeLine& line, const TextStyle& style) {
+  std::string out;
+  for (std::size_t i = 1; i < line.is_last.size(); ++i) {
+    const bool is_end = i + 1 == line.is_last.size();
+    if (style.is_unicode()) {
+      out += is_end ? (line.is_last[i] ? "└ " : "├ ") : (line.is_last[i] ? "  " : "│ ");
+    } else {
+      out += is_end ? (line.is_last[i] ? "`-" : "|-") : (line.is_last[i] ? "  " : "| ");
+    }
+  }
+  return out;
+}
+
+// Half of the interval as a share of the energy.
+std::string sure_text(const ReportRow& row) {
+  if (!row.low_j || !row.high_j || !row.energy_j || *row.energy_j <= 0) return {};
+  const double percent = 50 * (*row.high_j - *row.low_j) / *row.energy_j;
+  return percent < 0.95 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", std::min(percent, 999.0));
+}
+
+class Table {
+ public:
+  Table(const Layout& layout, const TextStyle& style, const ReportResult& result)
+      : layout_(layout), style_(style), total_j_(energy_in_ledger(result)), are_kernels_(result.by == "kernel") {}
+
+  std::string header(std::string_view title) const {
+    std::string out = " " + style_.strong(padded(shortened(title, layout_.name), layout_.name));
+    const std::string numbers =
+        fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoules,
+                    right_aligned(style_.plus_minus(), kSure), "share", kShare, "", layout_.bar, "W", kWatts, "time",
+                    kTime, "calls", kCalls, layout_.has_words ? "basis" : "b");
+    return out + style_.faint(numbers) + "\n";
+  }
+
+  std::string line(const std::string& prefix, const EnergyNode& node, std::size_t hidden) const {
+    const ReportRow& row = node.sum;
+    const std::string more = hidden > 1 ? fmt::format(" +{}", hidden) : "";
+    const std::size_t used = columns_of(prefix) + more.size();
+    const std::size_t left = layout_.name > used ? layout_.name - used : 1;
+    const std::string name =
+        are_kernels_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
+    const std::string blanks(layout_.name - std::min(layout_.name, used + columns_of(name)), ' ');
+    const bool has_share = row.energy_j && total_j_ && *total_j_ > 0;
+    const double share = has_share ? *row.energy_j / *total_j_ : 0;
+    const std::string bar = has_share ? bar_text(share, layout_.bar, style_.characters) : "";
+    std::string out = " " + style_.faint(prefix) + name + style_.faint(more) + blanks;
+    out += " " + right_aligned(row.energy_j ? number(*row.energy_j) : "?", kJoules);
+    out += " " + style_.faint(right_aligned(sure_text(row), kSure));
+    out += " " + right_aligned(has_share ? percent_text(share) : "", kShare);
+    out += " " + style_.bar_colour(bar) + std::string(layout_.bar - columns_of(bar), ' ');
+    out += " " + right_aligned(row.power_w ? number(*row.power_w, 3) : "", kWatts);
+    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", kTime);
+    out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCalls);
+    if (!row.basis.empty() && row.energy_j)
+      out += " " + style_.faint(layout_.has_words ? row.basis : row.basis.substr(0, 1));
+    return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
+  }
+
+ private:
+  Layout layout_;
+  TextStyle style_;
+  std::optional<double> total_j_;
+  bool are_kernels_;
+};
+
+TreeLimits limits_of(const TreeView& view, const ReportResult& result) {
+  TreeLimits limits;
+  limits.depth = view.depth;
+  if (view.top) limits.lines = *view.top > 0 ? *view.top : std::numeric_limits<std::size_t>::max();
+  if (view.top || !view.query.filter.empty() || is_sequence(result)) limits.least_share = 0;
+  return limits;
+}
+
+std::string legend(const std::vector<TreeLine>& lines, double interval, const TextStyle& style) {
+  std::map<std::string, bool> bases;
+  bool is_folded = false;
+  for (const TreeLine& line : lines) {
+    is_folded = is_folded || line.hidden > 1;
+    if (line.node != nullptr && !line.node->sum.basis.empty() && line.node->sum.energy_j)
+      bases[line.node->sum.basis] = true;
+  }
+  std::string text = fmt::format("{}: half of the {:.0f} % interval;", style.plus_minus(), 100 * interval);
+  if (is_folded) text += " +N: so many rows lie in it;";
+  for (const auto& [basis, used] : bases) text += fmt::format(" {}: {},", basis[0], basis);
+  text.back() = '.';
+  std::string out = wrapped(" ", text, style.columns);
+  out.pop_back();
+  return style.faint(out) + "\n";
+}
+
+std::string title_of(const ReportResult& result, const TreeView& view) {
+  if (view.query.filter.empty()) return "By " + result.by;
+  return fmt::format("By {}, of '{}'", result.by, printable(view.query.filter));
+}
+
+}  // namespace
+
+std::string tree_text(const ReportResult& result, const TreeView& view, const TextStyle& style) {
+  if (result.by == "domain" || result.rows.empty()) return {};
+  const EnergyNode root = energy_tree(result, view.query);
+  const std::vector<TreeLine> lines = tree_lines(root, limits_of(view, result));
+  std::size_t longest = 0;
+  for (const TreeLine& line : lines) {
+    const std::string& name = line.node != nullptr ? line.node->name : line.rest.name;
+    longest = std::max(longest, columns_of(branches(line, style)) + columns_of(name) + (line.hidden > 1 ? 5 : 0));
+  }
+  const Table table(layout_for(longest, style.columns), style, result);
+  std::string out = "\n" + table.header(title_of(result, view));
+  for (const TreeLine& line : lines) {
+    out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.rest, line.hidden);
+  }
+  if (lines.empty()) out += "  no row holds this text\n";
+  for (const EnergyNode& node : nobodys(result)) out += table.line("", node, 0);
+  return out + legend(lines, result.interval, style) + sequence_text(result, style);
+}
+
+}  // namespace joulemap::report

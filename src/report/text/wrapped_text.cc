@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/wrapped_text.h"
+
+#include "base/text.h"
+
+namespace joulemap::report {
+
+std::string wrapped(std::string_view first, std::string_view text, std::size_t width) {
+  const std::string indent(first.size(), ' ');
+  std::string out(first);
+  std::size_t column = first.size();
+  bool at_start = true;
+  for (const std::string_view word : split_blanks(text)) {
+    if (!at_start && column + 1 + word.size() > width) {
+      out += "\n" + indent;
+      column = indent.size();
+      at_start = true;
+    }
+    if (!at_start) out += ' ';
+    out += word;
+    column += word.size() + (at_start ? 0 : 1);
+    at_start = false;
+  }
+  return out + "\n";
+}
+
+}  // namespace joulemap::report

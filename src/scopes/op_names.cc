@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// unity: alone, because libjoulemap_capture.so links nothing else of this folder
+#include "scopes/op_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kForward = "forward";
+constexpr std::string_view kBackward = "backward";
+constexpr std::string_view kRecompute = "recompute";
+constexpr std::string_view kOptimizer = "optimizer";
+constexpr std::string_view kLoss = "loss";
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// At '/', but not within brackets: jit(a/b) is one part.
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    const char c = i < name.size() ? name[i] : '/';
+    if (c == '(') ++depth;
+    if (c == ')' && depth > 0) --depth;
+    if (c != '/' || (depth > 0 && i < name.size())) continue;
+    if (i > begin) parts.push_back(name.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return parts;
+}
+
+std::string dotted(std::span<const std::string_view> parts) {
+  std::string path;
+  for (const std::string_view part : parts) {
+    if (!path.empty()) path += '.';
+    path += part;
+  }
+  return path;
+}
+
+// "Sub_30" -> "Sub"; "dense_1x" stays.
+std::string_view without_number(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  if (digits == std::string_view::npos || digits + 1 == name.size() || digits == 0 || name[digits] != '_') return name;
+  return name.substr(0, digits);
+}
+
+// --- JAX
+
+// Parts that a transformation or a piece of control flow puts into a name, and that no layer is called.
+constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
+                                                         "rematted_computation",
+                                                         "remat",
+                                                         "while",
+                                                         "body",
+                                                         "cond",
+                                                         "scan",
+                                                         "closed_call",
+                                                         "core_call",
+                                                         "custom_jvp_call",
+                                                         "custom_vjp_call",
+                                                         "custom_vjp_call_jaxpr",
+                                                         "named_call",
+                                                         "shard_map",
+                                                         "pjit",
+                                                         "branch_0_fun"};
+
+struct XlaName {
+  std::vector<std::string_view> scopes;  // the innermost repetition
+  std::string_view root;                 // what was differentiated, in the brackets of jvp()
+  std::string_view op;
+  bool differentiated = false;
+  bool transposed = false;
+  bool recomputed = false;
+};
+
+// transpose(jvp(Net)) -> Net, and what was around it.
+std::string_view unwrapped(std::string_view part, XlaName& name, bool& is_derivative) {
+  while (part.ends_with(')')) {
+    const std::size_t bracket = part.find('(');
+    if (bracket == std::string_view::npos) return part;
+    const std::string_view transformation = part.substr(0, bracket);
+    if (transformation == "transpose") name.transposed = is_derivative = true;
+    if (transformation == "jvp") name.differentiated = is_derivative = true;
+    if (transformation == "rematted_computation") name.recomputed = true;
+    const bool is_function = transformation == "jit" || transformation == "pjit";
+    part = is_function ? std::string_view() : part.substr(bracket + 1, part.size() - bracket - 2);
+  }
+  return part;
+}
+
+// A derivative of a derivative repeats the path from its beginning: the last one counts.
+XlaName analysed(std::string_view op_name) {
+  XlaName name;
+  const std::vector<std::string_view> parts = parts_of(op_name);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == "rematted_computation") name.recomputed = true;
+    bool is_derivative = false;
+    const std::string_view inner = unwrapped(parts[i], name, is_derivative);
+    if (is_derivative) {
+      name.scopes.clear();
+      name.root = inner;
+      continue;
+    }
+    if (inner.empty() || is_one_of(kStructure, inner)) continue;
+    if (i + 1 == parts.size()) {
+      name.op = inner;
+    } else {
+      name.scopes.push_back(inner);
+    }
+  }
+  return name;
+}
+
+std::string_view phase_of(const XlaName& name, bool trains) {
+  if (name.recomputed) return kRecompute;
+  if (name.transposed) return kBackward;
+  return name.differentiated || !trains ? kForward : kOptimizer;
+}
+
+// --- TensorFlow
+
+constexpr std::array<std::string_view, 22> kOptimizers = {
+    "adam", "adamw", "sgd", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "adafactor",
+    "muon", "loss_scale_optimizer",
+    // Of TensorFlow 1.
+    "Adam", "GradientDescent", "Momentum", "RMSProp", "Adagrad", "AdagradDA", "Adadelta", "Ftrl"};
+// Put in front by function calls and by graph optimisations.
+constexpr std::array<std::string_view, 5> kCalls = {"StatefulPartitionedCall", "PartitionedCall", "ArithmeticOptimizer",
+                                                    "ConstantFolding", "LayoutOptimizer"};
+// Scopes that TensorFlow's own functions open within a layer.
+constexpr std::array<std::string_view, 12> kFunctions = {
+    "moments", "batchnorm", "stateless_dropout", "dropout", "transpose", "einsum", "stateless_random_uniform", "mul",
+    "add",     "sub",       "convolution",       "range"};
+
+bool is_call(std::string_view part) {
+  return is_one_of(kCalls, without_number(part)) || part.starts_with("ArithmeticOptimizer");
+}
+
+// Operations are CamelCase and layers are not, unless somebody named one so.
+bool is_within_layer(std::string_view part) {
+  return std::isupper(static_cast<unsigned char>(part.front())) != 0 || is_one_of(kFunctions, without_number(part));
+}
+
+// Without a table: the first part is the model, and its layers follow until an operation does.
+OpPlace as_written(std::span<const std::string_view> parts, std::string_view phase) {
+  OpPlace place;
+  if (parts.size() < 2) return place;
+  const std::string_view first = without_number(parts.front());
+  if (is_one_of(kOptimizers, first)) return {std::string(kOptimizer), std::string(first), {}};
+  if (first == "compile_loss") return {std::string(phase == kBackward ? kBackward : kLoss), std::string(parts[1]), {}};
+  place.phase = phase;
+  std::size_t end = 1;
+  while (end + 1 < parts.size() && !is_within_layer(parts[end])) ++end;
+  place.module = end > 1 ? dotted(parts.subspan(1, end - 1)) : std::string(parts.front());
+  return place;
+}
+
+// The longest scope around the operation that the table knows.
+const ScopeMeaning* find_scope(std::string_view name, const ScopeTable& scopes) {
+  while (!name.empty()) {
+    const auto known = scopes.find(name);
+    if (known != scopes.end()) return &known->second;
+    const std::size_t slash = name.rfind('/');
+    name = slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
+  }
+  return nullptr;
+}
+
+std::string joined(std::span<const std::string_view> parts) {
+  std::string name;
+  for (const std::string_view part : parts) {
+    if (!name.empty()) name += '/';
+    name += part;
+  }
+  return name;
+}
+
+// TensorFlow 1 opens a scope for what it derives: gradients/net/dense/MatMul_grad/Reshape is of net/dense/MatMul. It
+// may lie in a scope of the program's. Nothing when the name is of no gradient.
+std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
+  if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
+  const auto scope = std::find_if(parts.begin(), parts.end(),
+                                  [](std::string_view part) { return without_number(part) == "gradients"; });
+  if (scope == parts.end()) return std::nullopt;
+  std::vector<std::string_view> of(scope + 1, parts.end());
+  constexpr std::string_view kGradient = "_grad";
+  const auto op = std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradient); });
+  if (op == of.end()) return of;
+  op->remove_suffix(kGradient.size());
+  of.erase(op + 1, of.end());
+  return of;
+}
+
+// TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
+std::optional<OpPlace> place_of_update(std::span<const std::string_view> parts) {
+  constexpr std::string_view kUpdate = "update_";
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizers, without_number(parts[i - 1]))) continue;
+    std::vector<std::string_view> variable(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end());
+    variable.front().remove_prefix(kUpdate.size());
+    const auto op = std::find_if(variable.begin() + 1, variable.end(), [](std::string_view part) {
+      return part.starts_with("Resource") || part.starts_with("Apply") || part.starts_with("SparseApply");
+    });
+    variable.erase(op == variable.end() && variable.size() > 1 ? op - 1 : op, variable.end());
+    variable.pop_back();  // "kernel"
+    if (variable.size() > 1) variable.erase(variable.begin());
+    const std::string module = variable.empty() ? std::string(without_number(parts[i - 1])) : dotted(variable);
+    return OpPlace{std::string(kOptimizer), module, {}};
+  }
+  return std::nullopt;
+}
+
+OpPlace found_or_as_written(std::span<const std::string_view> parts, const ScopeTable& scopes) {
+  if (const ScopeMeaning* const own = find_scope(joined(parts), scopes)) {
+    return {own->phase.empty() ? std::string(kForward) : own->phase, own->module, {}};
+  }
+  if (std::optional<OpPlace> update = place_of_update(parts)) return *std::move(update);
+  const std::optional<std::vector<std::string_view>> of = differentiated(parts);
+  if (!of) return as_written(parts, kForward);
+  if (const ScopeMeaning* const scope = find_scope(joined(*of), scopes)) {
+    return {std::string(kBackward), scope->module, {}};
+  }
+  OpPlace place = as_written(*of, kBackward);
+  place.phase = kBackward;
+  return place;
+}
+
+}  // namespace
+
+OpPlace place_of_tensorflow_op(std::string_view node, std::string_view type, const ScopeTable& scopes) {
+  std::vector<std::string_view> parts = parts_of(node);
+  std::erase_if(parts, is_call);
+  if (parts.empty()) return {{}, {}, std::string(type)};
+  OpPlace place = found_or_as_written(parts, scopes);
+  // What the gradient's tape adds up where paths meet is named after no layer.
+  if (place.phase.empty() && without_number(parts.front()) == "AddN") place.phase = kBackward;
+  place.op = type.empty() ? without_number(parts.back()) : type;
+  return place;
+}
+
+bool is_of_gradients(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
+
+OpPlace place_of_xla_op(std::string_view op_name, bool trains) {
+  const XlaName name = analysed(op_name);
+  OpPlace place{.op = std::string(name.op)};
+  // A name without any scope was lost on the way through the compiler.
+  if (name.scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
+      op_name.find('/') == std::string_view::npos) {
+    return place;
+  }
+  place.phase = phase_of(name, trains);
+  std::span<const std::string_view> scopes = name.scopes;
+  // The model itself is the first scope, in brackets or not; of an optimizer all scopes count.
+  if (place.phase == kForward && !name.differentiated && scopes.size() > 1) scopes = scopes.subspan(1);
+  place.module = scopes.empty() ? std::string(name.root) : dotted(scopes);
+  return place;
+}
+
+// Exporters of PyTorch write the path of each module anew on every level: /layer1/layer1.0/conv1/Conv.
+OpPlace place_of_onnx_node(std::string_view node, std::string_view type) {
+  const std::vector<std::string_view> parts = parts_of(node);
+  OpPlace place{.phase = std::string(kForward), .op = std::string(type)};
+  std::string path;
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    const std::string_view part = parts[i];
+    const bool repeats = part.starts_with(path) && part.size() > path.size() && part[path.size()] == '.';
+    if (path.empty() || repeats) {
+      path = part;
+    } else {
+      const std::size_t dot = path.rfind('.');
+      const std::string_view last =
+          dot == std::string::npos ? std::string_view(path) : std::string_view(path).substr(dot + 1);
+      const bool extends_last = part.starts_with(last) && part.size() > last.size() && part[last.size()] == '.';
+      path += '.';
+      path += extends_last ? part.substr(last.size() + 1) : part;
+    }
+  }
+  place.module = path;
+  if (place.op.empty() && !parts.empty()) place.op = without_number(parts.back());
+  return place;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/tensor_text.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::size_t kLongestShape = 256;  // characters; no tensor has so many dimensions
+constexpr std::string_view kTensorList = "TensorList";
+
+constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+    {"float", ""},
+    {"float32", ""},
+    {"f32", ""},
+    {"double", "float64"},
+    {"f64", "float64"},
+    {"c10::Half", "float16"},
+    {"f16", "float16"},
+    {"c10::BFloat16", "bfloat16"},
+    {"bf16", "bfloat16"},
+    {"long int", "int64"},
+    {"long", "int64"},
+    {"s64", "int64"},
+    {"int", "int32"},
+    {"s32", "int32"},
+    {"short int", "int16"},
+    {"short", "int16"},
+    {"s16", "int16"},
+    {"signed char", "int8"},
+    {"s8", "int8"},
+    {"unsigned char", "uint8"},
+    {"u8", "uint8"},
+    {"bool", "bool"},
+    {"pred", "bool"},
+    {"c10::complex<float>", "complex64"},
+    {"c10::complex<double>", "complex128"},
+};
+
+// What PyTorch's profiler calls values that are no tensors.
+constexpr std::string_view kNoTensors[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
+
+std::string_view type_named(std::string_view name) {
+  for (const auto& [known, type] : kTypes) {
+    if (known == name) return type;
+  }
+  if (name.starts_with("c10::")) name.remove_prefix(5);
+  return name;
+}
+
+bool is_tensor(std::string_view type) {
+  return std::find(std::begin(kNoTensors), std::end(kNoTensors), type) == std::end(kNoTensors);
+}
+
+std::vector<std::string_view> quoted(std::string_view list) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = list.find('"'); at != std::string_view::npos; at = list.find('"', at)) {
+    const std::size_t end = list.find('"', at + 1);
+    if (end == std::string_view::npos) break;
+    words.push_back(list.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return words;
+}
+
+// Calls visit(index, shape) for each innermost bracket; the index counts those of the second level, which may be a list.
+template <class Visit>
+void for_each_shape(std::string_view list, const Visit& visit) {
+  std::size_t depth = 0;
+  std::size_t index = 0;
+  std::size_t begin = std::string_view::npos;
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    if (list[at] == '[') {
+      ++depth;
+      begin = at + 1;
+    }
+    if (list[at] != ']' || depth == 0) continue;
+    if (depth > 1 && begin != std::string_view::npos) visit(index, list.substr(begin, at - begin));
+    if (depth == 2) ++index;
+    begin = std::string_view::npos;
+    --depth;
+  }
+}
+
+}  // namespace
+
+void TensorText::add(std::string_view type, std::string_view shape) {
+  if (++count_ > kMostTensors) return;
+  if (count_ > 1) text_ += ' ';
+  text_.append(type_named(type)) += '[';
+  for (const char c : shape.substr(0, kLongestShape)) {
+    if ((c >= '0' && c <= '9') || c == ',' || c == '-') text_ += c;
+  }
+  text_ += ']';
+}
+
+std::string TensorText::text() const {
+  if (count_ == 0) return "()";
+  return count_ > kMostTensors ? text_ + " and " + std::to_string(count_ - kMostTensors) + " more" : text_;
+}
+
+std::string tensors_of_kineto(std::string_view shapes, std::string_view types) {
+  if (!shapes.starts_with('[')) return {};
+  const std::vector<std::string_view> names = quoted(types);
+  TensorText text;
+  for_each_shape(shapes, [&](std::size_t index, std::string_view shape) {
+    const std::string_view type = index < names.size() ? names[index] : std::string_view();
+    // Only a shape with numbers in it is a tensor's for certain where no type is told.
+    if (names.empty() ? shape.empty() : !is_tensor(type)) return;
+    const bool is_list = type == kTensorList;
+    if (is_list && shape.empty()) return;  // of a list that is too long the profiler tells none
+    text.add(is_list ? std::string_view() : type, shape);
+  });
+  return text.text();
+}
+
+std::string tensors_of_onnxruntime(std::string_view types_and_shapes) {
+  if (!types_and_shapes.starts_with('[')) return {};
+  const std::vector<std::string_view> names = quoted(types_and_shapes);
+  TensorText text;
+  for_each_shape(types_and_shapes, [&](std::size_t index, std::string_view shape) {
+    if (index < names.size()) text.add(names[index], shape);
+  });
+  return text.text();
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/tensor_text.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::ingest {
+namespace {
+
+TEST(TensorText, ShapesOfPyTorchStandInOrderAndValuesThatAreNoTensorsDoNot) {
+  EXPECT_EQ(tensors_of_kineto("[[64, 3, 224, 224], [64, 3, 7, 7], [], [2, 2], []]",
+                              R"(["float", "float", "", "ScalarList", "Scalar"])"),
+            "[64,3,224,224] [64,3,7,7]");
+}
+
+TEST(TensorText, ATypeThatIsNotFloat32StandsInFront) {
+  EXPECT_EQ(tensors_of_kineto("[[2, 10], [2], []]", R"(["c10::BFloat16", "long int", "double"])"),
+            "bfloat16[2,10] int64[2] float64[]");
+  EXPECT_EQ(tensors_of_onnxruntime(R"([{"float":[1,3]},{"int64":[]},{"float16":[7]}])"), "[1,3] int64[] float16[7]");
+}
+
+TEST(TensorText, AListOfTensorsIsItsTensors) {
+  EXPECT_EQ(tensors_of_kineto("[[[2, 3], [4]], [5]]", R"(["TensorList", "float"])"), "[2,3] [4] [5]");
+  EXPECT_EQ(tensors_of_kineto("[[], [5]]", R"(["TensorList", "float"])"), "[5]");
+}
+
+TEST(TensorText, AnOperationThatIsGivenNoTensorSaysSo) {
+  EXPECT_EQ(tensors_of_kineto("[[], []]", R"(["ScalarList", "Scalar"])"), "()");
+  EXPECT_EQ(tensors_of_onnxruntime("[]"), "()");
+}
+
+TEST(TensorText, OfManyTheFirstAreTold) {
+  TensorText text;
+  for (int i = 0; i < 11; ++i) text.add("float", "1, 2");
+  EXPECT_EQ(text.text(), "[1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] and 3 more");
+}
+
+TEST(TensorText, WithoutTypesOnlyShapesWithNumbersAreTensors) {
+  EXPECT_EQ(tensors_of_kineto("[[2, 3], [], [4]]", ""), "[2,3] [4]");
+}
+
+TEST(TensorText, DamagedTextsGiveNothingOrWhatIsThere) {
+  EXPECT_EQ(tensors_of_kineto("", ""), "");
+  EXPECT_EQ(tensors_of_kineto("7", "[]"), "");
+  EXPECT_EQ(tensors_of_kineto("[[2, 3", R"(["float)"), "()");
+  EXPECT_EQ(tensors_of_kineto("]]][[2]]", R"(["float"])"), "");
+  EXPECT_EQ(tensors_of_onnxruntime("{}"), "");
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

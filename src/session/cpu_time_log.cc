@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/cpu_time_log.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/cpu_times.h"
+#include "session/command_cpu_time.h"
+
+namespace joulemap::session {
+namespace {
+
+constexpr std::int64_t kSearchPeriod_ns = 10 * kNanosecondsPerSecond;
+// A little less than four of the recorder's rounds, so that the fourth is not left out for being early by a hair.
+constexpr std::int64_t kClosePeriod_ns = 190 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kPeriod_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kCloseFor_ns = 600 * kNanosecondsPerSecond;
+// A read takes 15 us on a machine with two CPUs and grows with their number: no more than a thousandth of a CPU.
+constexpr std::int64_t kPartOfACpu = 1000;
+constexpr double kMillisecond_s = 1e-3;
+
+Channel channel_named(std::string_view name, std::string_view source) {
+  Channel channel;
+  channel.name = name;
+  channel.sensor = "proc";
+  channel.source = source;
+  channel.domain = "cpu-time";
+  channel.countable = false;
+  channel.quantity = Quantity::cpu_time;
+  channel.scale = kMillisecond_s;
+  channel.refresh_s = 0.01;
+  return channel;
+}
+
+Sample sample_of(std::uint32_t channel, double cpu_s, std::int64_t before_ns) {
+  return {channel,
+          {static_cast<std::uint64_t>(std::llround(cpu_s / kMillisecond_s)), before_ns, monotonic_ns(), ReadCode::ok}};
+}
+
+}  // namespace
+
+std::vector<Channel> CpuTimeLog::channels() {
+  return {channel_named(kMachineCpuTime, "/proc/stat"), channel_named(kCommandCpuTime, "/proc/*/stat")};
+}
+
+std::vector<Sample> CpuTimeLog::read() {
+  std::vector<Sample> samples;
+  const std::int64_t now_ns = monotonic_ns();
+  if (const Result<MachineCpuTime> machine = read_machine_cpu_time(SystemRoot{})) {
+    samples.push_back(sample_of(first_, machine->busy_s, now_ns));
+  }
+  if (begun_ns_ == 0) begun_ns_ = now_ns;
+  const std::int64_t took_ns = monotonic_ns() - now_ns;
+  const std::int64_t close_ns = std::clamp(kPartOfACpu * took_ns, kClosePeriod_ns, kPeriod_ns);
+  next_ns_ = now_ns + (now_ns - begun_ns_ < kCloseFor_ns ? close_ns : kPeriod_ns);
+  if (now_ns < next_search_ns_) return samples;
+  next_search_ns_ = now_ns + kSearchPeriod_ns;
+  const std::optional<double> used_s = watched_ ? watched_tree_cpu_s(*watched_) : all_children_cpu_s();
+  if (used_s) samples.push_back(sample_of(first_ + 1, *used_s, now_ns));
+  return samples;
+}
+
+}  // namespace joulemap::session

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/doctor.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "sensors/backends.h"
+
+namespace joulemap::session {
+namespace {
+
+constexpr std::int64_t kWatch_ns = 50 * kNanosecondsPerMillisecond;
+
+// Every channel of a probe, one after the other.
+std::vector<Reading> read_all(const sensors::Probe& probe) {
+  std::vector<Reading> all;
+  for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
+    std::vector<Reading> readings(sensor->channels().size());
+    sensor->read(readings);
+    all.insert(all.end(), readings.begin(), readings.end());
+  }
+  return all;
+}
+
+std::string still_counters(const sensors::Probe& probe, std::span<const Reading> before,
+                           std::span<const Reading> after) {
+  std::string still;
+  std::size_t k = 0;
+  for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
+    for (const Channel& channel : sensor->channels()) {
+      const bool both = after[k].code == ReadCode::ok && before[k].code == ReadCode::ok;
+      const bool should_move = channel.kind == ChannelKind::counter && channel.refresh_s < seconds(kWatch_ns);
+      if (both && should_move && after[k].raw == before[k].raw)
+        still += fmt::format("{}{}", still.empty() ? "" : ", ", channel.name);
+      ++k;
+    }
+  }
+  return still;
+}
+
+void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
+  std::vector<std::vector<Reading>> before;
+  for (const sensors::Probe& probe : probes) before.push_back(read_all(probe));
+  sleep_until(monotonic_ns() + kWatch_ns);
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    if (probes[i].status.state != SensorState::measured) continue;
+    const std::string still = still_counters(probes[i], before[i], read_all(probes[i]));
+    if (still.empty()) continue;
+    probes[i].status.diagnostics.add(
+        {"counter_still", 1, fmt::format("did not move for {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
+         "if they never do, firmware or a virtual machine holds them; stat will then say so"});
+  }
+}
+
+}  // namespace
+
+Result<DoctorResult> examine(const sampling::SensorOptions& options) {
+  Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
+  if (!backends) return std::move(backends).error();
+  const sensors::ProbeContext context(options.root, options.program);
+  Result<std::vector<sensors::Probe>> probes = sampling::probe_backends(*backends, context, options.uses_borrowed_rights);
+  if (!probes) return std::move(probes).error();
+  watch_for_still_counters(*probes);
+
+  DoctorResult result{JOULEMAP_VERSION, context.host(), {}};
+  for (sensors::Probe& probe : *probes) result.sensors.push_back(std::move(probe.status));
+  return result;
+}
+
+}  // namespace joulemap::session

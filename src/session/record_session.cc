@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// unity: alone, because libjoulemap.so links no reader of traces
+#include "session/record_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/redaction.h"
+#include "base/signal_gate.h"
+#include "recording/part_folder.h"
+#include "recording/part_list.h"
+#include "recording/recording_writer.h"
+#include "session/command_cpu_time.h"
+#include "session/cpu_time_log.h"
+#include "session/watched_command.h"
+
+namespace joulemap::session {
+namespace {
+
+// What a crash may cost: less than a second.
+constexpr std::int64_t kFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kClockPeriod_ns = kNanosecondsPerSecond;
+
+std::vector<std::string> written_command(const RecordOptions& options) {
+  return options.keep_arguments ? options.command : redacted_arguments(options.command);
+}
+
+// One recording, from the first sample to the last.
+class Recorder {
+ public:
+  Recorder(sampling::Meter& meter, const RecordOptions& options, SignalGate& signals, recording::PartFolder& folder,
+           recording::RecordingWriter writer)
+      : meter_(meter), options_(options), folder_(folder), writer_(std::move(writer)), command_(signals) {}
+
+  Status start();
+  void run();
+  RecordResult finish();
+
+ private:
+  void flush();
+  void pair_clocks();
+  void read_cpu_times();
+  void mark(MarkKind kind, std::int64_t time_ns);
+
+  sampling::Meter& meter_;
+  const RecordOptions& options_;
+  recording::PartFolder& folder_;
+  recording::RecordingWriter writer_;
+  WatchedCommand command_;
+  std::optional<CpuTimeLog> cpu_times_;
+  RecordResult result_;
+  std::int64_t next_flush_ns_ = 0;
+  std::int64_t next_clock_ns_ = 0;
+};
+
+void Recorder::mark(MarkKind kind, std::int64_t time_ns) {
+  Mark mark;
+  mark.kind = kind;
+  mark.time_ns = time_ns;
+  writer_.add(std::move(mark));
+}
+
+void Recorder::pair_clocks() {
+  writer_.add(ClockPair{monotonic_ns(), unix_ns()});
+  next_clock_ns_ = monotonic_ns() + kClockPeriod_ns;
+}
+
+void Recorder::read_cpu_times() {
+  for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
+}
+
+// The command goes on, whatever becomes of its recording.
+void Recorder::flush() {
+  const Status written = writer_.flush();
+  if (!written) {
+    result_.diagnostics.add({"write_failed", 1, written.error().message,
+                             "make room on that disk; what could not be written is missing from the recording"});
+  }
+  next_flush_ns_ = monotonic_ns() + kFlushPeriod_ns;
+}
+
+Status Recorder::start() {
+  std::vector<std::string> environment = folder_.environment();
+  environment.insert(environment.end(), options_.variables.begin(), options_.variables.end());
+  Status ready = options_.watched ? command_.watch(*options_.watched) : command_.prepare(options_.command, environment);
+  if (!ready) return ready;
+  result_.diagnostics = options_.diagnostics;
+  folder_.add_lock_notes(result_.diagnostics);
+  std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
+  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.watched);
+  for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
+  writer_.set_channels(channels);
+  for (const EnvironmentFact& fact : options_.environment) writer_.add(fact);
+  for (const ChannelCalibration& known : options_.calibration) writer_.add(known);
+  meter_.set_tap([this](const Sample& sample) {
+    ++result_.samples;
+    writer_.add(sample);
+  });
+  meter_.prepare();
+  pair_clocks();
+  read_cpu_times();
+  meter_.begin();
+  mark(MarkKind::command_begin, meter_.begin_ns());
+  flush();
+  if (options_.on_begun) {
+    if (Status told = options_.on_begun(environment); !told) return told;
+  }
+  return command_.release();
+}
+
+void Recorder::run() {
+  std::int64_t next_tick_ns = meter_.begin_ns();
+  while (!command_.ended()) {
+    command_.wait_until(next_tick_ns);
+    const std::int64_t now_ns = monotonic_ns();
+    if (now_ns < next_tick_ns) continue;
+    meter_.sample();
+    meter_.watch_every_step(folder_.is_probed());
+    if (now_ns >= next_clock_ns_) pair_clocks();
+    if (now_ns >= cpu_times_->next_ns()) read_cpu_times();
+    if (now_ns >= next_flush_ns_) flush();
+    const std::int64_t period_ns = meter_.period_ns();
+    next_tick_ns += ((now_ns - next_tick_ns) / period_ns + 1) * period_ns;
+  }
+}
+
+RecordResult Recorder::finish() {
+  meter_.end();
+  mark(MarkKind::command_end, meter_.end_ns());
+  cpu_times_->search_now();
+  pair_clocks();
+  read_cpu_times();
+  meter_.set_tap({});
+  result_.command = written_command(options_);
+  result_.elapsed_s = meter_.elapsed_s();
+  result_.energy = meter_.result();
+  result_.own_cpu_s = meter_.own_cpu_s();
+  result_.samplers = meter_.costs();
+  RecordingEnd end;
+  if (command_.exit()) {
+    end.exit_code = result_.exit_code = command_.exit()->code;
+    end.signal = result_.signal = command_.exit()->signal;
+  }
+  end.own_cpu_s = result_.own_cpu_s;
+  for (const SamplerCost& cost : result_.samplers) {
+    end.missed_ticks += cost.missed_ticks;
+    end.lost_samples += cost.lost_samples;
+  }
+  end.diagnostics = result_.diagnostics;
+  for (const SensorStatus& sensor : meter_.sensors()) end.diagnostics.add_all(sensor.diagnostics);
+  const Status ended = writer_.finish(std::move(end));
+  result_.lost_samples = writer_.lost_samples();
+  result_.is_written = writer_.bytes_written() > 0;
+  if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "make room on that disk"});
+  return std::move(result_);
+}
+
+// What profilers of frameworks left is read and removed; the part it becomes is joined with the others.
+void take_in_traces(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+  if (!options.read_framework_traces) return;
+  FrameworkActivity traces =
+      options.read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
+  if (traces.activity.empty() && traces.diagnostics.empty()) return;
+  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  RecordingEnd end;
+  end.diagnostics = traces.diagnostics;
+  if (writer) writer->add(std::move(traces.activity));
+  const Status written = writer ? writer->finish(std::move(end)) : Status(std::move(writer).error());
+  if (!written) {
+    result.diagnostics.add({"write_failed", 1, written.error().message, "make room on that disk; layers are missing"});
+  }
+  result.diagnostics.add_all(traces.diagnostics);
+}
+
+// What was known before this run, so that its reports stay the same whatever is learnt later.
+void keep_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+  if (!options.known_powers) return;
+  std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
+  if (powers.empty()) return;
+  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  if (writer) {
+    for (KernelPower& known : powers) writer->add(std::move(known));
+  }
+  const Status written = writer ? writer->finish({}) : Status(std::move(writer).error());
+  if (!written) {
+    result.diagnostics.add({"write_failed", 1, written.error().message,
+                            "make room on that disk; what is known of kernels from elsewhere is missing"});
+  }
+}
+
+// What could not be joined stays in the folder, where `report` finds it, too.
+void join(recording::PartFolder& folder, RecordResult& result) {
+  Result<recording::JoinSummary> joined = folder.join();
+  if (joined) {
+    result.file = folder.file();
+    result.file_bytes = joined->bytes;
+    result.diagnostics.add_all(joined->diagnostics);
+    return;
+  }
+  result.file = folder.path();
+  result.diagnostics.add({"not_joined", 1, joined.error().message,
+                          fmt::format("joulemap report {} reads the parts in {}", folder.file(), folder.path())});
+}
+
+}  // namespace
+
+Result<RecordResult> record(sampling::Meter& meter, const RecordOptions& options) {
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  Result<recording::PartFolder> folder =
+      recording::PartFolder::create(options.file, written_command(options), options.recording_id);
+  if (!folder) return std::move(folder).error();
+  Result<recording::RecordingWriter> writer = folder->open_part("recorder");
+  if (!writer) {
+    folder->remove();
+    return std::move(writer).error();
+  }
+  if (!options.watched) adopt_orphans();
+  Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
+  if (Status started = recorder.start(); !started) {
+    folder->remove();
+    return std::move(started).error();
+  }
+  const Status kept = folder->keep_older();
+  recorder.run();
+  RecordResult result = recorder.finish();
+  if (!kept) result.diagnostics.add({"older_not_kept", 1, kept.error().message, kept.error().remedy});
+  take_in_traces(*folder, options, result);
+  keep_known_powers(*folder, options, result);
+  join(*folder, result);
+  return result;
+}
+
+}  // namespace joulemap::session

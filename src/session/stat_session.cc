@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/stat_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/signal_gate.h"
+#include "session/command_cpu_time.h"
+#include "session/watched_command.h"
+
+namespace joulemap::session {
+namespace {
+
+struct StatOutcome {
+  StatRun run;
+  bool interrupted = false;  // somebody wants us to stop: no further repetitions
+};
+
+// One run.
+class Session {
+ public:
+  Session(sampling::Meter& meter, SignalGate& signals, const StatOptions& options)
+      : meter_(meter), options_(options), command_(signals), cpu_time_({!options.command.empty(), options.pid}) {}
+
+  Result<StatOutcome> run();
+
+ private:
+  Status start();
+  void begin_measuring();
+  void finish();
+  void on_tick();
+  void add_interval(double to_s);
+
+  sampling::Meter& meter_;
+  const StatOptions& options_;
+  WatchedCommand command_;
+  CommandCpuTime cpu_time_;
+
+  StatRun run_;
+  bool begun_ = false;
+  std::int64_t next_tick_ns_ = 0;
+  std::int64_t next_interval_ns_ = 0;
+  double interval_from_s_ = 0;
+};
+
+Status Session::start() {
+  if (options_.pid) {
+    if (Status status = command_.watch(*options_.pid); !status) return status;
+  }
+  if (!options_.command.empty()) {
+    if (Status status = command_.prepare(options_.command); !status) return status;
+  }
+  if (options_.delay_ns == 0) begin_measuring();
+  return command_.release();
+}
+
+void Session::begin_measuring() {
+  meter_.prepare();
+  cpu_time_.begin(/*command_runs=*/options_.delay_ns > 0);
+  run_.start_unix_ns = unix_ns();
+  meter_.begin();
+  begun_ = true;
+  run_.start_monotonic_ns = meter_.begin_ns();
+  next_tick_ns_ = meter_.begin_ns() + meter_.period_ns();
+  next_interval_ns_ = meter_.begin_ns() + options_.interval_ns;
+}
+
+void Session::add_interval(double to_s) {
+  StatInterval interval{interval_from_s_, to_s, meter_.interval(to_s - interval_from_s_)};
+  interval_from_s_ = to_s;
+  if (options_.on_interval) options_.on_interval(interval);
+  if (options_.keep_intervals) run_.intervals.push_back(std::move(interval));
+}
+
+void Session::on_tick() {
+  const std::int64_t now_ns = monotonic_ns();
+  if (now_ns >= next_tick_ns_) {
+    meter_.sample();
+    cpu_time_.refresh();
+    const std::int64_t period_ns = meter_.period_ns();
+    next_tick_ns_ += ((now_ns - next_tick_ns_) / period_ns + 1) * period_ns;
+  }
+  if (options_.interval_ns > 0 && now_ns >= next_interval_ns_) {
+    add_interval(seconds(now_ns - meter_.begin_ns()));
+    const std::int64_t late = (now_ns - next_interval_ns_) / options_.interval_ns;
+    next_interval_ns_ += (late + 1) * options_.interval_ns;
+  }
+}
+
+void Session::finish() {
+  if (command_.exit()) {
+    run_.exit_code = command_.exit()->code;
+    run_.signal = command_.exit()->signal;
+  }
+  if (!begun_) {
+    run_.diagnostics.add({"ended_before_delay", 1, "it ended before --delay was over: nothing was measured",
+                          "choose a shorter --delay"});
+    return;
+  }
+  meter_.end();
+  run_.elapsed_s = meter_.elapsed_s();
+  run_.own_cpu_s = meter_.own_cpu_s();
+  run_.samplers = meter_.costs();
+  for (const SamplerCost& cost : run_.samplers) run_.missed_ticks += cost.missed_ticks;
+  if (options_.interval_ns > 0 && run_.elapsed_s > interval_from_s_) add_interval(run_.elapsed_s);
+  cpu_time_.end(run_);
+  DomainTable table = meter_.result();
+  run_.domains = std::move(table.rows);
+  run_.totals = table.totals;
+  run_.diagnostics.add_all(table.diagnostics);
+}
+
+Result<StatOutcome> Session::run() {
+  const std::int64_t started_ns = monotonic_ns();
+  if (Status status = start(); !status) return std::move(status).error();
+  while (!command_.ended()) {
+    const std::int64_t begin_at_ns = started_ns + options_.delay_ns;
+    if (!begun_ && monotonic_ns() >= begin_at_ns) begin_measuring();
+    if (begun_) on_tick();
+    std::int64_t deadline_ns = begun_ ? next_tick_ns_ : begin_at_ns;
+    if (begun_ && options_.interval_ns > 0) deadline_ns = std::min(deadline_ns, next_interval_ns_);
+    command_.wait_until(deadline_ns);
+  }
+  finish();
+  return StatOutcome{std::move(run_), command_.asked_to_stop()};
+}
+
+// Signals that came while no command ran: the one that asks to stop must not be lost between two runs.
+bool was_asked_to_stop(SignalGate& signals) {
+  bool asked = false;
+  while (const std::optional<signalfd_siginfo> signal = signals.next()) asked = asked || asks_to_stop(*signal);
+  return asked;
+}
+
+}  // namespace
+
+Result<StatResult> measure(sampling::Meter& meter, const StatOptions& options) {
+  Result<SignalGate> signals = SignalGate::open();
+  if (!signals) return std::move(signals).error();
+  adopt_orphans();
+  StatResult result;
+  result.command = options.command;
+  if (options.pid) result.watched_pid = *options.pid;
+  bool interrupted = false;
+  for (int run = 0; run < options.repeat && !interrupted; ++run) {
+    Result<StatOutcome> outcome = Session(meter, *signals, options).run();
+    if (!outcome && run == 0) return std::move(outcome).error();
+    if (!outcome) {  // it could be started before: what was measured then is good
+      result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
+      break;
+    }
+    result.runs.push_back(std::move(outcome->run));
+    interrupted = outcome->interrupted || was_asked_to_stop(*signals);
+  }
+  if (static_cast<int>(result.runs.size()) < options.repeat) {
+    result.diagnostics.add(
+        {"interrupted", 1, fmt::format("stopped after {} of {} runs", result.runs.size(), options.repeat), ""});
+  }
+  return result;
+}
+
+}  // namespace joulemap::session
